@@ -3,6 +3,7 @@
 
 mod arrivals;
 pub mod calibrate;
+mod chart;
 pub mod contender;
 pub mod deadline;
 pub mod files;
@@ -15,6 +16,7 @@ pub mod numerical;
 pub mod picture;
 pub mod record;
 pub mod report;
+mod requirement;
 pub mod results;
 pub mod run;
 pub mod sandbox;
@@ -22,8 +24,10 @@ pub mod scenario;
 pub mod sender_cost;
 pub mod statistics;
 pub mod summary;
+mod table;
 pub mod topology;
 pub mod traffic;
 pub mod tuning;
+mod verdict;
 pub mod versions;
 pub mod yielding;

@@ -1,10 +1,168 @@
-//! Runs that differ in nothing but their seed, as one row; and what they are
-//! compared with.
+//! Runs that belong together, what they are compared with, and the figures that are
+//! taken from them.
 
+use std::path::Path;
+
+use crate::chart::{BLUE, ChartResult, GREEN, GREY, INK, ORANGE, PURPLE, RGBColor, VERMILION};
 use crate::record::Summary;
-use crate::report::{ALONE, MatrixRecord, RunSummary};
-use crate::scenario::{Scenario, Traffic};
+use crate::results::{ALONE, MatrixRecord, RunSummary};
+use crate::scenario::{Foreground, Scenario, Traffic};
 use crate::statistics::Spread;
+
+/// The download by `fairbat`, with which the others are compared.
+pub(crate) const FAIRBAT: &str = "fairbat";
+
+/// The upload by `fairbat-agent`.
+pub(crate) const AGENT: &str = "agent";
+
+/// The congestion control of a server whose dots are filled. Those of others are hollow.
+pub(crate) const FILLED: &str = "cubic";
+
+/// Draws the picture of a matrix into an SVG file.
+pub(crate) type Draw = fn(&MatrixRecord, &Path) -> ChartResult<()>;
+
+/// What is taken from a run.
+#[derive(Clone, Copy)]
+pub(crate) enum Figure {
+    /// From its own figures.
+    Own(fn(&Summary) -> Option<f64>),
+    /// From its own and from those of this contender in its place.
+    Beside(&'static str, fn(&Summary, &Summary) -> Option<f64>),
+    /// From its own and from those of the same contender in this variant.
+    Varied(&'static str, fn(&Summary, &Summary) -> Option<f64>),
+}
+
+/// All runs that did not fail.
+pub(crate) struct Runs<'a>(Vec<&'a RunSummary>);
+
+impl<'a> Runs<'a> {
+    pub(crate) fn of(matrices: impl IntoIterator<Item = &'a MatrixRecord>) -> Self {
+        let all = matrices.into_iter().flat_map(|matrix| &matrix.runs);
+        Self(all.filter(|run| run.failure.is_none()).collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'a RunSummary> {
+        self.0.iter().copied()
+    }
+
+    /// A figure of each of these runs that has it.
+    pub(crate) fn values(&self, is_one: impl Fn(&RunSummary) -> bool, figure: Figure) -> Vec<f64> {
+        let own = self.iter().filter(|run| is_one(run));
+        let values = own.filter_map(|run| match figure {
+            Figure::Own(of) => of(&run.summary),
+            Figure::Beside(other, of) => {
+                let other = self.with(run, |it| it.contender == other && it.variant == run.variant);
+                of(&run.summary, &other?.summary)
+            }
+            Figure::Varied(variant, of) => {
+                let other = self.with(run, |it| {
+                    it.contender == run.contender
+                        && it.congestion_control == run.congestion_control
+                        && it.variant.as_deref() == Some(variant)
+                });
+                of(&run.summary, &other?.summary)
+            }
+        });
+        values.collect()
+    }
+
+    /// The first of these in the same scenario with the same seed.
+    fn with(
+        &self,
+        run: &RunSummary,
+        is_it: impl Fn(&RunSummary) -> bool,
+    ) -> Option<&'a RunSummary> {
+        let mut others = self.iter();
+        others.find(|it| it.scenario == run.scenario && it.seed == run.seed && is_it(it))
+    }
+}
+
+/// A scenario, in one of the ways to run it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) scenario: String,
+    pub(crate) variant: Option<String>,
+}
+
+impl Place {
+    /// A scenario as it stands.
+    pub(crate) fn plain(scenario: &str) -> Self {
+        Self {
+            scenario: scenario.to_owned(),
+            variant: None,
+        }
+    }
+
+    /// A scenario in one of several variants.
+    pub(crate) fn varied(scenario: &str, variant: &str) -> Self {
+        Self {
+            variant: Some(variant.to_owned()),
+            ..Self::plain(scenario)
+        }
+    }
+
+    pub(crate) fn is_of(&self, run: &RunSummary) -> bool {
+        self.scenario == run.scenario && self.variant == run.variant
+    }
+
+    /// Where a matrix was run: in the order of the scenarios' names, then of first
+    /// appearance.
+    pub(crate) fn all(matrix: &MatrixRecord) -> Vec<Self> {
+        let names = matrix.scenarios.keys();
+        let runs = names.flat_map(|name| matrix.runs.iter().filter(|it| it.scenario == *name));
+        distinct(runs.map(|run| Self {
+            scenario: run.scenario.clone(),
+            variant: run.variant.clone(),
+        }))
+    }
+}
+
+/// Each once, in the order of first appearance.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+/// All contenders but [`ALONE`], in the order of first appearance.
+pub(crate) fn contenders(matrix: &MatrixRecord) -> Vec<&str> {
+    let names = matrix.runs.iter().map(|run| run.contender.as_str());
+    distinct(names.filter(|name| *name != ALONE))
+}
+
+/// Whether there is anybody to compare with [`ALONE`].
+pub(crate) fn has_contenders(matrix: &MatrixRecord) -> bool {
+    !contenders(matrix).is_empty()
+}
+
+/// Whether there is a foreground alone to compare with.
+pub(crate) fn has_alone(matrix: &MatrixRecord) -> bool {
+    matrix.runs.iter().any(|run| run.contender == ALONE)
+}
+
+/// Colours of all but `fairbat`'s own, in the order of their names' appearance.
+const COLORS: [RGBColor; 5] = [VERMILION, GREEN, PURPLE, ORANGE, GREY];
+
+/// The colour of each contender. That of `fairbat` and its agent is blue.
+pub(crate) fn colors(matrix: &MatrixRecord) -> Vec<(&str, RGBColor)> {
+    let mut others = COLORS.into_iter().cycle();
+    let color = |name: &str| match name {
+        FAIRBAT | AGENT => BLUE,
+        _ => others.next().unwrap_or(INK),
+    };
+    let names = contenders(matrix);
+    let all: Vec<_> = names.iter().copied().map(color).collect();
+    names.into_iter().zip(all).collect()
+}
+
+pub(crate) fn color(colors: &[(&str, RGBColor)], contender: &str) -> RGBColor {
+    let found = colors.iter().find(|(name, _)| *name == contender);
+    found.map_or(INK, |&(_, color)| color)
+}
 
 /// One contender against one server in one scenario.
 pub(crate) struct Row<'a> {
@@ -37,20 +195,26 @@ pub(crate) fn rows<'a>(matrix: &'a MatrixRecord, scenario: &str) -> Vec<Row<'a>>
                 && row.congestion_control == congestion_control
                 && row.variant == variant
         };
-        if let Some(row) = rows.iter_mut().find(same) {
-            row.runs.push(run);
-            continue;
+        match rows.iter_mut().find(same) {
+            Some(row) => row.runs.push(run),
+            None => rows.push(Row {
+                contender: &run.contender,
+                congestion_control,
+                variant,
+                runs: vec![run],
+                alone: alone.clone(),
+            }),
         }
-        rows.push(Row {
-            contender: &run.contender,
-            congestion_control,
-            variant,
-            runs: vec![run],
-            alone: alone.clone(),
-        });
     }
     rows.sort_by_key(|row| row.contender != ALONE);
     rows
+}
+
+/// The rows of each scenario that was run.
+pub(crate) fn all_rows(matrix: &MatrixRecord) -> Vec<(&str, &Scenario, Vec<Row<'_>>)> {
+    let names = matrix.scenarios.iter();
+    let all = names.map(|(name, scenario)| (name.as_str(), scenario, rows(matrix, name)));
+    all.filter(|(.., rows)| !rows.is_empty()).collect()
 }
 
 impl<'a> Row<'a> {
@@ -79,6 +243,11 @@ impl<'a> Row<'a> {
     pub(crate) fn succeeded(&self) -> impl Iterator<Item = &'a RunSummary> {
         let runs = self.runs.iter().copied();
         runs.filter(|run| run.failure.is_none())
+    }
+
+    /// Dots are hollow where the server does not send with [`FILLED`].
+    pub(crate) fn is_hollow(&self) -> bool {
+        self.congestion_control != Some(FILLED)
     }
 
     /// A figure of the runs that succeeded; `None` if none has it.
@@ -130,15 +299,63 @@ pub(crate) fn goodput(summary: &Summary) -> Option<f64> {
 /// Whether anything of the foreground is long enough for its goodput to say
 /// something. That of fetches is what was asked for, sooner or later.
 pub(crate) fn has_goodput(scenario: &Scenario) -> bool {
-    let web = |traffic: &Traffic| matches!(traffic, Traffic::Web { .. });
     let mut forward = scenario.foreground.iter().filter(|it| !it.backward);
-    forward.any(|it| !web(&it.traffic))
+    forward.any(|it| !is_web(it))
 }
 
 /// Whether a part of the foreground are web fetches.
 pub(crate) fn has_web(scenario: &Scenario) -> bool {
-    let web = |traffic: &Traffic| matches!(traffic, Traffic::Web { .. });
-    scenario.foreground.iter().any(|it| web(&it.traffic))
+    scenario.foreground.iter().any(is_web)
+}
+
+pub(crate) fn is_web(flow: &Foreground) -> bool {
+    matches!(flow.traffic, Traffic::Web { .. })
+}
+
+pub(crate) fn is_greedy(flow: &Foreground) -> bool {
+    matches!(flow.traffic, Traffic::Greedy { .. })
+}
+
+/// Goodput of the greedy flows over the whole of the measured part, Mbit/s;
+/// `None` without any.
+pub(crate) fn greedy(scenario: &Scenario, summary: &Summary) -> Option<f64> {
+    let window = scenario.measured();
+    let forward = scenario.flows().filter(|flow| !flow.backward);
+    let flows = forward.zip(&summary.foreground_mbit);
+    let greedy = flows.filter(|(flow, _)| is_greedy(flow));
+    let goodputs = greedy.map(|(flow, goodput)| {
+        let active = flow.active();
+        let from = window.start.max(active.start);
+        let until = window.end.min(active.end);
+        goodput * (until - from).max(0.0) / (window.end - window.start)
+    });
+    goodputs.reduce(|all, one| all + one)
+}
+
+/// Whether there are greedy flows of which the background can take something.
+pub(crate) fn has_greedy(scenario: &Scenario) -> bool {
+    let mut forward = scenario.foreground.iter().filter(|flow| !flow.backward);
+    forward.any(is_greedy)
+}
+
+/// What the background took of the link that was of use to it, Mbit/s over the
+/// measured part: no more than there was to move, so that what was sent twice
+/// is no excuse.
+fn took(scenario: &Scenario, summary: &Summary) -> f64 {
+    let window = scenario.measured();
+    let asked = scenario.background.due();
+    let bytes: f64 = asked.iter().map(|transfer| transfer.size_mb * 1e6).sum();
+    summary
+        .background_mbit
+        .min(bytes * 8e-6 / (window.end - window.start))
+}
+
+/// What greedy flows lost beyond the bytes that the background took, in parts
+/// of what they had alone; 0 or less when they lost no more than that.
+pub(crate) fn beyond(scenario: &Scenario, own: &Summary, alone: &Summary) -> Option<f64> {
+    let before = greedy(scenario, alone).filter(|&before| before > 0.0)?;
+    let lost = before - greedy(scenario, own)?;
+    Some((lost - took(scenario, own)) / before)
 }
 
 #[cfg(test)]
@@ -180,53 +397,6 @@ mod tests {
         assert_eq!(rows[0].spread(goodput).unwrap().least, 3.0);
         assert_eq!(rows[0].relative(goodput), None, "nothing to compare with");
     }
-}
-
-/// Goodput of the greedy flows over the whole of the measured part, Mbit/s;
-/// `None` without any.
-pub(crate) fn greedy(scenario: &Scenario, summary: &Summary) -> Option<f64> {
-    let window = scenario.measured();
-    let forward = scenario.flows().filter(|flow| !flow.backward);
-    let flows = forward.zip(&summary.foreground_mbit);
-    let greedy = flows.filter(|(flow, _)| matches!(flow.traffic, Traffic::Greedy { .. }));
-    let goodputs = greedy.map(|(flow, goodput)| {
-        let active = flow.active();
-        let from = window.start.max(active.start);
-        let until = window.end.min(active.end);
-        goodput * (until - from).max(0.0) / (window.end - window.start)
-    });
-    goodputs.reduce(|all, one| all + one)
-}
-
-/// Whether there are greedy flows of which the background can take something.
-pub(crate) fn has_greedy(scenario: &Scenario) -> bool {
-    let mut forward = scenario.foreground.iter().filter(|flow| !flow.backward);
-    forward.any(|flow| matches!(flow.traffic, Traffic::Greedy { .. }))
-}
-
-/// What the background took of the link that was of use to it, Mbit/s over the
-/// measured part: no more than there was to move, so that what was sent twice
-/// is no excuse.
-fn took(scenario: &Scenario, summary: &Summary) -> f64 {
-    let window = scenario.measured();
-    let asked = scenario.background.due();
-    let bytes: f64 = asked.iter().map(|transfer| transfer.size_mb * 1e6).sum();
-    summary
-        .background_mbit
-        .min(bytes * 8e-6 / (window.end - window.start))
-}
-
-/// What greedy flows lost beyond the bytes that the background took, in parts
-/// of what they had alone; 0 or less when they lost no more than that.
-pub(crate) fn beyond(scenario: &Scenario, own: &Summary, alone: &Summary) -> Option<f64> {
-    let before = greedy(scenario, alone).filter(|&before| before > 0.0)?;
-    let lost = before - greedy(scenario, own)?;
-    Some((lost - took(scenario, own)) / before)
-}
-
-#[cfg(test)]
-mod harm_tests {
-    use super::*;
 
     /// Measured from 2 s to 62 s: web, a greedy flow, and two for a third of
     /// the time.

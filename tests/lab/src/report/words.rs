@@ -1,15 +1,16 @@
-//! What pages of Markdown have in common: figures in cells, names, and where
-//! it was all measured.
+//! What the pages have in common: how they begin and end, names, and where it was all
+//! measured.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::contender::Contender;
 use crate::files;
 use crate::matrix::{Matrix, Variant};
-use crate::report::select::Row;
-use crate::report::{MatrixRecord, RunSummary};
+use crate::report::select::{Row, distinct, rows};
+use crate::results::{MatrixRecord, RunSummary};
 use crate::scenario::{QueueSpec, Scenario};
-use crate::statistics::Spread;
+use crate::table::{Table, or_nothing};
 
 /// What people call a contender.
 pub(crate) fn title(name: &str) -> &str {
@@ -31,28 +32,34 @@ pub(crate) fn head(matrix: &MatrixRecord) -> String {
     )
 }
 
-/// What a cell without a figure says.
-pub(crate) const NOTHING: &str = "\u{2013}";
+/// A table of rows: what each of them is, and against which server.
+pub(crate) fn table<'b, 'a>(rows: impl IntoIterator<Item = &'b Row<'a>>) -> Table<&'b Row<'a>>
+where
+    'a: 'b,
+{
+    Table::over(rows)
+        .column("", |row| heading(row))
+        .column("server", |row| or_nothing(row.congestion_control))
+}
 
-/// The first cells of a row: who it is, and against which server.
+/// What people call the contender of a row, and how many of its runs failed.
 pub(crate) fn heading(row: &Row<'_>) -> String {
-    let failed = row.failures().count();
-    let remark = match failed {
+    let variant = row.variant.map(|variant| format!(", {variant}"));
+    let remark = match row.failures().count() {
         0 => String::new(),
-        _ => format!(" (**{failed} of {} failed**)", row.len()),
+        failed => format!(" (**{failed} of {} failed**)", row.len()),
     };
     format!(
-        "{}{}{remark} | {}",
-        cell(title(row.contender)),
-        row.variant
-            .map_or(String::new(), |variant| format!(", {}", cell(variant))),
-        server(row.congestion_control)
+        "{}{}{remark}",
+        title(row.contender),
+        variant.unwrap_or_default()
     )
 }
 
-/// A server by its congestion control, if that matters.
-pub(crate) fn server(congestion_control: Option<&str>) -> String {
-    congestion_control.map_or(NOTHING.to_owned(), cell)
+/// The runs of a matrix that failed and why, a list for each scenario.
+pub(crate) fn all_failures(matrix: &MatrixRecord) -> String {
+    let names = matrix.scenarios.keys();
+    names.map(|name| failures(&rows(matrix, name))).collect()
 }
 
 /// Runs that failed and why, as a list with a line before it; nothing without
@@ -73,29 +80,6 @@ pub(crate) fn failed(row: &Row<'_>) -> Vec<String> {
         format!("{}, seed {}: {}", row.name(), run.seed, words.join(" "))
     });
     words.collect()
-}
-
-/// The median and, unless all are the same to these digits, least and most
-/// in parentheses.
-pub(crate) fn shown(spread: Option<Spread>, digits: usize) -> String {
-    let Some(spread) = spread else {
-        return NOTHING.to_owned();
-    };
-    let figure = |value: f64| format!("{value:.digits$}");
-    let (median, least, most) = (
-        figure(spread.median),
-        figure(spread.least),
-        figure(spread.most),
-    );
-    if least == most {
-        return median;
-    }
-    format!("{median} ({least}\u{2013}{most})")
-}
-
-/// Text that does not end a cell.
-pub(crate) fn cell(words: &str) -> String {
-    words.replace('|', "\\|")
 }
 
 /// The path and the times of a scenario, in a sentence.
@@ -181,8 +165,14 @@ pub(crate) fn measured(matrix: &MatrixRecord) -> String {
 
 /// All seeds, ascending.
 pub(crate) fn seeds(matrix: &MatrixRecord) -> Vec<u64> {
-    let seeds: std::collections::BTreeSet<_> = matrix.runs.iter().map(|run| run.seed).collect();
+    let seeds: BTreeSet<_> = matrix.runs.iter().map(|run| run.seed).collect();
     seeds.into_iter().collect()
+}
+
+/// What a figure is of several seeds; `None` of one.
+pub(crate) fn median_over(matrix: &MatrixRecord) -> Option<String> {
+    let count = seeds(matrix).len();
+    (count > 1).then(|| format!("the median over {count} seeds (least\u{2013}most)"))
 }
 
 /// The variants of a matrix as its file has them; none if there is no such file.
@@ -229,14 +219,8 @@ pub(crate) fn is_elsewhere(matrix: &MatrixRecord, scenario: &str, variants: &[Va
 
 /// The names of the variants of a scenario, in the order of first appearance.
 fn names<'a>(matrix: &'a MatrixRecord, scenario: &str) -> Vec<&'a str> {
-    let mut found = Vec::new();
     let runs = matrix.runs.iter().filter(|run| run.scenario == scenario);
-    for name in runs.filter_map(|run| run.variant.as_deref()) {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
+    distinct(runs.filter_map(|run| run.variant.as_deref()))
 }
 
 fn of(variant: Option<&Variant>, scenario: &Scenario) -> String {

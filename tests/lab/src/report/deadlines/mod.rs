@@ -5,19 +5,19 @@ mod picture;
 mod required;
 mod served;
 
-use std::fmt::Write;
-
 use crate::contender::Contender;
 use crate::deadline::{ControlFigures, DeadlineFigures};
 use crate::record::Summary;
-pub(crate) use crate::report::deadlines::picture::{draw, has_picture};
-use crate::report::deadlines::required::{Late, least};
+use crate::report::deadlines::required::{Lateness, mark};
 use crate::report::deadlines::served::SERVED;
-use crate::report::select::{Row, beyond, greedy, has_web, rows};
-use crate::report::words::{NOTHING, failures, head, heading, how, seeds, shown, terms, title};
-use crate::report::{ALONE, MatrixRecord, OURS, PUSHING, RunSummary};
+use crate::report::select::{
+    AGENT, Draw, FAIRBAT, Row, all_rows, beyond, greedy, has_alone, has_contenders, has_web,
+};
+use crate::report::words::{failures, head, heading, how, median_over, table, terms, title};
+use crate::results::{ALONE, MatrixRecord, RunSummary};
 use crate::scenario::Scenario;
 use crate::statistics::Spread;
+use crate::table::{NOTHING, Table, or_nothing, shown};
 
 /// A run that did not fail, and had a deadline.
 struct Outcome<'a> {
@@ -33,12 +33,16 @@ impl Outcome<'_> {
         self.run.contender == contender
     }
 
+    fn server(&self) -> Option<&str> {
+        self.run.congestion_control.as_deref()
+    }
+
     fn is_feasible(&self) -> bool {
         self.scenario.is_feasible() == Some(true)
     }
 
-    /// Whether it is feasible, and was with the foreground that really came;
-    /// what is not known is taken for what was meant.
+    /// Whether it is feasible, and was with the foreground that really came. Where
+    /// that is not known, the intended one counts.
     fn was_feasible(&self) -> bool {
         let came = self.alone.and_then(|run| {
             self.scenario
@@ -47,176 +51,134 @@ impl Outcome<'_> {
         self.is_feasible() && came != Some(false)
     }
 
+    /// What greedy flows lost beyond the bytes, in parts of what they have alone.
+    fn lost(&self) -> Option<f64> {
+        beyond(self.scenario, &self.run.summary, &self.alone?.summary)
+    }
+
     /// Whether this differs from the other in nothing but the contender.
     fn is_beside(&self, other: &Self) -> bool {
-        let key = |run: &'_ RunSummary| {
-            let server = run.congestion_control.clone();
-            (run.scenario.clone(), server, run.variant.clone(), run.seed)
-        };
-        key(self.run) == key(other.run)
+        self.server() == other.server() && self.key() == other.key()
     }
+
+    fn key(&self) -> (&str, Option<&str>, u64) {
+        key(self.run)
+    }
+}
+
+/// Scenario, variant and seed.
+fn key(run: &RunSummary) -> (&str, Option<&str>, u64) {
+    (run.scenario.as_str(), run.variant.as_deref(), run.seed)
 }
 
 /// All runs to be judged, in their order.
 fn outcomes(matrix: &MatrixRecord) -> Vec<Outcome<'_>> {
-    let sound = matrix.runs.iter().filter(|run| run.failure.is_none());
-    let outcomes = sound.filter_map(|run| {
+    let sound = || matrix.runs.iter().filter(|run| run.failure.is_none());
+    let outcomes = sound().filter_map(|run| {
+        let mut alone = sound().filter(|other| other.contender == ALONE);
         Some(Outcome {
             run,
             scenario: matrix.scenarios.get(&run.scenario)?,
             figures: run.summary.deadline.as_ref()?,
-            alone: matrix.runs.iter().find(|other| {
-                other.contender == ALONE
-                    && other.failure.is_none()
-                    && (&other.scenario, other.seed, &other.variant)
-                        == (&run.scenario, run.seed, &run.variant)
-            }),
+            alone: alone.find(|other| key(other) == key(run)),
         })
     });
     outcomes.collect()
 }
 
-/// The page.
-pub(crate) fn page(matrix: &MatrixRecord) -> String {
-    let mut text = head(matrix);
-    text.push_str(&reading(matrix));
-    let outcomes = outcomes(matrix);
-    text.push_str(&required(matrix, &outcomes));
-    text.push_str(&required::section(&outcomes));
-    for (name, scenario) in &matrix.scenarios {
-        let rows = rows(matrix, name);
-        if !rows.is_empty() {
-            text.push_str(&section(matrix, name, scenario, &rows));
-            text.push_str(&pushed_table(scenario, &rows));
-        }
-    }
-    text.push_str(&how(matrix));
-    text
+/// Whether deadlines are what a matrix is about.
+pub(crate) fn is_about_deadlines(matrix: &MatrixRecord) -> bool {
+    let mut scenarios = matrix.scenarios.values();
+    !matrix.scenarios.is_empty()
+        && scenarios.all(|scenario| scenario.background.window_s().is_some())
 }
 
-/// What is required, and what of it holds, under a heading: of ours by itself,
-/// whether it fetches or pushes, and where there are some that are held back at both ends, of these by themselves and
-/// beside the others.
+/// The page, and what draws its picture.
+pub(crate) fn page(matrix: &MatrixRecord) -> (String, Option<Draw>) {
+    let draw: Option<Draw> = has_picture(matrix).then_some(picture::draw);
+    let outcomes = outcomes(matrix);
+    let sections = all_rows(matrix).into_iter();
+    let sections =
+        sections.map(|(name, scenario, rows)| section(name, scenario, &rows, has_alone(matrix)));
+    let text = format!(
+        "{}{}{}{}{}{}",
+        head(matrix),
+        reading(matrix),
+        required(matrix, &outcomes),
+        required::together(&outcomes),
+        sections.collect::<String>(),
+        how(matrix)
+    );
+    (text, draw)
+}
+
+/// Whether there is anything to be seen: somebody, and nobody to compare with.
+fn has_picture(matrix: &MatrixRecord) -> bool {
+    has_alone(matrix) && has_contenders(matrix)
+}
+
+/// What is required, and what of it holds, under a heading: of `fairbat` by itself,
+/// whether it fetches or pushes. Where some transfers are held back at both ends, also
+/// of these, by themselves and beside the others.
 fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
-    let heading = "\n## What is required\n";
-    let Some(beside) = served::section(matrix, outcomes) else {
-        let tables = [OURS, PUSHING].map(|who| required::table(outcomes, who));
-        let tables = tables.into_iter().flatten();
-        let text: String = tables.map(|table| format!("\n{table}")).collect();
-        return if text.is_empty() {
-            text
-        } else {
-            format!("{heading}{text}")
-        };
+    let text = match served::section(matrix, outcomes) {
+        None => {
+            let tables = [FAIRBAT, AGENT].map(|name| required::table(outcomes, name));
+            let tables = tables.into_iter().filter(|table| !table.is_empty());
+            tables.map(|table| format!("\n{table}")).collect()
+        }
+        Some(beside) => {
+            let tables = [FAIRBAT, SERVED].map(|name| {
+                let table = required::table(outcomes, name);
+                let words = match table.is_empty() {
+                    true => " **not measured**.\n".to_owned(),
+                    false => format!("\n\n{table}"),
+                };
+                format!("\nOf \u{201c}{}\u{201d}:{words}", title(name))
+            });
+            tables.concat() + &beside
+        }
     };
-    let mut text = heading.to_owned();
-    for contender in [OURS, SERVED] {
-        let of = format!("Of \u{201c}{}\u{201d}", title(contender));
-        let table = required::table(outcomes, contender);
-        text.push_str(&match table {
-            Some(table) => format!("\n{of}:\n\n{table}"),
-            None => format!("\n{of}: **not measured**.\n"),
-        });
+    match text.is_empty() {
+        true => text,
+        false => format!("\n## What is required\n{text}"),
     }
-    text.push_str(&beside);
-    text
 }
 
 /// How the tables are to be read.
 fn reading(matrix: &MatrixRecord) -> String {
-    let mut text = String::new();
-    let count = seeds(matrix).len();
-    if count > 1 {
-        let _ = write!(
-            text,
-            "Each figure is the median over {count} seeds (least\u{2013}most). "
-        );
-    }
-    text.push_str(
-        "A transfer is feasible when it needs at most 80 % of a fair share: of (1 - L)/(g + 1) of \
-         the link's payload beside web traffic of load L and g greedy flows. Lateness is in per \
-         cent of the time that there was; p95 of fewer than 20 runs is that of the latest of them; \
-         what was not there when the run ended counts with the \
-         time of that end (\u{2265}). ",
+    let median = median_over(matrix).map(|words| format!("Each figure is {words}. "));
+    let alone = match has_alone(matrix) {
+        true => include_str!("../../text/deadlines-alone.md"),
+        false => "",
+    };
+    let text = format!(
+        include_str!("../../text/deadlines-reading.md"),
+        alone = alone
     );
-    if matrix.has_alone() {
-        let _ = write!(
-            text,
-            "`{ALONE}` is the foreground alone, and what is relative is relative to its run of the \
-             same seed. Harm is that from the beginning until the deadline, whatever of the \
-             transfer falls into it; greedy flows lose bytes that the background takes, and what \
-             they lose beyond these is the harm. "
-        );
-    }
-    text.push_str("Figures of runs that failed are left out, and the runs listed.\n");
-    if has_picture(matrix) {
-        let _ = writeln!(
-            text,
-            "\n![When each transfer was there, and what the foreground kept]({}.svg)",
+    let picture = match has_picture(matrix) {
+        true => format!(
+            "\n![When each transfer was there, and what the foreground kept]({}.svg)\n",
             matrix.name
-        );
-    }
-    text
+        ),
+        false => String::new(),
+    };
+    median.unwrap_or_default() + &text + &picture
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::tests::deadlines::{changes, deadlines, line};
-
-    #[test]
-    fn a_page_sets_the_contenders_side_by_side() {
-        let page = page(&deadlines());
-        let small = &page[page.find("## small").unwrap()..];
-        let ours = line(small, "| fairbat get | cubic |");
-        assert_eq!(
-            ours,
-            "| fairbat get | cubic | 5 of 5 | 0.0, most of 5 | 58.0 (57.0\u{2013}59.0) | 75 | 5.0 | 1.50 | \
-             1.40 |"
-        );
-        let curl = line(small, "| curl | cubic |");
-        assert!(curl.ends_with("| 50 | 30.0 | 3.00 | 2.00 |"), "{curl}");
-        assert!(
-            page.contains("needs 1.00 Mbit/s, 30 % of a fair share: feasible"),
-            "{page}"
-        );
-        assert!(
-            page.contains("150 % of a fair share: not feasible"),
-            "{page}"
-        );
-        assert!(page.contains("](deadlines.svg)"));
-        assert!(page.contains("median over 5 seeds"));
-    }
-
-    #[test]
-    fn without_anybody_alone_there_is_no_harm_and_no_picture() {
-        let matrix = changes();
-        assert!(!has_picture(&matrix));
-        let page = page(&matrix);
-        assert!(!page.contains("greedy kept"), "{page}");
-        assert!(!page.contains(".svg"), "{page}");
-        assert!(page.contains("| w, mean |"), "{page}");
-    }
-}
-
-pub(crate) fn section(
-    matrix: &MatrixRecord,
-    name: &str,
-    scenario: &Scenario,
-    rows: &[Row<'_>],
-) -> String {
+fn section(name: &str, scenario: &Scenario, rows: &[Row<'_>], has_alone: bool) -> String {
     let mut text = format!(
-        "\n## {name}\n\n{}\n\n{} {}\n\n",
+        "\n## {name}\n\n{}\n\n{} {}\n\n{}",
         scenario.description.trim(),
         terms(scenario),
-        asked(scenario)
+        asked(scenario),
+        contenders(scenario, rows, has_alone)
     );
-    text.push_str(&contenders(scenario, rows, matrix.has_alone()));
-    text.push_str(&control(scenario, rows));
-    if !scenario.background.transfer.is_empty() {
-        text.push_str(&transfers(rows));
+    for table in [control(scenario, rows), transfers(scenario, rows)] {
+        text.extend(table.map(|table| format!("\n{table}")));
     }
     text.push_str(&failures(rows));
+    text.extend(pushed(scenario, rows).map(|table| format!("\n{table}")));
     text
 }
 
@@ -247,53 +209,31 @@ fn asked(scenario: &Scenario) -> String {
     )
 }
 
-/// A table with these columns after the contender and the server.
-fn table(columns: &[&str], rows: &[(String, Vec<String>)]) -> String {
-    let mut text = format!(
-        "| | server | {} |\n|{}\n",
-        columns.join(" | "),
-        "---|".repeat(columns.len() + 2)
-    );
-    for (heading, cells) in rows {
-        let _ = writeln!(text, "| {heading} | {} |", cells.join(" | "));
-    }
-    text
-}
-
 fn contenders(scenario: &Scenario, rows: &[Row<'_>], has_alone: bool) -> String {
-    let has_greedy = has_alone && rows.iter().any(|row| kept(scenario, row).is_some());
+    let kept = |row: &Row<'_>| row.relative(|it| greedy(scenario, it));
+    let has_greedy = has_alone && rows.iter().any(|row| kept(row).is_some());
     let has_web = has_alone && has_web(scenario);
-    let mut columns = vec!["met", "late, p95, %", "there after, s"];
-    if has_greedy {
-        columns.extend(["greedy kept, %", "lost beyond the bytes, %"]);
-    }
-    if has_web {
-        columns.extend(["fetch mean, times alone", "fetch p95, times alone"]);
-    }
     let percent = |spread: Option<Spread>| spread.map(|it| it.times(100.0));
-    let lines = rows.iter().map(|row| {
-        let mut cells = vec![met(row), late(row), finish(row)];
-        if has_greedy {
-            let lost = row.paired(|own, alone| beyond(scenario, own, alone));
-            cells.extend([
-                shown(percent(kept(scenario, row)), 0),
-                shown(percent(lost), 1),
-            ]);
-        }
-        if has_web {
-            cells.extend([
-                shown(row.relative(|it| it.fetch_mean_s), 2),
-                shown(row.relative(|it| it.fetch_p95_s), 2),
-            ]);
-        }
-        (heading(row), cells)
-    });
-    table(&columns, &lines.collect::<Vec<_>>())
-}
-
-/// What the greedy flows kept of what they had alone.
-fn kept(scenario: &Scenario, row: &Row<'_>) -> Option<Spread> {
-    row.relative(|it| greedy(scenario, it))
+    let lost = |row: &Row<'_>| row.paired(|own, alone| beyond(scenario, own, alone));
+    table(rows)
+        .column("met", |row| met(row))
+        .column("late, p95, %", |row| {
+            or_nothing(Lateness::of(figures(row)).map(|late| late.words()))
+        })
+        .column("there after, s", |row| at_least(row, |it| it.finish_s))
+        .column_if(has_greedy, "greedy kept, %", |row| {
+            shown(percent(kept(row)), 0)
+        })
+        .column_if(has_greedy, "lost beyond the bytes, %", |row| {
+            shown(percent(lost(row)), 1)
+        })
+        .column_if(has_web, "fetch mean, times alone", |row| {
+            shown(row.relative(|it| it.fetch_mean_s), 2)
+        })
+        .column_if(has_web, "fetch p95, times alone", |row| {
+            shown(row.relative(|it| it.fetch_p95_s), 2)
+        })
+        .to_string()
 }
 
 fn figures<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a DeadlineFigures> {
@@ -302,105 +242,90 @@ fn figures<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a DeadlineFigures> {
 }
 
 fn met(row: &Row<'_>) -> String {
-    let met: Vec<_> = figures(row).map(|it| it.met).collect();
-    if met.is_empty() {
-        return NOTHING.to_owned();
+    let (met, all) = (
+        figures(row).filter(|it| it.met).count(),
+        figures(row).count(),
+    );
+    match all {
+        0 => NOTHING.to_owned(),
+        _ => format!("{met} of {all}"),
     }
-    let count = met.iter().filter(|met| **met).count();
-    format!("{count} of {}", met.len())
 }
 
-fn late(row: &Row<'_>) -> String {
-    let late = Late::of(&figures(row).collect::<Vec<_>>());
-    late.map_or(NOTHING.to_owned(), |late| late.words())
-}
-
-fn finish(row: &Row<'_>) -> String {
-    let times = row.values(|it: &Summary| Some(it.deadline.as_ref()?.finish_s));
-    match Spread::of(&times) {
-        None => NOTHING.to_owned(),
-        spread => {
-            let all = figures(row).all(|it| it.is_done);
-            format!("{}{}", least(all), shown(spread, 1))
-        }
-    }
+/// A figure to a tenth, with a mark where some transfer was not there.
+fn at_least(row: &Row<'_>, figure: impl Fn(&DeadlineFigures) -> f64) -> String {
+    let spread = row.spread(|it| Some(figure(it.deadline.as_ref()?)));
+    or_nothing(spread.map(|_| {
+        let all = figures(row).all(|it| it.is_done);
+        format!("{}{}", mark(all), shown(spread, 1))
+    }))
 }
 
 /// What our control loop did; nothing where there was none.
-fn control(scenario: &Scenario, rows: &[Row<'_>]) -> String {
+fn control(scenario: &Scenario, rows: &[Row<'_>]) -> Option<String> {
     let has_end = scenario.pressure_until_s.is_some();
-    let mut columns = vec![
-        "w, mean",
-        "its deviation, last half",
-        "changes of m",
-        "largest m",
-    ];
-    if has_end {
-        columns.extend(["at the floors again after, s", "went on for, s"]);
-    }
     let of = |figure: fn(&ControlFigures) -> Option<f64>| {
         move |it: &Summary| figure(it.deadline.as_ref()?.control.as_ref()?)
     };
-    let lines = rows.iter().filter_map(|row| {
-        let count = row.values(of(|it| Some(it.w_mean))).len();
-        if count == 0 {
-            return None;
+    let count = |row: &Row<'_>| row.values(of(|it| Some(it.w_mean))).len();
+    let settled = |row: &Row<'_>| {
+        let words = shown(row.spread(of(|it| it.settled_s)), 1);
+        match count(row) - row.values(of(|it| it.settled_s)).len() {
+            0 => words,
+            never => format!("{words}, never in {never} of {}", count(row)),
         }
-        let mut cells = vec![
-            shown(row.spread(of(|it| Some(it.w_mean))), 2),
-            shown(row.spread(of(|it| Some(it.w_deviation))), 3),
-            shown(row.spread(of(|it| Some(it.m_changes as f64))), 0),
-            shown(row.spread(of(|it| Some(it.m_most))), 2),
-        ];
-        if has_end {
-            let settled = row.values(of(|it| it.settled_s)).len();
-            let mut words = shown(row.spread(of(|it| it.settled_s)), 1);
-            if settled < count {
-                let _ = write!(words, ", never in {} of {count}", count - settled);
-            }
-            cells.extend([words, shown(row.spread(of(|it| it.free_s)), 1)]);
-        }
-        Some((heading(row), cells))
-    });
-    let lines: Vec<_> = lines.collect();
-    if lines.is_empty() {
-        return String::new();
-    }
-    format!("\n{}", table(&columns, &lines))
+    };
+    let all = table(rows.iter().filter(|row| count(row) > 0))
+        .column("w, mean", |row| {
+            shown(row.spread(of(|it| Some(it.w_mean))), 2)
+        })
+        .column("its deviation, last half", |row| {
+            shown(row.spread(of(|it| Some(it.w_deviation))), 3)
+        })
+        .column("changes of m", |row| {
+            shown(row.spread(of(|it| Some(it.m_changes as f64))), 0)
+        })
+        .column("largest m", |row| {
+            shown(row.spread(of(|it| Some(it.m_most))), 2)
+        })
+        .column_if(has_end, "at the floors again after, s", |row| settled(row))
+        .column_if(has_end, "went on for, s", |row| {
+            shown(row.spread(of(|it| it.free_s)), 1)
+        });
+    (!all.is_empty()).then(|| all.to_string())
 }
 
-/// Each run with its transfers in the order of their deadlines.
-fn transfers(rows: &[Row<'_>]) -> String {
-    let columns = ["seed", "there after (due after), s", "order", "foretold"];
-    let lines = rows.iter().flat_map(|row| {
+/// Each run with its transfers in the order of their deadlines, where they are several.
+fn transfers(scenario: &Scenario, rows: &[Row<'_>]) -> Option<String> {
+    if scenario.background.transfer.is_empty() {
+        return None;
+    }
+    let runs = rows.iter().flat_map(|row| {
         let runs = row.succeeded();
-        runs.filter_map(|run| {
-            let figures = run.summary.deadline.as_ref()?;
-            let order = if figures.is_in_order() {
-                "of the deadlines".to_owned()
-            } else {
-                figures.order().join(", ")
-            };
-            let foretold = figures.forecast.as_ref();
-            let foretold = foretold.map_or(NOTHING.to_owned(), |it| {
-                format!("at {:.1} s: {:.0} s late", it.t, it.late_s)
-            });
-            let cells = vec![run.seed.to_string(), moments(figures), order, foretold];
-            Some((heading(row), cells))
-        })
+        runs.filter_map(move |run| Some((row, run, run.summary.deadline.as_ref()?)))
     });
-    format!("\n{}", table(&columns, &lines.collect::<Vec<_>>()))
+    let all = Table::over(runs)
+        .column("", |(row, ..)| heading(row))
+        .column("server", |(row, ..)| or_nothing(row.congestion_control))
+        .column("seed", |(_, run, _)| run.seed.to_string())
+        .column("there after (due after), s", |(.., it)| moments(it))
+        .column("order", |(.., it)| match it.is_in_order() {
+            true => "of the deadlines".to_owned(),
+            false => it.order().join(", "),
+        })
+        .column("foretold", |(.., it)| {
+            let said = it.forecast.as_ref();
+            or_nothing(said.map(|it| format!("at {:.1} s: {:.0} s late", it.t, it.late_s)))
+        });
+    Some(all.to_string())
 }
 
 fn moments(figures: &DeadlineFigures) -> String {
+    let due = |deadline_s: Option<f64>| deadline_s.unwrap_or_default();
     let mut all: Vec<_> = figures.transfers.iter().collect();
-    all.sort_by(|a, b| {
-        a.deadline_s
-            .unwrap_or(0.0)
-            .total_cmp(&b.deadline_s.unwrap_or(0.0))
-    });
+    all.sort_by(|a, b| due(a.deadline_s).total_cmp(&due(b.deadline_s)));
     let words = all.into_iter().map(|one| {
-        let deadline = one.deadline_s.unwrap_or_default();
+        let deadline = due(one.deadline_s);
         let late = one.late_s.unwrap_or_default();
         match one.done {
             Some(_) if late > 0.0 => format!("{:.1} ({deadline:.0})", deadline + late),
@@ -411,15 +336,88 @@ fn moments(figures: &DeadlineFigures) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// What pushes, beside the foreground alone; nothing where nobody pushes.
+fn pushed(scenario: &Scenario, rows: &[Row<'_>]) -> Option<String> {
+    let pushes = |row: &&Row<'_>| {
+        let contender = row.contender.parse::<Contender>();
+        contender.is_ok_and(Contender::pushes)
+    };
+    if !rows.iter().any(|row| pushes(&row)) {
+        return None;
+    }
+    let window = scenario.background.window_s();
+    // How much longer than without any queue probes took.
+    let base = scenario.base_rtt().as_secs_f64() * 1e3;
+    let queueing = |row: &Row<'_>, figure: fn(&Summary) -> Option<f64>| {
+        shown(row.spread(|it| Some(figure(it)? - base)), 1)
+    };
+    let measured = scenario.measured();
+    let megabytes = |it: &Summary| it.background_mbit * (measured.end - measured.start) / 8.0;
+    let first = |it: &Summary| Some(100.0 * it.deadline.as_ref()?.first_share?);
+    let there = rows.iter();
+    let all = table(there.filter(|row| pushes(row) || row.contender == ALONE))
+        .column("error, % of the time", |row| match window {
+            Some(window) => at_least(row, |it| 100.0 * (it.finish_s / window - 1.0)),
+            None => NOTHING.to_owned(),
+        })
+        .column("queueing, median, ms", |row| {
+            queueing(row, |it| it.rtt_median_ms)
+        })
+        .column("p95, ms", |row| queueing(row, |it| it.rtt_p95_ms))
+        .column("crossed, MB", |row| {
+            shown(row.spread(|it| Some(megabytes(it))), 1)
+        })
+        .column_if(
+            scenario.background.transfer.len() > 1,
+            "of the job due first until it was there, %",
+            |row| shown(row.spread(first), 0),
+        );
+    Some(all.to_string())
+}
+
 #[cfg(test)]
-mod sections_tests {
+mod tests {
     use super::*;
     use crate::report::select::rows;
     use crate::report::tests::deadlines::{changes, deadlines, line};
 
+    #[test]
+    fn a_page_sets_the_contenders_side_by_side() {
+        let (page, _) = page(&deadlines());
+        let small = &page[page.find("## small").unwrap()..];
+        let ours = line(small, "| fairbat get | cubic |");
+        assert_eq!(
+            ours,
+            "| fairbat get | cubic | 5 of 5 | 0.0, most of 5 | 58.0 (57.0\u{2013}59.0) | 75 | 5.0 | 1.50 | \
+             1.40 |"
+        );
+        let curl = line(small, "| curl | cubic |");
+        assert!(curl.ends_with("| 50 | 30.0 | 3.00 | 2.00 |"), "{curl}");
+        assert!(
+            page.contains("needs 1.00 Mbit/s, 30 % of a fair share: feasible"),
+            "{page}"
+        );
+        assert!(
+            page.contains("150 % of a fair share: not feasible"),
+            "{page}"
+        );
+        assert!(page.contains("](deadlines.svg)"));
+        assert!(page.contains("median over 5 seeds"));
+    }
+
+    #[test]
+    fn without_anybody_alone_there_is_no_harm_and_no_picture() {
+        let matrix = changes();
+        let (page, draw) = page(&matrix);
+        assert!(draw.is_none());
+        assert!(!page.contains("greedy kept"), "{page}");
+        assert!(!page.contains(".svg"), "{page}");
+        assert!(page.contains("| w, mean |"), "{page}");
+    }
+
     fn of(matrix: &MatrixRecord, name: &str) -> String {
         let scenario = &matrix.scenarios[name];
-        section(matrix, name, scenario, &rows(matrix, name))
+        section(name, scenario, &rows(matrix, name), has_alone(matrix))
     }
 
     #[test]
@@ -456,78 +454,4 @@ mod sections_tests {
         let other = line(&text, "| fairbat get | cubic | 2 |");
         assert!(other.contains("| file-3, file-2 | \u{2013} |"), "{other}");
     }
-}
-
-/// A table of them, beside the foreground alone; nothing where nobody pushes.
-pub(crate) fn pushed_table(scenario: &Scenario, rows: &[Row<'_>]) -> String {
-    if !rows.iter().any(pushes) {
-        return String::new();
-    }
-    let has_several = scenario.background.transfer.len() > 1;
-    let mut text =
-        "\n| | server | error, % of the time | queueing, median, ms | p95, ms | crossed, MB |"
-            .to_owned();
-    let mut line = "\n|---|---|---|---|---|---|".to_owned();
-    if has_several {
-        text.push_str(" of the job due first until it was there, % |");
-        line.push_str("---|");
-    }
-    text.push_str(&line);
-    text.push('\n');
-    for row in rows {
-        if !pushes(row) && row.contender != ALONE {
-            continue;
-        }
-        let mut cells = vec![
-            error(scenario, row),
-            shown(queueing(scenario, row, |it| it.rtt_median_ms), 1),
-            shown(queueing(scenario, row, |it| it.rtt_p95_ms), 1),
-            shown(crossed(scenario, row), 1),
-        ];
-        if has_several {
-            let first = row.spread(|it| it.deadline.as_ref()?.first_share);
-            cells.push(shown(first.map(|it| it.times(100.0)), 0));
-        }
-        let _ = writeln!(text, "| {} | {} |", heading(row), cells.join(" | "));
-    }
-    text
-}
-
-fn pushes(row: &Row<'_>) -> bool {
-    let contender = row.contender.parse::<Contender>();
-    contender.is_ok_and(Contender::pushes)
-}
-
-/// How much later than at the last deadline all was there, in parts of the time that
-/// there was: less than 0 when it was early.
-fn error(scenario: &Scenario, row: &Row<'_>) -> String {
-    let Some(window) = scenario.background.window_s() else {
-        return NOTHING.to_owned();
-    };
-    let error = row.spread(|it| {
-        let finish = it.deadline.as_ref()?.finish_s;
-        Some(100.0 * (finish / window - 1.0))
-    });
-    let mut figures = row
-        .succeeded()
-        .filter_map(|run| run.summary.deadline.as_ref());
-    let all = figures.all(|it| it.is_done);
-    format!("{}{}", least(all), shown(error, 1))
-}
-
-/// How much longer than without any queue probes took.
-fn queueing(
-    scenario: &Scenario,
-    row: &Row<'_>,
-    figure: fn(&Summary) -> Option<f64>,
-) -> Option<Spread> {
-    let base = scenario.base_rtt().as_secs_f64() * 1e3;
-    row.spread(|it| Some(figure(it)? - base))
-}
-
-/// Payload of the background over the link in the measured part, MB; what was sent
-/// twice included.
-fn crossed(scenario: &Scenario, row: &Row<'_>) -> Option<Spread> {
-    let window = scenario.measured();
-    row.spread(|it| Some(it.background_mbit * (window.end - window.start) / 8.0))
 }

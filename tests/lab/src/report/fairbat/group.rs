@@ -3,22 +3,23 @@
 //!
 //! Runs of different seeds are independent of each other. Contenders meet the same
 //! arrivals with the same seed, so that what differs between them is compared seed
-//! by seed. Of fewer than [`ENOUGH`] seeds a mean has no interval: parts of one run
+//! by seed. Of fewer than [`MIN_SEEDS`] seeds a mean has no interval: parts of one run
 //! depend on each other where loads are high.
 
 use std::collections::BTreeSet;
 
 use crate::jobs::JobsFigures;
 use crate::record::Summary;
-use crate::report::MatrixRecord;
-use crate::report::fairbat::Point;
-use crate::report::verdict::ENOUGH;
-use crate::report::words::{NOTHING, seeds};
+use crate::report::fairbat::points::Point;
+use crate::report::words::seeds;
+use crate::results::MatrixRecord;
 use crate::statistics::{Interval, Moments, Spread, mean};
+use crate::table::or_nothing;
+use crate::verdict::MIN_SEEDS;
 
 /// Of so many seeds, how much happened to arrive says more than it costs to find out
 /// what that does.
-const MANY: usize = 5;
+const MIN_CONTROLLED: usize = 5;
 
 /// A contender at a point.
 pub(crate) struct Group<'a> {
@@ -46,7 +47,7 @@ impl Estimate {
 
     /// The mean of values of one seed each.
     fn of_values(values: &[f64]) -> Option<Self> {
-        if values.len() >= ENOUGH {
+        if values.len() >= MIN_SEEDS {
             return Interval::of(values).map(Self::of);
         }
         Some(Self {
@@ -57,7 +58,7 @@ impl Estimate {
 
     /// The ratio of the means of pairs of one seed each.
     fn of_ratio(pairs: &[(f64, f64)]) -> Option<Self> {
-        if pairs.len() >= ENOUGH {
+        if pairs.len() >= MIN_SEEDS {
             return Interval::of_ratio(pairs).map(Self::of);
         }
         let sum = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
@@ -124,7 +125,7 @@ impl<'a> Group<'a> {
     }
 
     /// Mean time of a fetch, s. The size of fetches, whose true mean is known, takes
-    /// away what a seed owes to fetches that happen to be large. With [`MANY`] seeds
+    /// away what a seed owes to fetches that happen to be large. With [`MIN_CONTROLLED`] seeds
     /// there is more to take away what a seed owes to its arrivals: how long fetches
     /// take at an ideal link ([`JobsFigures::ideal`]), and where there is none, how
     /// much arrived ([`JobsFigures::arrived_share`]).
@@ -135,7 +136,7 @@ impl<'a> Group<'a> {
         let controlled = |control: &dyn Fn(&JobsFigures) -> Option<(f64, f64)>| {
             let counted = self.figures().filter(|jobs| jobs.web.moments.count > 0);
             let pairs: Option<Vec<_>> = counted.map(control).collect();
-            pairs.filter(|pairs| pairs.len() >= MANY)
+            pairs.filter(|pairs| pairs.len() >= MIN_CONTROLLED)
         };
         let ideal = controlled(&|jobs| Some((jobs.ideal?.mean_s, jobs.web.moments.mean_y)));
         let expected = self.mean(|jobs| Some(jobs.ideal?.expected_s));
@@ -260,25 +261,13 @@ fn planned(matrix: &MatrixRecord, point: Point<'_>, contender: &str) -> usize {
 
 /// The mean, and half of its interval where that is known.
 pub(crate) fn estimate(figure: Option<Estimate>, digits: usize) -> String {
-    figure.map_or(NOTHING.to_owned(), |Estimate { value, half }| {
-        let half = half.map_or(String::new(), |half| format!(" \u{b1} {half:.digits$}"));
-        format!("{value:.digits$}{half}")
-    })
-}
-
-/// A number.
-pub(crate) fn number(figure: Option<f64>, digits: usize) -> String {
-    figure.map_or(NOTHING.to_owned(), |value| format!("{value:.digits$}"))
-}
-
-/// A share in per cent.
-pub(crate) fn percent(share: Option<f64>, digits: usize) -> String {
-    number(share.map(|share| 100.0 * share), digits)
+    or_nothing(figure.map(|Estimate { value, half }| {
+        let half = half.map(|half| format!(" \u{b1} {half:.digits$}"));
+        format!("{value:.digits$}{}", half.unwrap_or_default())
+    }))
 }
 
 /// Four numbers, one after the other.
 pub(crate) fn quarters(figures: Option<[f64; 4]>) -> String {
-    figures.map_or(NOTHING.to_owned(), |all| {
-        all.map(|value| format!("{value:.1}")).join(", ")
-    })
+    or_nothing(figures.map(|all| all.map(|value| format!("{value:.1}")).join(", ")))
 }

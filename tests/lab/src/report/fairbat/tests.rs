@@ -3,14 +3,14 @@
 use super::*;
 use crate::jobs::IdealFigures;
 use crate::report::fairbat::group::Group;
-use crate::report::fairbat::points;
+use crate::report::fairbat::points::{BASELINE, LEDBAT, LEVERS, PLAIN, Point, UNDAMPED};
 use crate::report::tests::fairbat::{SEEDS, evaluation};
 use crate::report::tests::synthetic::line;
 use crate::report::words::title;
 use crate::statistics::Interval;
 
 fn at<'a>(matrix: &'a MatrixRecord, words: &str) -> Point<'a> {
-    let mut points = points(matrix).into_iter();
+    let mut points = Point::all(matrix).into_iter();
     points.find(|point| point.words() == words).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn required<'a>(page: &'a str, contender: &str, words: &str) -> &'a str {
 #[test]
 fn points_are_what_their_scenarios_say() {
     let matrix = evaluation();
-    let words: Vec<_> = points(&matrix).iter().map(Point::words).collect();
+    let words: Vec<_> = Point::all(&matrix).iter().map(Point::words).collect();
     let expected = [
         "k = 0, \u{3c1}b = 0.2",
         "k = 0, \u{3c1}b = 0.6",

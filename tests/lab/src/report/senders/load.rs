@@ -2,23 +2,20 @@
 //! boxes as in DA-LBE's fig. 10 (Hayes et al. 2017, NEAT D3.2 Appendix B), of
 //! this project's deadline controller and laws.
 
-use std::fmt::Write;
 use std::path::Path;
 
-use fairbat_tests::chart::{
-    AROUND, Canvas, ChartResult, FROM, Frame, GREY, INK, LABEL, MARK, TITLE, bold, panel, text,
-};
-use plotters::prelude::*;
-
+use crate::chart::{ChartResult, Color, Grid, Sheet};
 use crate::link::PAYLOAD_SHARE;
-use crate::report::MatrixRecord;
-use crate::report::chart::{Grid, color, colors};
-use crate::report::senders::{Place, all_runs, contenders, places, runs};
-use crate::report::words::{NOTHING, cell, shown, title};
-use crate::scenario::{Foreground, Traffic};
+use crate::report::select::{Place, color, colors, contenders, is_web};
+use crate::report::senders::{DEFAULT_LAW, all_runs, runs};
+use crate::report::words::title;
+use crate::requirement::{Part, Requirement};
+use crate::results::{MatrixRecord, RunSummary};
+use crate::scenario::{Scenario, Traffic};
 use crate::statistics::Spread;
+use crate::table::{NOTHING, Table, percent, shown};
+use crate::verdict::Bound;
 
-/// Where the panels are.
 const GRID: Grid = Grid {
     columns: 4,
     panel: (200, 240),
@@ -27,17 +24,23 @@ const GRID: Grid = Grid {
 };
 
 /// Half of the width of a box in parts of the room for it.
-const HALF: f64 = 0.28;
+const HALF_WIDTH: f64 = 0.28;
 
 /// Whiskers reach so many times the box beyond it, at most.
 const WHISKER: f64 = 1.5;
 
-/// Mean width of a letter, px.
-const LETTER: f64 = 7.0;
+/// Share of the transfers that are to be there in time, %.
+const MIN_IN_TIME: f64 = 95.0;
+
+/// Up to this load, with some tolerance for its last digit.
+const MAX_LOAD: f64 = 0.501;
+
+/// Transfers that are needed to say so, beside each load.
+const MIN_TRANSFERS: f64 = 10.0;
 
 /// Transfers of one contender beside one load. One that was never there took for
 /// ever; with a run that failed that is so of every transfer that nobody knows of.
-pub(crate) struct Times {
+struct Times {
     /// Seconds that each took that was there before the run was over, ascending.
     took: Vec<f64>,
     /// How many there were altogether.
@@ -47,8 +50,8 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    pub(crate) fn of(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Self {
-        let asked = matrix.scenarios.get(place.scenario).map_or(0, |scenario| {
+    fn of(matrix: &MatrixRecord, place: &Place, contender: &str) -> Self {
+        let asked = matrix.scenarios.get(&place.scenario).map_or(0, |scenario| {
             let background = &scenario.background;
             background.copies as usize * background.due().len()
         });
@@ -69,7 +72,7 @@ impl Times {
     }
 
     /// How many were there in time, 0 to 1; `None` without any.
-    pub(crate) fn met_share(&self) -> Option<f64> {
+    fn met_share(&self) -> Option<f64> {
         (self.count > 0).then(|| self.met as f64 / self.count as f64)
     }
 
@@ -86,13 +89,12 @@ impl Times {
         let at = |share: f64| {
             let rank = share * last as f64;
             let time = |rank: f64| self.took.get(rank as usize).copied();
-            let (below, above) = (time(rank.floor()), time(rank.ceil()));
-            let between = below.zip(above);
+            let between = time(rank.floor()).zip(time(rank.ceil()));
             between.map_or(f64::INFINITY, |(below, above)| {
                 below + (rank - rank.floor()) * (above - below)
             })
         };
-        Some([at(0.25), at(0.5), at(0.75)])
+        Some([0.25, 0.5, 0.75].map(at))
     }
 
     /// The outermost values that are not too far from the box.
@@ -116,17 +118,11 @@ fn seconds(time: f64) -> String {
     }
 }
 
-/// Seconds that the transfers of a place have.
-fn window(matrix: &MatrixRecord, place: Place<'_>) -> Option<f64> {
-    matrix.scenarios.get(place.scenario)?.background.window_s()
-}
-
 /// The load of web fetches that came with each seed, % of the link's payload; `None`
 /// without fetches.
-pub(crate) fn came(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> Option<Spread> {
-    let scenario = matrix.scenarios.get(place.scenario)?;
+fn load_that_came(matrix: &MatrixRecord, place: &Place, contender: &str) -> Option<Spread> {
+    let scenario = matrix.scenarios.get(&place.scenario)?;
     let rate = scenario.link.first()?.rate_mbit * PAYLOAD_SHARE;
-    let is_web = |flow: &Foreground| matches!(flow.traffic, Traffic::Web { .. });
     let loads = runs(matrix, place, contender).into_iter().map(|run| {
         let flows = scenario.flows().filter(|flow| !flow.backward);
         let flows = flows.zip(&run.summary.foreground_mbit);
@@ -139,61 +135,90 @@ pub(crate) fn came(matrix: &MatrixRecord, place: Place<'_>, contender: &str) -> 
 
 /// What goes below the head of the page.
 pub(crate) fn section(matrix: &MatrixRecord) -> String {
-    let mut text = format!(
-        "What fig. 10 of the DA-LBE paper shows, and not under its terms: the weight is made by \
-         this project's deadline controller, as `fairbat` has it, and not by MBC with the price \
-         ratio phi, and {}. Each transfer counts for itself, those of runs that failed too. Times \
-         are from its start until everything was there; one that was not there when the run was \
-         over ranks behind all others. The web load that came is what the fetches got, of the \
-         payload that the link carries, over the measured part: arrivals and sizes are random, so it is \
-         not the load that was meant.\n\n\
-         ![Times of completion as boxes]({}.svg)\n\n\
-         | | | web load that came, % | transfers | there in time, % | lower quartile, s | \
-         median, s | upper quartile, s | last, s |\n|---|---|---|---|---|---|---|---|---|\n",
-        laws(matrix),
-        matrix.name
-    );
-    for place in places(matrix) {
-        for contender in contenders(matrix) {
-            let times = Times::of(matrix, place, contender);
-            let Some([lower, median, upper]) = times.quartiles() else {
-                continue;
-            };
-            let last = times
-                .took
-                .last()
-                .map_or(NOTHING.to_owned(), |last| seconds(*last));
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} | {:.0} | {} | {} | {} | {}{} |",
-                place.scenario,
-                cell(title(contender)),
-                shown(came(matrix, place, contender), 1),
-                times.count,
-                100.0 * times.met_share().unwrap_or_default(),
-                seconds(lower),
-                seconds(median),
-                seconds(upper),
-                last,
-                match times.missing() {
-                    0 => String::new(),
-                    missing => format!(", {missing} not there"),
-                }
-            );
-        }
-    }
-    text
+    let names = contenders(matrix);
+    let rows = Place::all(matrix).into_iter().flat_map(|place| {
+        let of = |name: &&str| {
+            let times = Times::of(matrix, &place, name);
+            Some((place.clone(), (*name).to_owned(), times.quartiles()?, times))
+        };
+        names.iter().filter_map(of).collect::<Vec<_>>()
+    });
+    let table = Table::over(rows)
+        .column("", |(place, ..)| place.scenario.clone())
+        .column("", |(_, name, ..)| title(name).to_owned())
+        .column("web load that came, %", |(place, name, ..)| {
+            shown(load_that_came(matrix, place, name), 1)
+        })
+        .column("transfers", |(.., times)| times.count.to_string())
+        .column("there in time, %", |(.., times)| {
+            percent(times.met_share(), 0)
+        })
+        .column("lower quartile, s", |row| seconds(row.2[0]))
+        .column("median, s", |row| seconds(row.2[1]))
+        .column("upper quartile, s", |row| seconds(row.2[2]))
+        .column("last, s", |(.., times)| {
+            let last = times.took.last().map(|last| seconds(*last));
+            let last = last.unwrap_or(NOTHING.to_owned());
+            match times.missing() {
+                0 => last,
+                missing => format!("{last}, {missing} not there"),
+            }
+        });
+    let laws: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!(
+        include_str!("../../text/senders-load.md"),
+        laws = laws.join(", "),
+        name = matrix.name,
+        table = table
+    )
 }
 
-/// Which laws these are: none has the paper's name for nothing.
-fn laws(matrix: &MatrixRecord) -> String {
-    let names = contenders(matrix).into_iter();
-    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-    format!(
-        "the laws are this project's {} (`sender-vegas-paper` and `sender-cubic-beta` are the \
-         paper's)",
-        names.join(", ")
-    )
+pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
+    let loads = Place::all(matrix).into_iter().filter_map(|place| {
+        let load = web_load(matrix.scenarios.get(&place.scenario)?)?;
+        Some((load, place))
+    });
+    let mut loads: Vec<_> = loads.collect();
+    loads.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let in_time = loads.iter().filter(|(load, _)| *load <= MAX_LOAD);
+    let bound = Bound::AtLeast(MIN_IN_TIME);
+    let in_time = in_time.map(|(load, at)| {
+        let share = Times::of(matrix, at, DEFAULT_LAW).met_share();
+        let came = load_that_came(matrix, at, DEFAULT_LAW);
+        let came = came.map(|_| format!(" ({} came)", shown(came, 1)));
+        let place = format!("load {:.0} %{}:", 100.0 * load, came.unwrap_or_default());
+        let seeds = runs(matrix, at, DEFAULT_LAW).len();
+        Part::of_all(place, share.map(|share| 100.0 * share), seeds, bound)
+    });
+    let in_time: Vec<_> = in_time.collect();
+    let enough = Bound::AtLeast(MIN_TRANSFERS);
+    let counts = contenders(matrix).into_iter().map(|contender| {
+        let all = loads.iter().map(|(_, at)| runs(matrix, at, contender));
+        let least = all.map(|runs| transfers(&runs)).min().unwrap_or_default();
+        Part::count(format!("{}:", title(contender)), least, enough)
+    });
+    let counts: Vec<_> = counts.collect();
+    let there = format!("there in time at loads up to 50 %, %, {}", bound.words(1));
+    let beside = format!("transfers beside each load {}", enough.words(0));
+    vec![
+        Requirement::of_parts(there, 1, &in_time),
+        Requirement::of_parts(beside, 0, &counts),
+    ]
+}
+
+/// How many transfers these runs had, in time or not.
+fn transfers(runs: &[&RunSummary]) -> usize {
+    let figures = runs.iter().filter_map(|run| run.summary.deadline.as_ref());
+    figures.map(|figures| figures.transfers.len()).sum()
+}
+
+/// The load of web fetches, 0 to 1.
+fn web_load(scenario: &Scenario) -> Option<f64> {
+    let mut foreground = scenario.foreground.iter();
+    foreground.find_map(|one| match one.traffic {
+        Traffic::Web { load, .. } => Some(load),
+        _ => None,
+    })
 }
 
 /// Draws it into an SVG file.
@@ -201,84 +226,55 @@ fn laws(matrix: &MatrixRecord) -> String {
 /// # Errors
 /// What plotters says.
 pub(crate) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
-    let places = places(matrix);
-    let canvas = SVGBackend::new(path, GRID.size(places.len())).into_drawing_area();
-    canvas.fill(&WHITE)?;
-    let words = format!(
+    let places = Place::all(matrix);
+    let title_words = format!(
         "{}: seconds until transfers were there, by fairbat's deadline controller",
         matrix.name
     );
-    canvas.draw_text(&words, &bold(TITLE, INK, FROM), (20, 24))?;
-    let words = "Boxes: the middle half, with the median; whiskers: the rest within 1.5 times the \
-                 box; dots: beyond. Dashed: the deadline. At the top: never there.";
-    canvas.draw_text(words, &text(LABEL, GREY, FROM), (20, 46))?;
+    let line = "Boxes: the middle half, with the median; whiskers: the rest within 1.5 times the \
+                box; dots: beyond. Dashed: the deadline. At the top: never there.";
+    let sheet = Sheet::headed(path, GRID.size(places.len()), &title_words, &[line])?;
     let colors = colors(matrix);
-    let mut x = 26;
-    for (contender, color) in &colors {
-        let words = title(contender);
-        canvas.draw_text(words, &text(LABEL, *color, FROM), (x, 70))?;
-        x += 30 + (words.chars().count() as f64 * LETTER) as i32;
-    }
-    for (index, place) in places.into_iter().enumerate() {
-        one(&canvas, GRID.frame(index), matrix, place, &colors)?;
-    }
-    canvas.present()?;
-    Ok(())
-}
-
-fn one(
-    canvas: &Canvas<'_>,
-    frame: Frame,
-    matrix: &MatrixRecord,
-    place: Place<'_>,
-    colors: &[(&str, RGBColor)],
-) -> ChartResult<()> {
-    let contenders = contenders(matrix);
-    let due = window(matrix, place).unwrap_or_default();
-    let times: Vec<_> = contenders
-        .iter()
-        .map(|contender| Times::of(matrix, place, contender))
-        .collect();
-    let last = times.iter().filter_map(|one| one.took.last());
-    let most = last.copied().fold(due, f64::max) * 1.1;
-    let count = contenders.len().max(1) as f64;
-    let mut panel = panel(canvas, frame, 0.0..count, 0.0..most, (0, 6))?;
-    let style = text(LABEL, INK, FROM);
-    canvas.draw_text(place.scenario, &style, (frame.left, frame.top - 16))?;
-    let ends = [(0.0, due), (count, due)];
-    panel.draw_series(DashedLineSeries::new(ends, 4, 4, MARK.into()))?;
-    for (number, (contender, times)) in contenders.iter().zip(&times).enumerate() {
-        let color = color(colors, contender);
-        let middle = number as f64 + 0.5;
-        if times.missing() > 0 {
-            let (x, y) = panel.backend_coord(&(middle, most));
-            let words = format!("{} not there", times.missing());
-            canvas.draw_text(&words, &text(LABEL, color, AROUND), (x, y + 6))?;
+    let named = colors.iter().map(|(name, color)| (title(name), *color));
+    sheet.legend(&named.collect::<Vec<_>>(), 70, false)?;
+    for (index, place) in places.iter().enumerate() {
+        let scenario = matrix.scenarios.get(&place.scenario);
+        let due = scenario.and_then(|it| it.background.window_s());
+        let due = due.unwrap_or_default();
+        let all = contenders(matrix).into_iter();
+        let all: Vec<_> = all
+            .map(|name| (name, Times::of(matrix, place, name)))
+            .collect();
+        let last = all.iter().filter_map(|(_, times)| times.took.last());
+        let most = last.copied().fold(due, f64::max) * 1.1;
+        let count = all.len().max(1) as f64;
+        let mut plot = sheet.plot(GRID.frame(index), 0.0..count, 0.0..most, (0, 6))?;
+        plot.above(&place.scenario, 16)?;
+        plot.across(due, 4)?;
+        for (number, (contender, times)) in all.iter().enumerate() {
+            let color = color(&colors, contender);
+            let middle = number as f64 + 0.5;
+            if times.missing() > 0 {
+                let (x, y) = plot.place((middle, most));
+                let words = format!("{} not there", times.missing());
+                sheet.write_around(&words, color, (x, y + 6))?;
+            }
+            let Some((quartiles, (first, last))) = times.quartiles().zip(times.whiskers()) else {
+                continue;
+            };
+            let [lower, median, upper] = quartiles.map(|time| time.min(most));
+            let last = last.min(most);
+            let (left, right) = (middle - HALF_WIDTH, middle + HALF_WIDTH);
+            plot.boxes([[(left, lower), (right, upper)]], color.mix(0.25).filled())?;
+            plot.line(&[(left, median), (right, median)], color, 2)?;
+            plot.line(&[(middle, first), (middle, lower)], color, 2)?;
+            plot.line(&[(middle, upper), (middle, last)], color, 2)?;
+            let all = times.took.iter();
+            let beyond = all.filter(|one| **one < first || **one > last);
+            plot.dots(beyond.map(|one| (middle, *one)), 3, color.stroke_width(1))?;
         }
-        let (Some(quartiles), Some((first, last))) = (times.quartiles(), times.whiskers()) else {
-            continue;
-        };
-        let [lower, median, upper] = quartiles.map(|time| time.min(most));
-        let last = last.min(most);
-        let (left, right) = (middle - HALF, middle + HALF);
-        let area = Rectangle::new([(left, lower), (right, upper)], color.mix(0.25).filled());
-        panel.draw_series([area])?;
-        let lines = [
-            [(left, median), (right, median)],
-            [(middle, first), (middle, lower)],
-            [(middle, upper), (middle, last)],
-        ];
-        for line in lines {
-            panel.draw_series(LineSeries::new(line, color.stroke_width(2)))?;
-        }
-        let beyond = times
-            .took
-            .iter()
-            .filter(|one| **one < first || **one > last);
-        let dots = beyond.map(|one| Circle::new((middle, *one), 3, color.stroke_width(1)));
-        panel.draw_series(dots)?;
     }
-    Ok(())
+    sheet.finish()
 }
 
 #[cfg(test)]
@@ -286,8 +282,8 @@ mod tests {
     use super::*;
     use crate::deadline::DeadlineFigures;
     use crate::record::TransferRecord;
-    use crate::report::RunSummary;
-    use crate::report::senders::{Kind, page};
+    use crate::report::senders::{page, required};
+    use crate::report::tests::synthetic;
     use crate::report::tests::synthetic::{matrix, run};
 
     fn timed(seed: u64, took: &[f64]) -> RunSummary {
@@ -315,7 +311,7 @@ mod tests {
     }
 
     fn line(matrix: &MatrixRecord) -> String {
-        let page = page(Kind::Load, matrix, &[]);
+        let (page, _) = page(matrix, &[]).unwrap();
         let line = page.lines().find(|line| line.starts_with("| web |"));
         line.unwrap().to_owned()
     }
@@ -373,5 +369,41 @@ mod tests {
         let svg = std::fs::read_to_string(&path).unwrap();
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         svg
+    }
+
+    #[test]
+    fn transfers_are_in_time_at_loads_up_to_the_half() {
+        let mut matrix = synthetic::matrix();
+        matrix.name = "dalbe-load".to_owned();
+        matrix.scenarios.retain(|name, _| name == "web");
+        let of_law = |contender: &str, met: usize| {
+            let mut run = synthetic::run("web", contender, 1, &[3.0]);
+            let transfer = |index| TransferRecord {
+                met: Some(index < met),
+                took_s: Some(50.0),
+                ..TransferRecord::default()
+            };
+            run.summary.deadline = Some(DeadlineFigures {
+                transfers: (0..20).map(transfer).collect(),
+                ..DeadlineFigures::default()
+            });
+            run
+        };
+        matrix.runs = vec![of_law("sender-cdg", 3), of_law(DEFAULT_LAW, 19)];
+        let text = required(&matrix);
+        let in_time = synthetic::line(&text, "| there in time");
+        assert!(
+            in_time.ends_with("| load 30 % (31.1 came): 95.0 | holds, of 1 seed |"),
+            "{in_time}"
+        );
+        let counts = synthetic::line(&text, "| transfers beside");
+        assert!(counts.ends_with(": 20 | holds |"), "{counts}");
+        matrix.runs = vec![of_law(DEFAULT_LAW, 18)];
+        let text = required(&matrix);
+        let in_time = synthetic::line(&text, "| there in time");
+        assert!(
+            in_time.ends_with("| load 30 % (31.1 came): **90.0** | **does not hold**, of 1 seed |"),
+            "{in_time}"
+        );
     }
 }

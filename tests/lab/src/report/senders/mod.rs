@@ -1,229 +1,147 @@
-//! Pages of the matrices about senders: each has figures of its own, by the
-//! matrix's name.
+//! Pages of the matrices about senders. Each has figures of its own, by the matrix's
+//! name.
 
 mod cdg;
-mod least;
+mod live;
 mod load;
-pub(crate) mod required;
+mod steps;
 mod table1;
-
-use std::fmt::Write;
-use std::path::Path;
-
-use fairbat_tests::chart::ChartResult;
+mod weights;
 
 use crate::matrix::Variant;
-use crate::record::Summary;
-use crate::report::select::rows;
-use crate::report::words;
-use crate::report::words::{cell, failures, head, how, seeds, shown, title};
-use crate::report::{ALONE, MatrixRecord, RunSummary};
+use crate::report::select::{Draw, Figure, Place, Runs, contenders};
+use crate::report::words::{all_failures, head, how, lines, median_over, title};
+use crate::requirement::Requirement;
+use crate::results::{MatrixRecord, RunSummary};
 use crate::statistics::Spread;
+use crate::table::{Table, shown};
+use crate::verdict::{MIN_DIVIDED_SEEDS, MIN_SEEDS};
 
-/// What a matrix about senders is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// CDG's back-off scale, beside its paper.
-    Scales,
-    /// Senders that are alone.
-    Alone,
-    /// A link that becomes free.
-    Released,
-    /// A live stream.
-    Constant,
-    /// Weights that change.
-    Steps,
-    /// DA-LBE's Table I.
-    Table1,
-    /// DA-LBE's fig. 10.
-    Load,
+pub(crate) use crate::report::senders::weights::{is_about_weights, page as weights_page};
+
+/// The law that is taken where nobody asks for another.
+const DEFAULT_LAW: &str = "sender-vegas";
+
+/// The matrix whose figures count all transfers of all seeds.
+const LOAD: &str = "dalbe-load";
+
+/// What goes below the head of a page.
+type Section = fn(&MatrixRecord) -> String;
+
+/// The page of a matrix about senders, with its variants, and what draws its picture.
+/// `None` if it is about something else.
+pub(crate) fn page(matrix: &MatrixRecord, variants: &[Variant]) -> Option<(String, Option<Draw>)> {
+    let (section, draw): (Section, Option<Draw>) = match matrix.name.as_str() {
+        "cdg" => (cdg::section, Some(cdg::draw)),
+        "sender-alone" => (live::alone, None),
+        "sender-released" => (live::released, None),
+        "sender-constant" => (live::constant, None),
+        "sender-steps" => (steps::section, None),
+        "dalbe" | "dalbe-beyond" => (table1::section, Some(table1::draw)),
+        LOAD => (load::section, Some(load::draw)),
+        _ => return None,
+    };
+    let median = median_over(matrix).filter(|_| matrix.name != LOAD);
+    let median = median.map_or(String::new(), |words| format!("A figure is {words}. "));
+    let text = format!(
+        "{}{median}{}{}\n## Scenarios\n\n{}{}{}",
+        head(matrix),
+        section(matrix),
+        required(matrix),
+        lines(matrix, variants),
+        all_failures(matrix),
+        how(matrix)
+    );
+    Some((text, draw))
 }
 
-impl Kind {
-    /// Of this matrix; `None` if it is about something else.
-    pub(crate) fn of(matrix: &MatrixRecord) -> Option<Self> {
-        Some(match matrix.name.as_str() {
-            "cdg" => Self::Scales,
-            "sender-alone" => Self::Alone,
-            "sender-released" => Self::Released,
-            "sender-constant" => Self::Constant,
-            "sender-steps" => Self::Steps,
-            "dalbe" | "dalbe-beyond" => Self::Table1,
-            "dalbe-load" => Self::Load,
-            _ => return None,
-        })
-    }
-}
-
-/// The page, with what the variants of the matrix are.
-pub(crate) fn page(kind: Kind, matrix: &MatrixRecord, variants: &[Variant]) -> String {
-    let mut text = head(matrix);
-    // Transfers are counted over all seeds.
-    if seeds(matrix).len() > 1 && kind != Kind::Load {
-        text.push_str(&format!(
-            "A figure is the median over {} seeds (least\u{2013}most). ",
-            seeds(matrix).len()
-        ));
-    }
-    text.push_str(&match kind {
-        Kind::Scales => cdg::section(matrix),
-        Kind::Table1 => table1::section(matrix),
-        Kind::Load => load::section(matrix),
-        Kind::Alone | Kind::Released | Kind::Constant | Kind::Steps => least::section(kind, matrix),
-    });
-    text.push_str(&required::section(matrix));
-    text.push_str("\n## Scenarios\n\n");
-    text.push_str(&words::lines(matrix, variants));
-    for name in matrix.scenarios.keys() {
-        text.push_str(&failures(&rows(matrix, name)));
-    }
-    text.push_str(&how(matrix));
-    text
-}
-
-/// Whether there is a picture beside the page.
-pub(crate) fn has_picture(kind: Kind) -> bool {
-    matches!(kind, Kind::Scales | Kind::Table1 | Kind::Load)
-}
-
-/// Draws it into an SVG file; of the others nothing.
-///
-/// # Errors
-/// What plotters says.
-pub(crate) fn draw(kind: Kind, matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
-    match kind {
-        Kind::Scales => cdg::draw(matrix, path),
-        Kind::Table1 => table1::draw(matrix, path),
-        Kind::Load => load::draw(matrix, path),
-        Kind::Alone | Kind::Released | Kind::Constant | Kind::Steps => Ok(()),
-    }
-}
-
-/// What is taken from a run.
-#[derive(Clone, Copy)]
-pub(crate) enum Figure {
-    /// From its own figures.
-    Own(fn(&Summary) -> Option<f64>),
-    /// From its own and from those of this contender at the same place with the
-    /// same seed.
-    Beside(&'static str, fn(&Summary, &Summary) -> Option<f64>),
-}
-
-/// A scenario, in one of the ways to run it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place<'a> {
-    pub(crate) scenario: &'a str,
-    pub(crate) variant: Option<&'a str>,
-}
-
-impl Place<'_> {
-    fn is_of(&self, run: &RunSummary) -> bool {
-        self.scenario == run.scenario && self.variant == run.variant.as_deref()
-    }
-}
-
-/// Contenders other than nobody, in the order of first appearance.
-pub(crate) fn contenders(matrix: &MatrixRecord) -> Vec<&str> {
-    let mut found = Vec::new();
-    for run in &matrix.runs {
-        let name = run.contender.as_str();
-        if name != ALONE && !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
-}
-
-/// Places in the order of the scenarios' names, then of first appearance.
-pub(crate) fn places(matrix: &MatrixRecord) -> Vec<Place<'_>> {
-    let mut found = Vec::new();
-    for scenario in matrix.scenarios.keys() {
-        for run in matrix.runs.iter().filter(|run| run.scenario == *scenario) {
-            let place = Place {
-                scenario,
-                variant: run.variant.as_deref(),
-            };
-            if !found.contains(&place) {
-                found.push(place);
-            }
-        }
-    }
-    found
+/// What is required of a matrix, and what of it holds, under a heading. Empty if
+/// nothing is.
+fn required(matrix: &MatrixRecord) -> String {
+    let all = match matrix.name.as_str() {
+        "cdg" => cdg::requirements(matrix),
+        "sender-weights" => weights::requirements(matrix),
+        "sender-alone" => live::everywhere(matrix, &live::ALONE_BOUNDS),
+        "sender-released" => live::released_requirements(matrix),
+        "sender-constant" => live::everywhere(matrix, &live::CONSTANT_BOUNDS),
+        "sender-steps" => steps::requirements(matrix),
+        "dalbe" | "dalbe-beyond" => table1::requirements(matrix),
+        LOAD => load::requirements(matrix),
+        _ => return String::new(),
+    };
+    format!(
+        concat!(
+            "\n## What is required\n\n",
+            include_str!("../../text/senders-required.md"),
+            "\n{table}"
+        ),
+        law = title(DEFAULT_LAW),
+        divided = MIN_DIVIDED_SEEDS,
+        enough = MIN_SEEDS,
+        table = Requirement::table(all)
+    )
 }
 
 /// The runs of a contender at a place that did not fail.
-pub(crate) fn runs<'a>(
-    matrix: &'a MatrixRecord,
-    place: Place<'_>,
-    contender: &str,
-) -> Vec<&'a RunSummary> {
+fn runs<'a>(matrix: &'a MatrixRecord, place: &Place, contender: &str) -> Vec<&'a RunSummary> {
     let all = all_runs(matrix, place, contender);
     all.filter(|run| run.failure.is_none()).collect()
 }
 
 /// The runs of a contender at a place, whatever became of them.
-pub(crate) fn all_runs<'a>(
+fn all_runs<'a>(
     matrix: &'a MatrixRecord,
-    place: Place<'_>,
+    place: &Place,
     contender: &str,
 ) -> impl Iterator<Item = &'a RunSummary> {
     let all = matrix.runs.iter();
     all.filter(move |run| run.contender == contender && place.is_of(run))
 }
 
-/// A figure with each seed that has it.
-pub(crate) fn values(
-    matrix: &MatrixRecord,
-    place: Place<'_>,
-    contender: &str,
-    figure: Figure,
-) -> Vec<f64> {
-    let own = runs(matrix, place, contender).into_iter();
-    let values = own.filter_map(|run| match figure {
-        Figure::Own(of) => of(&run.summary),
-        Figure::Beside(other, of) => {
-            let others = runs(matrix, place, other);
-            let other = others.into_iter().find(|other| other.seed == run.seed)?;
-            of(&run.summary, &other.summary)
-        }
-    });
-    values.collect()
+/// A figure of each seed that has it.
+fn values(matrix: &MatrixRecord, place: &Place, contender: &str, figure: Figure) -> Vec<f64> {
+    let is_one = |run: &RunSummary| run.contender == contender && place.is_of(run);
+    Runs::of([matrix]).values(is_one, figure)
 }
 
 /// A table of a figure over the seeds, to so many digits, under a heading.
-pub(crate) fn table(
-    matrix: &MatrixRecord,
-    heading: &str,
-    name: impl Fn(Place<'_>) -> String,
-    figure: Figure,
-    digits: usize,
-) -> String {
-    table_of(matrix, heading, name, |place, contender| {
+fn figures(matrix: &MatrixRecord, heading: &str, figure: Figure, digits: usize) -> String {
+    by_place(matrix, heading, |place, contender| {
         let values = values(matrix, place, contender, figure);
         shown(Spread::of(&values), digits)
     })
 }
 
 /// A table under a heading: a row for each contender, a column for each place.
-pub(crate) fn table_of(
+fn by_place(
     matrix: &MatrixRecord,
     heading: &str,
-    name: impl Fn(Place<'_>) -> String,
-    words: impl Fn(Place<'_>, &str) -> String,
+    words: impl Fn(&Place, &str) -> String,
 ) -> String {
-    let places = places(matrix);
-    let names: Vec<_> = places.iter().map(|place| cell(&name(*place))).collect();
-    let dashes = "---|".repeat(places.len() + 1);
-    let mut text = format!("\n## {heading}\n\n| | {} |\n|{dashes}\n", names.join(" | "));
-    for contender in contenders(matrix) {
-        let cells = places.iter().map(|place| words(*place, contender));
-        let cells: Vec<_> = cells.collect();
-        let _ = writeln!(
-            text,
-            "| {} | {} |",
-            cell(title(contender)),
-            cells.join(" | ")
-        );
+    let table = Table::over(contenders(matrix))
+        .column("", |contender| title(contender).to_owned())
+        .columns(Place::all(matrix), variant, |contender, place| {
+            words(place, contender)
+        });
+    format!("\n## {heading}\n\n{table}")
+}
+
+/// The way to run the scenario, of which there is one.
+fn variant(place: &Place) -> String {
+    place.variant.as_ref().unwrap_or(&place.scenario).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::synthetic;
+
+    #[test]
+    fn of_other_matrices_nothing_is_required() {
+        let mut matrix = synthetic::matrix();
+        assert_eq!(required(&matrix), "");
+        assert!(page(&matrix, &[]).is_none());
+        matrix.name = "sender-alone".to_owned();
+        assert!(required(&matrix).contains("not measured"));
     }
-    text
 }

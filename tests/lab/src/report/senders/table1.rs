@@ -1,144 +1,255 @@
 //! DA-LBE's Table I with packets: how far from the deadline each transfer was
 //! there, what it took beside each flow, and what it made of the gap.
 
-use std::fmt::Write;
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use fairbat_tests::chart::{
-    BLUE, Canvas, ChartResult, FROM, Frame, GREEN, GREY, INK, LABEL, MARK, TITLE, bold, clipped,
-    panel, text,
-};
-use plotters::prelude::*;
-
-use crate::report::chart::Grid;
-use crate::report::senders::load::{Times, came};
-use crate::report::senders::required::{OURS, Part, Requirement};
-use crate::report::senders::{Place, contenders, places, runs};
-use crate::report::verdict::{Bound, Verdict};
-use crate::report::words::{NOTHING, cell, shown, title};
-use crate::report::{MatrixRecord, RunSummary};
-use crate::scenario::{Scenario, Traffic};
+use crate::chart::{BLUE, ChartResult, GREEN, GREY, Grid, MARK, Sheet};
+use crate::report::select::{Place, contenders};
+use crate::report::senders::runs;
+use crate::report::words::title;
+use crate::requirement::{Part, Requirement};
+use crate::results::{MatrixRecord, RunSummary};
+use crate::scenario::Scenario;
 use crate::statistics::{Spread, median};
-use crate::summary::Course;
+use crate::table::{NOTHING, Table, or_nothing, shown};
+use crate::verdict::{Bound, Verdict};
 use crate::yielding::{FlowFigures, gap_s};
 
 /// Whoever met a flow for less than this share of the window says nothing of it.
-const LEAST: f64 = 0.05;
+const MIN_MET: f64 = 0.05;
 
 /// The paper's window, from 400 to 1700 s.
-const PAPER_WINDOW: f64 = 1300.0;
+const PAPER_WINDOW_S: f64 = 1300.0;
 
 /// The gap in it without a greedy flow, from 1000 s on, s.
-pub(crate) const PAPER_GAP: f64 = 10.0;
+const PAPER_GAP_S: f64 = 10.0;
+
+/// The laws that are to use a gap.
+const USE_GAPS: [&str; 3] = ["sender-vegas", "sender-vegas-paper", "sender-cdg"];
+
+/// What a best-effort flow may have beside one that has missed its deadline: its
+/// own share, with some tolerance.
+const MAX_RATIO: f64 = 1.1;
+
+const GRID: Grid = Grid {
+    columns: 4,
+    panel: (250, 150),
+    pitch: (320, 230),
+    first: (60, 130),
+};
+
+/// The runs of a contender at a place.
+struct Row<'a> {
+    place: Place,
+    contender: &'a str,
+    runs: Vec<&'a RunSummary>,
+    scenario: &'a Scenario,
+}
+
+impl<'a> Row<'a> {
+    /// Where any did not fail.
+    fn all(matrix: &'a MatrixRecord, place: &Place) -> Vec<Self> {
+        let Some(scenario) = matrix.scenarios.get(&place.scenario) else {
+            return Vec::new();
+        };
+        let rows = contenders(matrix).into_iter().map(|contender| Self {
+            place: place.clone(),
+            contender,
+            runs: runs(matrix, place, contender),
+            scenario,
+        });
+        rows.filter(|row| !row.runs.is_empty()).collect()
+    }
+
+    fn window_s(&self) -> f64 {
+        self.scenario.background.window_s().unwrap_or_default()
+    }
+
+    fn spread(&self, figure: impl Fn(&RunSummary) -> Option<f64>) -> Option<Spread> {
+        let values = self.runs.iter().filter_map(|run| figure(run));
+        Spread::of(&values.collect::<Vec<_>>())
+    }
+
+    fn error(&self, per_second: f64) -> String {
+        Errors::of(&self.runs, self.window_s()).words(per_second)
+    }
+
+    /// In per cent of the window.
+    fn relative_error(&self) -> String {
+        self.error(100.0 / self.window_s())
+    }
+
+    fn gap_used(&self) -> Option<Spread> {
+        self.spread(|run| Some(100.0 * run.summary.beside.as_ref()?.gap_used?))
+    }
+
+    /// Payload in parts of that of a flow that it met for long enough.
+    fn beside(&self, flow: &str) -> Option<Spread> {
+        self.spread(|run| {
+            let met = run.summary.beside.as_ref()?.flows.iter();
+            let mut met = met.filter(|one| one.seconds >= MIN_MET * self.window_s());
+            Some(100.0 * met.find(|one| one.name == flow)?.ratio)
+        })
+    }
+
+    /// All that it had beside any flow, however short they met.
+    fn flow_figures(&self) -> Vec<&'a FlowFigures> {
+        flow_figures(self.runs.iter().copied())
+    }
+
+    /// The median beside each flow, %, with the time for which both were there.
+    fn beside_each(&self) -> Option<String> {
+        let all = self.flow_figures();
+        let names: BTreeSet<_> = all.iter().map(|one| one.name.as_str()).collect();
+        let words = names.into_iter().filter_map(|name| {
+            let of = |figure: fn(&FlowFigures) -> f64| {
+                let met = all.iter().filter(|one| one.name == name);
+                median(&met.map(|one| figure(one)).collect::<Vec<_>>())
+            };
+            let (ratio, seconds) = (of(|one| one.ratio)?, of(|one| one.seconds)?);
+            Some(format!("{name} {:.0} ({seconds:.1} s)", 100.0 * ratio))
+        });
+        let words: Vec<_> = words.collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+
+    /// What those had that missed their deadline; `None` where all met it.
+    fn missed(&self) -> Option<Part> {
+        let has_missed = |run: &&RunSummary| {
+            let figures = run.summary.deadline.as_ref();
+            figures.is_some_and(|figures| !figures.met)
+        };
+        let late: Vec<_> = self.runs.iter().copied().filter(has_missed).collect();
+        if late.is_empty() {
+            return None;
+        }
+        let ratios = flow_figures(late.iter().copied());
+        let ratios: Vec<_> = ratios.iter().map(|one| one.ratio).collect();
+        let beside = Spread::of(&ratios).map_or(String::new(), |all| {
+            format!(
+                " (beside each flow {:.2}\u{2013}{:.2})",
+                all.least, all.most
+            )
+        });
+        let rates = late.iter();
+        let rates = rates.filter_map(|run| run.summary.rate_against_greedy(self.scenario));
+        let place = format!("{}, {}:{beside}", at(&self.place), title(self.contender));
+        let bound = Bound::AtMost(MAX_RATIO);
+        Some(Part::over(place, &rates.collect::<Vec<_>>(), bound))
+    }
+}
+
+fn flow_figures<'a>(runs: impl Iterator<Item = &'a RunSummary>) -> Vec<&'a FlowFigures> {
+    let figures = runs.filter_map(|run| run.summary.beside.as_ref());
+    figures.flat_map(|figures| &figures.flows).collect()
+}
+
+fn at(place: &Place) -> String {
+    let names = [Some(place.scenario.as_str()), place.variant.as_deref()];
+    names.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
 
 /// What goes below the head of the page.
 pub(crate) fn section(matrix: &MatrixRecord) -> String {
     let mut text = format!(
-        "The error is the moment at which everything was there less the deadline; with \
-         \u{201c}\u{2265}\u{201d} it was not there when that run was over. Beside each greedy flow \
-         stands the payload in parts of that flow's while both were there, %, if that was 5 % of the window at least. The gap is the time \
-         without any greedy flow between two; what was used of it is of what others left.\n\n{FIGURES}\n\n\
-         ![Rates and weights over time]({}.svg)\n",
-        matrix.name
+        include_str!("../../text/senders-table1.md"),
+        figures = include_str!("../../text/senders-table1-figures.md"),
+        name = matrix.name
     );
     for (name, scenario) in &matrix.scenarios {
-        let flows = flows(matrix, name);
-        let names: Vec<_> = flows.iter().map(|flow| cell(flow)).collect();
-        let dashes = "---|".repeat(flows.len() + 6);
-        let window = scenario.background.window_s().unwrap_or_default();
-        let _ = write!(
-            text,
-            "\n## {name}\n\n{}\n\n\
-             | | controller | error, s | error, % of the window | {} | gap used, % | mean w |\n\
-             |{dashes}\n",
-            scale(scenario, window),
-            names.join(" | ")
-        );
-        for place in places(matrix)
-            .into_iter()
-            .filter(|one| one.scenario == name)
-        {
-            for contender in contenders(matrix) {
-                text.push_str(&row(matrix, place, contender, &flows, window));
-            }
-        }
+        let met = matrix.runs.iter().filter(|run| run.scenario == *name);
+        let flows: BTreeSet<_> = flow_figures(met).into_iter().map(|one| &one.name).collect();
+        let places = Place::all(matrix).into_iter();
+        let places = places.filter(|place| place.scenario == *name);
+        let gap = |row: &Row<'_>| shown(row.gap_used(), 0);
+        let w = |run: &RunSummary| Some(run.summary.deadline.as_ref()?.control.as_ref()?.w_mean);
+        let table = Table::over(places.flat_map(|place| Row::all(matrix, &place)))
+            .column("", |row| title(row.contender).to_owned())
+            .column("controller", |row| or_nothing(row.place.variant.as_ref()))
+            .column("error, s", |row| row.error(1.0))
+            .column("error, % of the window", Row::relative_error)
+            .columns(
+                flows,
+                |flow| (*flow).clone(),
+                |row, flow| shown(row.beside(flow), 0),
+            )
+            .column("gap used, %", gap)
+            .column("mean w", |row| shown(row.spread(w), 2));
+        text.push_str(&format!("\n## {name}\n\n{}\n\n{table}", scale(scenario)));
     }
     text
 }
 
-/// What the paper's figures show.
-const FIGURES: &str = include_str!("../../text/senders-table1-figures.md");
-
-/// How long it is beside the paper's. Round trips do not become shorter with it.
-fn scale(scenario: &Scenario, window: f64) -> String {
-    let mut text = format!(
-        "The window is {window:.1} s, {:.3} of the paper's {PAPER_WINDOW} s.",
-        window / PAPER_WINDOW
-    );
+/// How long the window is beside the paper's. Round trips do not become shorter with
+/// it.
+fn scale(scenario: &Scenario) -> String {
+    let window = scenario.background.window_s().unwrap_or_default();
     let rtt = scenario.base_rtt().as_secs_f64();
-    if let Some(gap) = gap_s(scenario).filter(|_| rtt > 0.0) {
-        let _ = write!(
-            text,
-            " The gap is as much shorter: {gap:.1} s and not {PAPER_GAP} s, so there are {:.0} \
+    let gap = gap_s(scenario).filter(|_| rtt > 0.0).map(|gap| {
+        format!(
+            " The gap is as much shorter: {gap:.1} s and not {PAPER_GAP_S} s, so there are {:.0} \
              round-trip times to use it and not {:.0}.",
             gap / rtt,
-            PAPER_GAP / rtt
-        );
-    }
-    text
-}
-
-fn row(
-    matrix: &MatrixRecord,
-    place: Place<'_>,
-    contender: &str,
-    flows: &[String],
-    window: f64,
-) -> String {
-    let runs = runs(matrix, place, contender);
-    if runs.is_empty() {
-        return String::new();
-    }
-    let spread = |figure: &dyn Fn(&RunSummary) -> Option<f64>| {
-        let values = runs.iter().filter_map(|run| figure(run));
-        Spread::of(&values.collect::<Vec<_>>())
-    };
-    let errors = Errors::of(&runs, window);
-    let beside = flows.iter().map(|flow| {
-        let ratio = spread(&|run| {
-            let mut met = met(run, window);
-            Some(100.0 * met.find(|one| one.name == *flow)?.ratio)
-        });
-        shown(ratio, 0)
+            PAPER_GAP_S / rtt
+        )
     });
-    let gap = |run: &RunSummary| Some(100.0 * run.summary.beside.as_ref()?.gap_used?);
-    let w = |run: &RunSummary| Some(run.summary.deadline.as_ref()?.control.as_ref()?.w_mean);
     format!(
-        "| {} | {} | {} | {} | {} | {} | {} |\n",
-        cell(title(contender)),
-        place.variant.map_or(NOTHING.to_owned(), cell),
-        errors.words(1.0),
-        errors.words(100.0 / window),
-        beside.collect::<Vec<_>>().join(" | "),
-        shown(spread(&gap), 0),
-        shown(spread(&w), 2),
+        "The window is {window:.1} s, {:.3} of the paper's {PAPER_WINDOW_S} s.{}",
+        window / PAPER_WINDOW_S,
+        gap.unwrap_or_default()
     )
 }
 
-/// The flows that it met for long enough, of a window of so many seconds.
-fn met(run: &RunSummary, window: f64) -> impl Iterator<Item = &FlowFigures> {
-    let figures = run.summary.beside.iter();
-    let flows = figures.flat_map(|figures| &figures.flows);
-    flows.filter(move |one| one.seconds >= LEAST * window)
+pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
+    let mut all = Vec::new();
+    let mut missed = Vec::new();
+    for place in Place::all(matrix) {
+        let rows = Row::all(matrix, &place);
+        missed.extend(rows.iter().filter_map(Row::missed));
+        let told = |figure: &dyn Fn(&Row<'_>) -> Option<String>| -> Vec<String> {
+            let named = |row: &Row<'_>| Some(format!("{}: {}", title(row.contender), figure(row)?));
+            rows.iter().filter_map(named).collect()
+        };
+        let gap = matrix.scenarios.get(&place.scenario).and_then(gap_s);
+        let gap = gap.map(|gap| format!(" of {gap:.1} s ({PAPER_GAP_S} s in the paper)"));
+        let used = |row: &Row<'_>| {
+            let used = row.gap_used().filter(|_| USE_GAPS.contains(&row.contender));
+            used.map(|used| format!("{:.0}", used.median))
+        };
+        let (at, gap) = (at(&place), gap.unwrap_or_default());
+        let beside = "payload in parts of each competing flow's, % (while both were there)";
+        all.extend([
+            Requirement::told(
+                format!("{at}: what Vegas and CDG use of the gap{gap}, %"),
+                &told(&used),
+            ),
+            Requirement::told(
+                format!("{at}: error of the deadline, % of the window"),
+                &told(&|row| Some(row.relative_error())),
+            ),
+            Requirement::told(format!("{at}: {beside}"), &told(&|row| row.beside_each())),
+        ]);
+    }
+    let what = format!(
+        "a deadline that was missed: the rate over the time for which it ran, in parts of the mean of \
+         the best-effort flows that were there, {}",
+        Bound::AtMost(MAX_RATIO).words(2)
+    );
+    all.push(match missed.is_empty() {
+        true => Requirement::new(what, "none was missed", Verdict::NotMeasured),
+        false => Requirement::of_parts(what, 2, &missed),
+    });
+    all
 }
 
 /// When transfers were there less when they should have been, ascending, s, and
 /// whether they were there at all: if not, that is the end of the run, which was
 /// before any of that run's.
-pub(crate) struct Errors(Vec<(f64, bool)>);
+struct Errors(Vec<(f64, bool)>);
 
 impl Errors {
-    pub(crate) fn of(runs: &[&RunSummary], window: f64) -> Self {
+    fn of(runs: &[&RunSummary], window: f64) -> Self {
         let figures = runs.iter().filter_map(|run| run.summary.deadline.as_ref());
         let mut all: Vec<_> = figures
             .map(|one| (one.finish_s - window, one.is_done))
@@ -149,7 +260,7 @@ impl Errors {
 
     /// The median and, unless all are the same, least and most, in so many parts
     /// of a second; each with a mark if it is of one that was not there.
-    pub(crate) fn words(&self, times: f64) -> String {
+    fn words(&self, times: f64) -> String {
         let values: Vec<f64> = self.0.iter().map(|(error, _)| times * error).collect();
         let Some(spread) = Spread::of(&values) else {
             return NOTHING.to_owned();
@@ -171,27 +282,66 @@ impl Errors {
     }
 }
 
-/// The flows that anybody met in this scenario, in their order.
-pub(crate) fn flows(matrix: &MatrixRecord, scenario: &str) -> Vec<String> {
-    let mut found = std::collections::BTreeSet::new();
-    let runs = matrix.runs.iter().filter(|run| run.scenario == scenario);
-    for figures in runs.filter_map(|run| run.summary.beside.as_ref()) {
-        found.extend(figures.flows.iter().map(|flow| flow.name.clone()));
+/// Draws it into an SVG file.
+///
+/// # Errors
+/// What plotters says.
+pub(crate) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
+    let first = matrix.runs.iter().map(|run| run.seed).min();
+    let runs = matrix.runs.iter().filter(|run| Some(run.seed) == first);
+    let mut runs: Vec<_> = runs
+        .filter_map(|run| Some((run, run.summary.course.as_ref()?)))
+        .collect();
+    // A row for each scenario and controller.
+    runs.sort_by_key(|(run, _)| (run.scenario.clone(), run.variant.clone()));
+    let words = format!("{}: rates and weights over time", matrix.name);
+    let sheet = Sheet::headed(path, GRID.size(runs.len()), &words, &[])?;
+    for (words, color, x) in [
+        ("grey: payload of all others, Mbit/s", GREY, 20),
+        ("blue: payload of the transfer, Mbit/s", BLUE, 280),
+        ("green: its weight, of the height of the panel", GREEN, 540),
+        ("dashed: its deadline", MARK, 850),
+    ] {
+        sheet.write(words, color, (x, 50))?;
     }
-    found.into_iter().collect()
+    for (index, (run, course)) in runs.into_iter().enumerate() {
+        let Some(scenario) = matrix.scenarios.get(&run.scenario) else {
+            continue;
+        };
+        let most = scenario.link.last().map_or(1.0, |link| link.rate_mbit);
+        let times = 0.0..scenario.duration_s;
+        let mut plot = sheet.plot(GRID.frame(index), times, 0.0..most, (5, 5))?;
+        let variant = run.variant.as_deref().unwrap_or_default();
+        plot.above(&format!("{}, {variant}", run.scenario), 32)?;
+        plot.above(title(&run.contender), 14)?;
+        if let Some(window) = scenario.background.window_s() {
+            plot.upright(scenario.background.start_s + window, 4)?;
+        }
+        let weights: Vec<f64> = course.w.iter().map(|w| w * most).collect();
+        for (values, color, width) in [
+            (&course.foreground_mbit, MARK, 1),
+            (&course.background_mbit, BLUE, 2),
+            (&weights, GREEN, 1),
+        ] {
+            let middles = (0..).map(|step| (f64::from(step) + 0.5) * course.every_s);
+            let points: Vec<_> = middles.zip(values.iter().copied()).collect();
+            plot.line(&points, color, width)?;
+        }
+    }
+    sheet.finish()
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::deadline::DeadlineFigures;
-    use crate::report::senders::{Kind, page};
-    use crate::report::tests::synthetic::{matrix, run};
+    use crate::report::senders::{page, required};
+    use crate::report::tests::synthetic::{line, matrix, run};
     use crate::summary::Course;
-    use crate::yielding::{BesideFigures, FlowFigures};
+    use crate::yielding::BesideFigures;
 
     /// A window of 40 s.
-    pub(crate) fn example() -> MatrixRecord {
+    fn example() -> MatrixRecord {
         let timed = |controller: &str, finish_s: f64, is_done: bool| {
             let mut run = run("greedy", "sender-cdg", 1, &[5.4]);
             run.variant = Some(controller.to_owned());
@@ -230,7 +380,7 @@ pub(crate) mod tests {
 
     #[test]
     fn errors_have_a_sign_and_those_that_are_not_there_say_so() {
-        let page = page(Kind::Table1, &example(), &[]);
+        let page = page(&example(), &[]).unwrap().0;
         let ours = title("sender-cdg");
         let start = format!("| {ours} |");
         let lines: Vec<_> = page
@@ -256,7 +406,7 @@ pub(crate) mod tests {
         let mut later = scenario.foreground[0].clone();
         (later.start_s, later.stop_s) = (21.0, None);
         scenario.foreground.push(later);
-        let page = page(Kind::Table1, &matrix, &[]);
+        let page = page(&matrix, &[]).unwrap().0;
         assert!(
             page.contains("40.0 s, 0.031 of the paper's 1300 s"),
             "{page}"
@@ -298,92 +448,6 @@ pub(crate) mod tests {
         );
         assert_eq!(words(&[]), NOTHING);
     }
-}
-
-/// Where the panels are.
-const GRID: Grid = Grid {
-    columns: 4,
-    panel: (250, 150),
-    pitch: (320, 230),
-    first: (60, 130),
-};
-
-/// Draws it into an SVG file.
-///
-/// # Errors
-/// What plotters says.
-pub(crate) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
-    let first = matrix.runs.iter().map(|run| run.seed).min();
-    let runs = matrix.runs.iter().filter(|run| Some(run.seed) == first);
-    let mut runs: Vec<_> = runs
-        .filter_map(|run| Some((run, run.summary.course.as_ref()?)))
-        .collect();
-    // A row for each scenario and controller.
-    runs.sort_by_key(|(run, _)| (run.scenario.clone(), run.variant.clone()));
-    let canvas = SVGBackend::new(path, GRID.size(runs.len())).into_drawing_area();
-    canvas.fill(&WHITE)?;
-    let words = format!("{}: rates and weights over time", matrix.name);
-    canvas.draw_text(&words, &bold(TITLE, INK, FROM), (20, 24))?;
-    let lines = [
-        ("grey: payload of all others, Mbit/s", GREY),
-        ("blue: payload of the transfer, Mbit/s", BLUE),
-        ("green: its weight, of the height of the panel", GREEN),
-        ("dashed: its deadline", MARK),
-    ];
-    for ((words, color), x) in lines.into_iter().zip([20, 280, 540, 850]) {
-        canvas.draw_text(words, &text(LABEL, color, FROM), (x, 50))?;
-    }
-    for (index, (run, course)) in runs.into_iter().enumerate() {
-        if let Some(scenario) = matrix.scenarios.get(&run.scenario) {
-            one(&canvas, GRID.frame(index), scenario, run, course)?;
-        }
-    }
-    canvas.present()?;
-    Ok(())
-}
-
-fn one(
-    canvas: &Canvas<'_>,
-    frame: Frame,
-    scenario: &Scenario,
-    run: &RunSummary,
-    course: &Course,
-) -> ChartResult<()> {
-    let most = scenario.link.last().map_or(1.0, |link| link.rate_mbit);
-    let time = scenario.duration_s;
-    let mut panel = panel(canvas, frame, 0.0..time, 0.0..most, (5, 5))?;
-    let variant = run.variant.as_deref().unwrap_or_default();
-    let above = format!("{}, {variant}", run.scenario);
-    let style = text(LABEL, INK, FROM);
-    canvas.draw_text(&above, &style, (frame.left, frame.top - 32))?;
-    let name = title(&run.contender);
-    canvas.draw_text(name, &style, (frame.left, frame.top - 14))?;
-    let background = &scenario.background;
-    if let Some(window) = background.window_s() {
-        let due = background.start_s + window;
-        let ends = [(due, 0.0), (due, most)];
-        panel.draw_series(DashedLineSeries::new(ends, 4, 4, MARK.into()))?;
-    }
-    let weights: Vec<f64> = course.w.iter().map(|w| w * most).collect();
-    let lines = [
-        (&course.foreground_mbit, MARK, 1),
-        (&course.background_mbit, BLUE, 2),
-        (&weights, GREEN, 1),
-    ];
-    for (values, color, width) in lines {
-        let middles = (0..).map(|step| (f64::from(step) + 0.5) * course.every_s);
-        let points: Vec<_> = middles.zip(values.iter().copied()).collect();
-        for piece in clipped(&points, most) {
-            panel.draw_series(LineSeries::new(piece, color.stroke_width(width)))?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod table1_picture_tests {
-    use super::*;
-    use crate::report::senders::table1::tests::example;
 
     #[test]
     fn every_run_has_a_panel() {
@@ -394,201 +458,10 @@ mod table1_picture_tests {
         assert_eq!(svg.matches(title("sender-cdg")).count(), 2);
         assert!(svg.contains("greedy, PID") && !svg.contains("NaN"));
     }
-}
-
-/// The laws that are to use a gap.
-const USE_GAPS: [&str; 3] = ["sender-vegas", "sender-vegas-paper", "sender-cdg"];
-/// What a best-effort flow may have beside one that has missed its deadline: its
-/// own share, with some tolerance.
-const NO_MORE: f64 = 1.1;
-/// Share of the transfers that are to be there in time, %.
-const IN_TIME: f64 = 95.0;
-/// Up to this load, with some tolerance for its last digit.
-const LOAD: f64 = 0.501;
-/// Transfers that it takes to say so, beside each load.
-const ENOUGH: f64 = 10.0;
-
-pub(crate) fn table1_requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
-    let mut all = Vec::new();
-    let mut missed = Vec::new();
-    for place in places(matrix) {
-        let (mut gaps, mut errors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        let scenario = matrix.scenarios.get(place.scenario);
-        let window = scenario.and_then(|scenario| scenario.background.window_s());
-        let window = window.unwrap_or_default();
-        for contender in contenders(matrix) {
-            let runs = runs(matrix, place, contender);
-            if runs.is_empty() {
-                continue;
-            }
-            let name = format!("{}:", title(contender));
-            if USE_GAPS.contains(&contender) {
-                let used = runs.iter().map(|run| run.summary.beside.as_ref()?.gap_used);
-                let used = Spread::of(&used.flatten().collect::<Vec<_>>());
-                gaps.extend(used.map(|used| format!("{name} {:.0}", 100.0 * used.median)));
-            }
-            let error = Errors::of(&runs, window).words(100.0 / window);
-            errors.push(format!("{name} {error}"));
-            let all = beside(&runs, &flows(matrix, place.scenario));
-            ratios.extend((!all.is_empty()).then(|| format!("{name} {}", all.join(", "))));
-            let late: Vec<_> = runs.iter().filter(|run| has_missed(run)).copied().collect();
-            if !late.is_empty() {
-                let ratio = |run: &&RunSummary| run.summary.rate_against_greedy(scenario?);
-                let values: Vec<_> = late.iter().filter_map(ratio).collect();
-                let place = format!("{}, {name}{}", at(place), least_and_most(&late));
-                missed.push(Part::over(place, &values, Bound::AtMost(NO_MORE)));
-            }
-        }
-        let gap = scenario.and_then(gap_s).map_or(String::new(), |gap| {
-            format!(" of {gap:.1} s ({PAPER_GAP} s in the paper)")
-        });
-        let at = at(place);
-        all.extend([
-            Requirement::told(
-                format!("{at}: what Vegas and CDG use of the gap{gap}, %"),
-                &gaps,
-            ),
-            Requirement::told(
-                format!("{at}: error of the deadline, % of the window"),
-                &errors,
-            ),
-            Requirement::told(
-                format!(
-                    "{at}: payload in parts of each competing flow's, % (while both were there)"
-                ),
-                &ratios,
-            ),
-        ]);
-    }
-    all.push(of_missed(&missed));
-    all
-}
-
-fn at(place: Place<'_>) -> String {
-    let names = [Some(place.scenario), place.variant].into_iter().flatten();
-    names.collect::<Vec<_>>().join(", ")
-}
-
-/// The median beside each flow, %, with the time for which both were there.
-fn beside(runs: &[&RunSummary], flows: &[String]) -> Vec<String> {
-    let words = flows.iter().filter_map(|name| {
-        let figures = runs.iter().filter_map(|run| run.summary.beside.as_ref());
-        let all = figures.flat_map(|figures| &figures.flows);
-        let met: Vec<_> = all.filter(|one| one.name == *name).collect();
-        let of = |figure: fn(&FlowFigures) -> f64| {
-            median(&met.iter().map(|one| figure(one)).collect::<Vec<_>>())
-        };
-        let (ratio, seconds) = (of(|one| one.ratio)?, of(|one| one.seconds)?);
-        Some(format!("{name} {:.0} ({seconds:.1} s)", 100.0 * ratio))
-    });
-    words.collect()
-}
-
-/// Of what these had beside any flow, however short they met.
-fn least_and_most(runs: &[&RunSummary]) -> String {
-    let figures = runs.iter().filter_map(|run| run.summary.beside.as_ref());
-    let ratios = figures.flat_map(|figures| &figures.flows);
-    let ratios: Vec<_> = ratios.map(|one| one.ratio).collect();
-    Spread::of(&ratios).map_or(String::new(), |all| {
-        let (least, most) = (all.least, all.most);
-        format!(" (beside each flow {least:.2}\u{2013}{most:.2})")
-    })
-}
-
-fn has_missed(run: &RunSummary) -> bool {
-    let figures = run.summary.deadline.as_ref();
-    figures.is_some_and(|figures| !figures.met)
-}
-
-fn of_missed(missed: &[Part]) -> Requirement {
-    let what = format!(
-        "a deadline that was missed: the rate over the time for which it ran, in parts of the mean of \
-         the best-effort flows that were there, {}",
-        Bound::AtMost(NO_MORE).words(2)
-    );
-    if missed.is_empty() {
-        return Requirement {
-            what,
-            measured: "none was missed".to_owned(),
-            verdict: Verdict::NotMeasured,
-        };
-    }
-    Requirement::of(what, 2, missed)
-}
-
-pub(crate) fn load_requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
-    let mut loads: Vec<_> = places(matrix)
-        .into_iter()
-        .filter_map(|place| Some((web(matrix.scenarios.get(place.scenario)?)?, place)))
-        .collect();
-    loads.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let in_time = loads.iter().filter(|(load, _)| *load <= LOAD);
-    let in_time = in_time.map(|&(load, at)| {
-        let share = Times::of(matrix, at, OURS).met_share();
-        let came = came(matrix, at, OURS);
-        let came = came.map_or(String::new(), |_| format!(" ({} came)", shown(came, 1)));
-        let place = format!("load {:.0} %{came}:", 100.0 * load);
-        let share = share.map(|share| 100.0 * share);
-        let seeds = runs(matrix, at, OURS).len();
-        Part::of_all(place, share, seeds, Bound::AtLeast(IN_TIME))
-    });
-    let counts = contenders(matrix).into_iter().map(|contender| {
-        let counts = loads
-            .iter()
-            .map(|(_, place)| known(&runs(matrix, *place, contender)));
-        let least = counts.min().unwrap_or_default();
-        let place = format!("{}:", title(contender));
-        Part::count(place, least, Bound::AtLeast(ENOUGH))
-    });
-    vec![
-        Requirement::of(
-            format!(
-                "there in time at loads up to 50 %, %, {}",
-                Bound::AtLeast(IN_TIME).words(1)
-            ),
-            1,
-            &in_time.collect::<Vec<_>>(),
-        ),
-        Requirement::of(
-            format!(
-                "transfers beside each load {}",
-                Bound::AtLeast(ENOUGH).words(0)
-            ),
-            0,
-            &counts.collect::<Vec<_>>(),
-        ),
-    ]
-}
-
-/// The transfers of these runs, in time or not.
-fn known(runs: &[&RunSummary]) -> usize {
-    let figures = runs.iter().filter_map(|run| run.summary.deadline.as_ref());
-    figures.map(|figures| figures.transfers.len()).sum()
-}
-
-/// The load of web fetches, 0 to 1.
-fn web(scenario: &Scenario) -> Option<f64> {
-    scenario
-        .foreground
-        .iter()
-        .find_map(|one| match one.traffic {
-            Traffic::Web { load, .. } => Some(load),
-            _ => None,
-        })
-}
-
-#[cfg(test)]
-mod deadlines_tests {
-    use super::*;
-    use crate::deadline::DeadlineFigures;
-    use crate::record::TransferRecord;
-    use crate::report::senders::required::section;
-    use crate::report::senders::table1::tests::example;
-    use crate::report::tests::synthetic::{line, matrix, run};
 
     #[test]
     fn gaps_errors_and_ratios_are_told() {
-        let text = section(&example());
+        let text = required(&example());
         let name = title("sender-cdg");
         let gap = line(&text, "| greedy, PID: what Vegas and CDG use");
         let words = format!("| {name}: 90 | no bound |");
@@ -607,7 +480,7 @@ mod deadlines_tests {
         for run in &mut matrix.runs {
             run.summary.deadline.as_mut().unwrap().met = true;
         }
-        let text = section(&matrix);
+        let text = required(&matrix);
         let missed = line(&text, "| a deadline that was missed");
         assert!(
             missed.ends_with("| none was missed | **not measured** |"),
@@ -620,7 +493,7 @@ mod deadlines_tests {
             };
             late.summary.deadline.as_mut().unwrap().met = false;
             late.summary.course.as_mut().unwrap().background_mbit = vec![rate; 30];
-            line(&section(&matrix), "| a deadline that was missed").to_owned()
+            line(&required(&matrix), "| a deadline that was missed").to_owned()
         };
         let fair = judged(6.6);
         let words = ": (beside each flow 0.25\u{2013}2.50) 1.10 | holds, of 1 seed |";
@@ -629,42 +502,6 @@ mod deadlines_tests {
         assert!(
             greedy.ends_with(" **1.25** | **does not hold**, of 1 seed |"),
             "{greedy}"
-        );
-    }
-
-    #[test]
-    fn transfers_are_in_time_at_loads_up_to_the_half() {
-        let mut matrix = matrix();
-        matrix.name = "dalbe-load".to_owned();
-        matrix.scenarios.retain(|name, _| name == "web");
-        let timed = |contender: &str, met: usize| {
-            let mut run = run("web", contender, 1, &[3.0]);
-            let transfer = |index| TransferRecord {
-                met: Some(index < met),
-                took_s: Some(50.0),
-                ..TransferRecord::default()
-            };
-            run.summary.deadline = Some(DeadlineFigures {
-                transfers: (0..20).map(transfer).collect(),
-                ..DeadlineFigures::default()
-            });
-            run
-        };
-        matrix.runs = vec![timed("sender-cdg", 3), timed(OURS, 19)];
-        let text = section(&matrix);
-        let in_time = line(&text, "| there in time");
-        assert!(
-            in_time.ends_with("| load 30 % (31.1 came): 95.0 | holds, of 1 seed |"),
-            "{in_time}"
-        );
-        let counts = line(&text, "| transfers beside");
-        assert!(counts.ends_with(": 20 | holds |"), "{counts}");
-        matrix.runs = vec![timed(OURS, 18)];
-        let text = section(&matrix);
-        let in_time = line(&text, "| there in time");
-        assert!(
-            in_time.ends_with("| load 30 % (31.1 came): **90.0** | **does not hold**, of 1 seed |"),
-            "{in_time}"
         );
     }
 }

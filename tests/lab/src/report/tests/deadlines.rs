@@ -4,7 +4,7 @@ use crate::deadline::{ControlFigures, DeadlineFigures};
 use crate::record::{Forecast, TransferRecord};
 pub(crate) use crate::report::tests::synthetic::line;
 use crate::report::tests::synthetic::{matrix, run};
-use crate::report::{MatrixRecord, RunSummary};
+use crate::results::{MatrixRecord, RunSummary};
 use crate::scenario::Scenario;
 
 /// 10 Mbit/s, measured while the transfer has time: from 2 s to 62 s of 80.

@@ -4,9 +4,10 @@ use crate::jobs::{
     ActiveFigures, ChunkFigures, JobsCourse, JobsFigures, LimitCourse, LimitFigures,
     WaitingFigures, WebFigures,
 };
-use crate::report::fairbat::{BASELINE, LEDBAT, LEDBAT_EARLY, LEVERS, NAME, PLAIN, UNDAMPED};
+use crate::report::fairbat::NAME;
+use crate::report::fairbat::points::{BASELINE, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, UNDAMPED};
 use crate::report::tests::synthetic::{matrix, run};
-use crate::report::{MatrixRecord, RunSummary};
+use crate::results::{MatrixRecord, RunSummary};
 use crate::scenario::Scenario;
 use crate::statistics::Moments;
 

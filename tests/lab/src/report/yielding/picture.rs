@@ -4,35 +4,23 @@
 
 use std::path::Path;
 
-use fairbat_tests::chart::{
-    AROUND, Canvas, ChartResult, FROM, GREY, INK, LABEL, MARK, Panel, TITLE, bold, panel, text,
-};
-use plotters::prelude::*;
-
-use crate::report::MatrixRecord;
-use crate::report::chart::{Grid, color, colors};
+use crate::chart::{ChartResult, Grid, MARK, RGBColor, Sheet};
+use crate::report::select::{FILLED, Runs, color, colors};
 use crate::report::words::title;
-use crate::report::yielding;
-use crate::report::yielding::lines;
-use crate::report::yielding::lines::{
-    OFF_USE, ON, ON_SHARE, SHARE, TURNS, WEIGHTS, on_off_scenario,
-};
-use crate::report::yielding::{Measure, Runs, Where, Who};
-use crate::statistics::Spread;
+use crate::report::yielding::claims::{Claim, Measure, weight_claims, written};
+use crate::report::yielding::{Column, is_of};
+use crate::results::MatrixRecord;
+use crate::verdict::Bound;
 
-/// Where the panels are.
 const GRID: Grid = Grid {
     columns: 3,
     panel: (290, 230),
     pitch: (365, 330),
     first: (60, 170),
 };
-/// Mean width of a letter, px.
-const LETTER: f64 = 7.0;
-/// Radius of a dot, px.
-const DOT: i32 = 4;
-/// The congestion control whose dots are filled.
-const FILLED: &str = "cubic";
+
+/// The round-trip time at which weights are shown, ms.
+const RTT_MS: u32 = 100;
 
 /// What a panel shows.
 struct Content {
@@ -40,12 +28,9 @@ struct Content {
     axis: &'static str,
     /// Largest value of the upright axis, %.
     most: f64,
-    measure: Measure,
-    /// Where dots stand: what is written below, and what they are of.
-    places: Vec<(String, Where)>,
-    /// What is required, and what Vulture's report says, at each place.
-    required: Vec<f64>,
-    reported: Vec<f64>,
+    /// Where dots stand: what is written below, what they are of, what is required, and
+    /// what Vulture's report says.
+    places: Vec<(String, Claim, Option<f64>, Option<f64>)>,
 }
 
 /// Draws all of it into an SVG file.
@@ -55,66 +40,99 @@ struct Content {
 pub(crate) fn draw(matrices: &[MatrixRecord], path: &Path) -> ChartResult<()> {
     let runs = Runs::of(matrices);
     let contents = contents();
-    let canvas = SVGBackend::new(path, GRID.size(contents.len())).into_drawing_area();
-    canvas.fill(&WHITE)?;
+    let words = "yielding: what is used of pauses and taken in turns, and what a weight takes";
+    let lines = [
+        "Median over the seeds; thin lines from least to most. Filled: the server sends with \
+         CUBIC, hollow: with another.",
+        "Dashed: what is required (pauses: at least, turns: at most, weights: the model); dotted: \
+         Vulture's report.",
+    ];
+    let sheet = Sheet::headed(path, GRID.size(contents.len()), words, &lines)?;
     let colors = named_colors(matrices);
-    head(&canvas, &colors)?;
+    let named = colors.iter().map(|(name, color)| (title(name), *color));
+    sheet.legend(&named.collect::<Vec<_>>(), 92, true)?;
     for (index, content) in contents.iter().enumerate() {
-        one(&canvas, index, content, &runs, &colors)?;
+        let places: Vec<_> = content.places.iter().map(|it| it.1.place()).collect();
+        let columns = Column::all(&runs, &places);
+        let spread = |column: &Column<'_>, claim: &Claim| column.spread(claim, &runs);
+        let all = content.places.iter();
+        let all = all.flat_map(|it| columns.iter().filter_map(|one| spread(one, &it.1)));
+        let most = all
+            .map(|spread| 1.05 * spread.most)
+            .fold(content.most, f64::max);
+        let width = content.places.len() as f64;
+        let mut plot = sheet.plot(GRID.frame(index), 0.0..width, 0.0..most, (0, 6))?;
+        plot.above(content.title, 16)?;
+        for (number, (words, ..)) in content.places.iter().enumerate() {
+            plot.mark(number as f64 + 0.5, words)?;
+        }
+        plot.axis(content.axis, 36)?;
+        let required = content.places.iter().map(|it| (it.2, 4));
+        let reported = content.places.iter().map(|it| (it.3, 1));
+        for (number, (value, length)) in required.enumerate().chain(reported.enumerate()) {
+            if let Some(value) = value {
+                let ends = [0.05, 0.95].map(|part| (number as f64 + part, value));
+                plot.dashed(ends, length, MARK)?;
+            }
+        }
+        for (place, (_, claim, ..)) in content.places.iter().enumerate() {
+            for (number, column) in columns.iter().enumerate() {
+                let Some(spread) = spread(column, claim) else {
+                    continue;
+                };
+                let part = (number as f64 + 1.0) / (columns.len() as f64 + 1.0);
+                let color = color(&colors, column.contender);
+                let is_hollow = column.server != Some(FILLED);
+                plot.spread(place as f64 + part, spread, color, is_hollow)?;
+            }
+        }
     }
-    canvas.present()?;
-    Ok(())
+    sheet.finish()
 }
 
 fn contents() -> Vec<Content> {
-    let turns = || {
-        let places = TURNS.iter().map(|(seconds, ..)| {
-            let place = Where::plain(&on_off_scenario(*seconds));
-            (format!("{seconds} s"), place)
+    let turns = |measure| {
+        let claims = written().into_iter();
+        let claims = claims.filter(move |claim| claim.measure == measure);
+        let places = claims.map(|claim| {
+            let required = match claim.bound {
+                Some(Bound::AtLeast(value) | Bound::AtMost(value)) => Some(value),
+                _ => None,
+            };
+            let reported = claim.paper.parse().ok();
+            (claim.label().to_owned(), claim, required, reported)
         });
-        places.collect::<Vec<_>>()
+        places.collect()
     };
-    let reported = TURNS.iter().filter_map(|(.., paper)| paper.parse().ok());
-    let weights = WEIGHTS.iter();
-    let model = weights
-        .clone()
-        .map(|weight| 100.0 * weight / (1.0 + weight));
+    let weights = weight_claims(RTT_MS).map(|(weight, claim)| {
+        let model = 100.0 * weight / (1.0 + weight);
+        (weight.to_string(), claim, Some(model), None)
+    });
     vec![
         Content {
             title: "pauses of a greedy flow in use, %",
             axis: "length of its turns and pauses",
             most: 105.0,
-            measure: OFF_USE,
-            places: turns(),
-            required: TURNS.iter().map(|(_, least, _)| *least).collect(),
-            reported: reported.collect(),
+            places: turns(Measure::OffUse),
         },
         Content {
             title: "share of the payload in its turns, %",
             axis: "length of its turns and pauses",
             most: 40.0,
-            measure: ON,
-            places: turns(),
-            required: vec![ON_SHARE; TURNS.len()],
-            reported: Vec::new(),
+            places: turns(Measure::OnShare),
         },
         Content {
             title: "share beside one greedy flow at RTT 100 ms, %",
             axis: "weight",
             most: 65.0,
-            measure: SHARE,
-            places: weights
-                .map(|weight| (weight.to_string(), lines::place(100, *weight)))
-                .collect(),
-            required: model.collect(),
-            reported: Vec::new(),
+            places: weights.collect(),
         },
     ]
 }
 
 /// The colours of all contenders of all matrices.
 fn named_colors(matrices: &[MatrixRecord]) -> Vec<(&str, RGBColor)> {
-    let own = matrices.iter().filter(|matrix| yielding::is_of(matrix));
+    let own = matrices.iter().filter(|matrix| is_of(matrix));
     let mut all: Vec<(&str, RGBColor)> = Vec::new();
     for (name, color) in own.flat_map(colors) {
         if !all.iter().any(|(known, _)| *known == name) {
@@ -122,89 +140,4 @@ fn named_colors(matrices: &[MatrixRecord]) -> Vec<(&str, RGBColor)> {
         }
     }
     all
-}
-
-fn head(canvas: &Canvas<'_>, colors: &[(&str, RGBColor)]) -> ChartResult<()> {
-    let words = "yielding: what is used of pauses and taken in turns, and what a weight takes";
-    canvas.draw_text(words, &bold(TITLE, INK, FROM), (20, 24))?;
-    let lines = [
-        "Median over the seeds; thin lines from least to most. Filled: the server sends with \
-         CUBIC, hollow: with another.",
-        "Dashed: what is required (pauses: at least, turns: at most, weights: the model); dotted: \
-         Vulture's report.",
-    ];
-    for (line, y) in lines.into_iter().zip([46, 64]) {
-        canvas.draw_text(line, &text(LABEL, GREY, FROM), (20, y))?;
-    }
-    let mut x = 26;
-    for (contender, color) in colors {
-        canvas.draw(&Circle::new((x, 92), DOT, color.filled()))?;
-        let words = title(contender);
-        canvas.draw_text(words, &text(LABEL, *color, FROM), (x + 10, 92))?;
-        x += 40 + (words.chars().count() as f64 * LETTER) as i32;
-    }
-    Ok(())
-}
-
-fn one(
-    canvas: &Canvas<'_>,
-    index: usize,
-    content: &Content,
-    runs: &Runs<'_>,
-    colors: &[(&str, RGBColor)],
-) -> ChartResult<()> {
-    let frame = GRID.frame(index);
-    let columns = runs.who(content.places.iter().map(|(_, place)| place));
-    let spread = |who: Who<'_>, place: &Where| runs.spread(place, who, content.measure);
-    let largest = columns.iter().flat_map(|who| {
-        let spreads = content.places.iter();
-        spreads.filter_map(|(_, place)| Some(1.05 * spread(*who, place)?.most))
-    });
-    let most = largest.fold(content.most, f64::max);
-    let count = content.places.len() as f64;
-    let mut panel = panel(canvas, frame, 0.0..count, 0.0..most, (0, 6))?;
-    let style = text(LABEL, INK, FROM);
-    canvas.draw_text(content.title, &style, (frame.left, frame.top - 16))?;
-    let style = text(LABEL, INK, AROUND);
-    for (number, (words, _)) in content.places.iter().enumerate() {
-        let x = panel.backend_coord(&(number as f64 + 0.5, 0.0)).0;
-        canvas.draw_text(words, &style, (x, frame.bottom + 14))?;
-    }
-    let below = ((frame.left + frame.right) / 2, frame.bottom + 36);
-    canvas.draw_text(content.axis, &style, below)?;
-    for (values, length) in [(&content.required, 4), (&content.reported, 1)] {
-        for (number, value) in values.iter().enumerate() {
-            let ends = [0.05, 0.95].map(|part| (number as f64 + part, *value));
-            panel.draw_series(DashedLineSeries::new(ends, length, 4, MARK.into()))?;
-        }
-    }
-    for (place_number, (_, place)) in content.places.iter().enumerate() {
-        for (number, who) in columns.iter().enumerate() {
-            let Some(spread) = spread(*who, place) else {
-                continue;
-            };
-            let part = (number as f64 + 1.0) / (columns.len() as f64 + 1.0);
-            dot(&mut panel, place_number as f64 + part, spread, *who, colors)?;
-        }
-    }
-    Ok(())
-}
-
-fn dot(
-    panel: &mut Panel<'_>,
-    x: f64,
-    spread: Spread,
-    who: Who<'_>,
-    colors: &[(&str, RGBColor)],
-) -> ChartResult<()> {
-    let color = color(colors, who.contender);
-    let range = [(x, spread.least), (x, spread.most)];
-    panel.draw_series(LineSeries::new(range, color.stroke_width(1)))?;
-    let style = if who.server == Some(FILLED) {
-        color.filled()
-    } else {
-        color.stroke_width(1)
-    };
-    panel.draw_series([Circle::new((x, spread.median), DOT, style)])?;
-    Ok(())
 }

@@ -1,8 +1,11 @@
+//! The page of yielding, by runs whose figures are known.
+
 use super::*;
 use crate::deadline::DeadlineFigures;
 use crate::matrix::Variant;
-use crate::report::tests::synthetic::{matrix, run};
-use crate::report::{ALONE, RunSummary};
+use crate::record::Summary;
+use crate::report::tests::synthetic::{line, matrix, run};
+use crate::results::{ALONE, RunSummary};
 use crate::yielding::{TurnFigures, YieldFigures};
 
 /// A run of one of ours: what the foreground kept (Mbit/s) and which part of
@@ -34,11 +37,6 @@ fn named(name: &str, runs: Vec<RunSummary>) -> MatrixRecord {
 fn varied(variant: &str, mut run: RunSummary) -> RunSummary {
     run.variant = Some(variant.to_owned());
     run
-}
-
-fn line<'a>(page: &'a str, start: &str) -> &'a str {
-    let found = page.lines().find(|line| line.starts_with(start));
-    found.unwrap_or_else(|| panic!("no line {start:?} in\n{page}"))
 }
 
 fn constant() -> Vec<RunSummary> {
@@ -210,4 +208,51 @@ fn a_failure_is_listed_and_the_rest_is_drawn() {
     // Two panels have a dot, and the head one for the contender.
     assert_eq!(svg.matches("<circle").count(), 3);
     assert!(!svg.contains("NaN"));
+}
+
+#[test]
+fn figures_are_of_the_same_seed_and_the_same_way() {
+    let varied = |seed, variant: &str, kept| {
+        let mut run = run("constant", "curl", seed, &[kept]);
+        run.variant = Some(variant.to_owned());
+        run
+    };
+    let mut first = matrix();
+    first.runs = vec![
+        run("constant", "none", 1, &[6.0]),
+        run("constant", "none", 2, &[5.0]),
+        run("constant", "curl", 1, &[3.0]),
+        run("constant", "curl", 2, &[5.0]),
+        run("constant", "curl", 3, &[1.0]),
+    ];
+    let mut second = matrix();
+    second.runs = vec![varied(1, "w 1", 4.0), varied(1, "w 0.02", 5.0)];
+    second.runs.push(RunSummary {
+        failure: Some("no route".to_owned()),
+        ..varied(2, "w 0.02", 9.0)
+    });
+    let matrices = [first, second];
+    let runs = Runs::of(&matrices);
+    let place = Place::plain("constant");
+    let all = Column::all(&runs, &[place.clone(), Place::plain("web")]);
+    let curl = Column {
+        contender: "curl",
+        server: Some("cubic"),
+    };
+    assert_eq!(all, [curl]);
+    let goodput = |it: &Summary| Some(it.foreground_together_mbit);
+    let spread = Spread::of(&curl.values(&place, Figure::Own(goodput), &runs)).unwrap();
+    assert_eq!((spread.least, spread.most), (1.0, 5.0));
+    let kept = |it: &Summary, other: &Summary| {
+        Some(it.foreground_together_mbit / other.foreground_together_mbit)
+    };
+    let spread = Spread::of(&curl.values(&place, Figure::Beside(ALONE, kept), &runs)).unwrap();
+    assert_eq!((spread.least, spread.most), (0.5, 1.0));
+    let place = Place::varied("constant", "w 0.02");
+    let spread = Spread::of(&curl.values(&place, Figure::Varied("w 1", kept), &runs));
+    assert_eq!(spread.unwrap().median, 1.25);
+    assert_eq!(
+        Spread::of(&curl.values(&place, Figure::Beside(ALONE, kept), &runs)),
+        None
+    );
 }

@@ -39,7 +39,7 @@ fn of(matrix: &MatrixRecord) -> String {
 #[test]
 fn both_ends_are_judged_by_pairs_with_the_receiver_alone() {
     let matrix = served([0.9, 1.01, 1.02, 1.2, 1.0], 3.75, true);
-    let page = page(&matrix);
+    let (page, _) = page(&matrix);
     let punctual = line(&page, "| punctual");
     assert!(
         punctual.ends_with("| 5, the other 5; 10 of 10 pairs | holds |"),
@@ -69,8 +69,8 @@ fn both_ends_are_judged_by_pairs_with_the_receiver_alone() {
 
 #[test]
 fn each_is_judged_by_itself_as_well() {
-    let page = page(&served([1.0; 5], 3.75, true));
-    let (title, other) = (title(SERVED), title(OURS));
+    let (page, _) = page(&served([1.0; 5], 3.75, true));
+    let (title, other) = (title(SERVED), title(FAIRBAT));
     for of in [title, other] {
         assert!(
             page.contains(&format!("\nOf \u{201c}{of}\u{201d}:\n")),
@@ -155,7 +155,7 @@ fn pairs_that_are_missing_are_counted_and_nothing_holds_without_them() {
 #[test]
 fn without_any_pair_nothing_is_measured() {
     let matrix = failed(served([1.0; 5], 3.75, true), |_| true);
-    let page = page(&matrix);
+    let (page, _) = page(&matrix);
     for start in ["| punctual", "| gentle: fetch mean", "| gentle: greedy"] {
         let line = line(&page, start);
         let words = "| 0 of 10 pairs | **not measured** |";
@@ -169,7 +169,7 @@ fn without_any_pair_nothing_is_measured() {
 fn a_pair_is_of_one_run_of_each() {
     // Those of another server are of no pair.
     let matrix = served([1.0; 5], 3.75, true);
-    let others = matrix.runs.iter().filter(|run| run.contender == OURS);
+    let others = matrix.runs.iter().filter(|run| run.contender == FAIRBAT);
     assert_eq!(others.count(), 20);
     assert_eq!(pairs(&matrix, &outcomes(&matrix)).len(), 10);
 }

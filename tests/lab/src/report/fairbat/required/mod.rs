@@ -1,77 +1,69 @@
 //! What is required of FAIRBAT, and whether it holds: verdicts by the figures of
 //! the page. A mean over the seeds decides; where an interval must decide it says so.
 
-use std::fmt::Write;
-
 use crate::jobs::{Found, SOON};
-use crate::report::MatrixRecord;
-use crate::report::fairbat;
+use crate::report::fairbat::figures::{
+    Compared, FILLED_CHUNKS, Growth, MARGIN_PERCENT, STEERED, Settling, differences, is_soon,
+    served,
+};
 use crate::report::fairbat::group;
 use crate::report::fairbat::group::{Estimate, Group};
-use crate::report::fairbat::tables;
-use crate::report::fairbat::tables::{
-    Compared, FILLED, Growth, LOADS, MARGIN, STEERED, Settling, differences, is_soon, served,
+use crate::report::fairbat::points::{
+    BASELINE, Cell, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, UNDAMPED, contenders,
 };
-use crate::report::fairbat::{
-    BASELINE, Beside, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, LONG, PLAIN, Point, SCALING, Steps,
-    UNDAMPED, beside_baseline, link, points, points_of,
-};
-use crate::report::verdict::Verdict;
-use crate::report::words::{cell, shown, title};
-use crate::statistics;
+use crate::report::fairbat::tables::{LOADS, max_variance};
+use crate::report::fairbat::{Beside, LONG, SCALING, STEPS, Steps};
+use crate::report::words::title;
+use crate::requirement::Requirement;
+use crate::results::MatrixRecord;
+use crate::statistics::mean;
+use crate::table::{Table, shown};
 use crate::tuning::RARELY;
+use crate::verdict::Verdict;
 
-/// A requirement, and what was found.
-pub(crate) struct Line {
-    /// Its letter.
-    of: &'static str,
-    words: String,
-    verdict: Verdict,
-    found: String,
-}
+/// Points at which something does not hold and that are named.
+const MAX_NAMED: usize = 5;
 
-impl Line {
-    fn not_measured(of: &'static str, words: String) -> Self {
-        Self {
-            of,
-            words,
-            verdict: Verdict::NotMeasured,
-            found: String::new(),
-        }
-    }
-}
+/// What is carried may be so much more or less than what arrives, in parts of that.
+const MAX_ROOM: f64 = 0.03;
+
+/// Loads of the background that are low.
+const MAX_LOW: f64 = 0.3;
+
+/// Half of an interval is to be at most this part of its mean.
+const MAX_HALF: f64 = 0.08;
 
 pub(crate) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let ours = [PLAIN, LEVERS];
-    let mut lines = Vec::new();
+    let mut all = Vec::new();
+    let mut add = |letter, some: Vec<Requirement>| {
+        all.extend(some.into_iter().map(|one| (letter, one)));
+    };
     for name in ours {
-        lines.extend(web_lines(matrix, name));
-        lines.push(bounded_for_longer(beside.long, name));
+        let web = [faster, variance, bounded].map(|rule| rule(matrix, name));
+        add("B", web.into());
+        add("B", vec![bounded_for_longer(beside.long, name)]);
     }
     for name in ours {
-        lines.extend(chunk_lines(matrix, name));
-        lines.extend(for_longer(beside.long, name));
+        let rules = [all_served, as_much, queue_bounded, queue_rarely_empty];
+        add("C", rules.map(|rule| rule(matrix, name)).into());
+        add("C", chunks_for_longer(beside.long, name));
     }
-    lines.extend(gain_lines(matrix));
-    lines.extend(settling_lines(matrix, beside.steps));
-    lines.extend([exact(matrix), scale(matrix, beside.scaling)]);
-    let mut text = "\n## What is required\n\nB is what fetches gain beside three long-lived \
-        flows, C what background chunks get, D what the lever adds, E how soon m follows.\n\n\
-        | | | | found |\n|---|---|---|---|\n"
-        .to_owned();
-    for line in lines {
-        let verdict = line.verdict.words();
-        let _ = writeln!(
-            text,
-            "| {} | {} | {verdict} | {} |",
-            line.of, line.words, line.found
-        );
-    }
-    text.push_str(
-        "\nA point of which a run failed or is missing is not whole: nothing holds there for certain. \
-         TCP-LP is in no kernel in use, and was not measured.\n",
-    );
-    text
+    add("D", vec![no_worse(matrix), clearly_better(matrix)]);
+    add("E", STEERED.map(|name| settles(matrix, name)).into());
+    add("E", vec![follows(beside.steps)]);
+    add("", vec![exact(matrix), scale(matrix, beside.scaling)]);
+    let table = Table::over(all)
+        .column("", |(letter, _)| (*letter).to_owned())
+        .column("", |(_, it)| it.what.clone())
+        .column("", |(_, it)| it.verdict.words())
+        .column("found", |(_, it)| it.measured.clone());
+    format!(
+        "\n## What is required\n\nB is what fetches gain beside three long-lived flows, C what \
+         background chunks get, D what the lever adds, E how soon m follows.\n\n{table}\nA point of \
+         which a run failed or is missing is not whole: nothing holds there for certain. TCP-LP is \
+         in no kernel in use, and was not measured.\n"
+    )
 }
 
 /// A figure in per cent.
@@ -79,173 +71,126 @@ fn percent(figure: Estimate) -> String {
     group::estimate(Some(figure), 1) + " %"
 }
 
-fn who(name: &str) -> String {
-    cell(title(name))
-}
-
-/// So many points at which something does not hold are told.
-const TOLD: usize = 5;
-
 /// What was found at a point.
-pub(crate) struct Judgement<'a> {
-    pub(crate) point: Point<'a>,
+struct Judgement<'a> {
+    point: Point<'a>,
     /// `None` where the figure does not decide.
-    pub(crate) holds: Option<bool>,
+    holds: Option<bool>,
     /// Whether its interval, or its seeds, reach to both sides of the bound.
-    pub(crate) is_crossing: bool,
+    is_crossing: bool,
     /// The figure, for where it does not hold.
-    pub(crate) words: String,
+    words: String,
 }
 
-/// All points of a requirement.
-pub(crate) struct Judged {
-    /// How many there should be.
-    expected: usize,
-    verdict: Verdict,
-    good: usize,
-    bad: Vec<String>,
-    undecided: Vec<String>,
-    /// Those of which runs are missing or have failed.
-    partial: Vec<String>,
-}
-
-impl Judged {
-    /// Of what was found with these contenders, at as many points as there should be.
-    pub(crate) fn of<'a>(
-        matrix: &MatrixRecord,
-        contenders: &[&str],
-        expected: usize,
-        all: impl IntoIterator<Item = Judgement<'a>>,
-    ) -> Self {
-        let mut judged = Self {
-            expected,
-            verdict: Verdict::NotMeasured,
-            good: 0,
-            bad: Vec::new(),
-            undecided: Vec::new(),
-            partial: Vec::new(),
-        };
-        let mut verdicts = Vec::new();
-        for one in all {
-            let groups = contenders
-                .iter()
-                .map(|name| Group::of(matrix, one.point, name));
-            let groups: Vec<_> = groups.collect();
-            let seeds = groups.iter().map(Group::seeds).min().unwrap_or(0);
-            verdicts.push(Verdict::of_seeds(one.holds, seeds, one.is_crossing));
-            let words = format!("{}: {}", one.point.words(), one.words);
-            match one.holds {
-                Some(true) => judged.good += 1,
-                Some(false) => judged.bad.push(words),
-                None => judged.undecided.push(words),
-            }
-            if !groups.iter().all(Group::is_whole) {
-                verdicts.push(Verdict::NotMeasured);
-                judged
-                    .partial
-                    .push(format!("{} ({seeds} seeds)", one.point.words()));
-            }
-        }
-        if expected == 0 || judged.total() < expected {
-            verdicts.push(Verdict::NotMeasured);
-        }
-        judged.verdict = Verdict::of_all(verdicts);
-        judged
-    }
-
-    fn total(&self) -> usize {
-        self.good + self.bad.len() + self.undecided.len()
-    }
-
-    fn found(&self) -> String {
-        let mut words = format!("at {} of {} points", self.good, self.expected);
-        for (which, points) in [
-            ("not at", &self.bad),
-            ("undecided at", &self.undecided),
-            ("runs are missing at", &self.partial),
-        ] {
-            let (told, others) = points.split_at(points.len().min(TOLD));
-            if !told.is_empty() {
-                let _ = write!(words, "; {which} {}", told.join("; "));
-            }
-            if !others.is_empty() {
-                let _ = write!(words, " and {} more", others.len());
-            }
-        }
-        words
-    }
-
-    /// A line of what is required.
-    pub(crate) fn line(self, of: &'static str, words: String) -> Line {
-        Line {
-            of,
+impl<'a> Judgement<'a> {
+    fn new(point: Point<'a>, holds: impl Into<Option<bool>>, words: String) -> Self {
+        Self {
+            point,
+            holds: holds.into(),
+            is_crossing: false,
             words,
-            verdict: self.verdict,
-            found: self.found(),
+        }
+    }
+
+    fn crossing(self, is_crossing: bool) -> Self {
+        Self {
+            is_crossing,
+            ..self
         }
     }
 }
 
-pub(crate) fn web_lines(matrix: &MatrixRecord, name: &str) -> Vec<Line> {
-    vec![
-        faster(matrix, name),
-        variance(matrix, name),
-        bounded(matrix, name),
-    ]
+/// What is required at as many points as expected, by what was found there with these
+/// contenders. A remark stands behind it.
+fn judged<'a>(
+    what: String,
+    matrix: &MatrixRecord,
+    contenders: &[&str],
+    expected: usize,
+    all: impl IntoIterator<Item = Judgement<'a>>,
+    remark: &str,
+) -> Requirement {
+    let mut verdicts = Vec::new();
+    let (mut good, mut bad, mut undecided, mut partial) = (0, Vec::new(), Vec::new(), Vec::new());
+    for one in all {
+        let names = contenders.iter();
+        let groups: Vec<_> = names
+            .map(|name| Group::of(matrix, one.point, name))
+            .collect();
+        let seeds = groups.iter().map(Group::seeds).min().unwrap_or(0);
+        verdicts.push(Verdict::of_seeds(one.holds, seeds, one.is_crossing));
+        let words = format!("{}: {}", one.point.words(), one.words);
+        match one.holds {
+            Some(true) => good += 1,
+            Some(false) => bad.push(words),
+            None => undecided.push(words),
+        }
+        if !groups.iter().all(Group::is_whole) {
+            verdicts.push(Verdict::NotMeasured);
+            partial.push(format!("{} ({seeds} seeds)", one.point.words()));
+        }
+    }
+    if expected == 0 || good + bad.len() + undecided.len() < expected {
+        verdicts.push(Verdict::NotMeasured);
+    }
+    let mut found = format!("at {good} of {expected} points");
+    for (which, points) in [
+        ("not at", bad),
+        ("undecided at", undecided),
+        ("runs are missing at", partial),
+    ] {
+        let (named, others) = points.split_at(points.len().min(MAX_NAMED));
+        if !named.is_empty() {
+            found.push_str(&format!("; {which} {}", named.join("; ")));
+        }
+        if !others.is_empty() {
+            found.push_str(&format!(" and {} more", others.len()));
+        }
+    }
+    Requirement::new(what, found + remark, Verdict::of_all(verdicts))
 }
 
 /// Fetches gain.
-fn faster(matrix: &MatrixRecord, name: &str) -> Line {
-    let points = points_of(matrix, HARD);
-    let groups = beside_baseline(matrix, &points, name);
-    let improvements: Vec<_> = groups
-        .iter()
-        .filter_map(|(point, group, baseline)| Some((*point, group.improvement(baseline)?)))
-        .collect();
-    let judged = improvements.iter().map(|(point, it)| Judgement {
-        point: *point,
-        holds: Some(it.value > 0.0),
-        is_crossing: it.is_crossing(0.0),
-        words: percent(*it),
+fn faster(matrix: &MatrixRecord, name: &str) -> Requirement {
+    let points = Point::all_of(matrix, HARD);
+    let cells = Cell::at(matrix, &points, name);
+    let gains = cells.iter();
+    let gains = gains.filter_map(|it| Some((it.point, it.group.improvement(&it.baseline)?)));
+    let gains: Vec<_> = gains.collect();
+    let all = gains.iter().map(|(point, it)| {
+        Judgement::new(*point, it.value > 0.0, percent(*it)).crossing(it.is_crossing(0.0))
     });
-    let words = format!(
-        "{}: beside three long-lived flows fetches are faster",
-        who(name)
-    );
-    let judged = Judged::of(matrix, &[name, BASELINE], points.len(), judged);
-    let mut line = judged.line("B", words);
-    let intervals = improvements.iter().filter_map(|(_, it)| it.interval());
+    let intervals = gains.iter().filter_map(|(_, it)| it.interval());
     let certain = intervals.filter(|it| it.low() > 0.0).count();
-    let _ = write!(line.found, "; by the whole interval at {certain}");
-    line
+    let what = format!(
+        "{}: beside three long-lived flows fetches are faster",
+        title(name)
+    );
+    let remark = format!("; by the whole interval at {certain}");
+    judged(what, matrix, &[name, BASELINE], points.len(), all, &remark)
 }
 
 /// Table I.
-fn variance(matrix: &MatrixRecord, name: &str) -> Line {
-    let points = points_of(matrix, HARD);
-    let groups = beside_baseline(matrix, &points, name);
-    let judged = groups.iter().filter_map(|(point, group, baseline)| {
-        let bound = tables::bound(point.chunks)?;
-        let ratio = group.variance_against(baseline)?;
-        let seeds = group.variances_against(baseline);
+fn variance(matrix: &MatrixRecord, name: &str) -> Requirement {
+    let cells = Cell::at(matrix, &Point::all_of(matrix, HARD), name);
+    let all = cells.iter().filter_map(|it| {
+        let bound = max_variance(it.point.chunks)?;
+        let ratio = it.group.variance_against(&it.baseline)?;
+        let seeds = it.group.variances_against(&it.baseline);
         let of_seeds = shown(seeds, 3);
-        Some(Judgement {
-            point: *point,
-            holds: Some(ratio <= bound),
-            is_crossing: seeds.is_some_and(|it| it.least <= bound && bound < it.most),
-            words: format!("{ratio:.3} for {bound:.3}, of single seeds {of_seeds}"),
-        })
+        let words = format!("{ratio:.3} for {bound:.3}, of single seeds {of_seeds}");
+        let is_crossing = seeds.is_some_and(|it| it.least <= bound && bound < it.most);
+        Some(Judgement::new(it.point, ratio <= bound, words).crossing(is_crossing))
     });
-    let words = format!("{}: variance at most that of Table I + 0.05", who(name));
-    let expected = LOADS.len();
-    Judged::of(matrix, &[name, BASELINE], expected, judged).line("B", words)
+    let what = format!("{}: variance at most that of Table I + 0.05", title(name));
+    judged(what, matrix, &[name, BASELINE], LOADS.len(), all, "")
 }
 
 /// Chunks on the network stay where LEDBAT's grow.
-fn bounded(matrix: &MatrixRecord, name: &str) -> Line {
-    let points = points_of(matrix, HARD);
+fn bounded(matrix: &MatrixRecord, name: &str) -> Requirement {
+    let points = Point::all_of(matrix, HARD);
     let active = |point, name| Growth::of_active(&Group::of(matrix, point, name));
-    let mut judged = Vec::new();
+    let mut all = Vec::new();
     let (mut growing, mut quiet) = (Vec::new(), Vec::new());
     for &point in &points {
         let ledbats = [LEDBAT, LEDBAT_EARLY].map(|name| Some((name, active(point, name)?)));
@@ -255,7 +200,7 @@ fn bounded(matrix: &MatrixRecord, name: &str) -> Line {
         let grown = ledbats.iter().flatten();
         let grown = grown.filter(|(_, it)| !is_overloaded && it.is_certain());
         let grown: Vec<_> = grown
-            .map(|(name, it)| format!("{}: {}", who(name), it.words()))
+            .map(|(name, it)| format!("{}: {}", title(name), it.words()))
             .collect();
         let does_ledbat_grow = !grown.is_empty();
         if does_ledbat_grow {
@@ -265,391 +210,310 @@ fn bounded(matrix: &MatrixRecord, name: &str) -> Line {
             continue;
         };
         let was_asked = baseline.is_some() && ledbats.iter().all(Option::is_some);
-        if ours.is_bounded() && !does_ledbat_grow && was_asked {
+        let holds = match (ours.is_bounded(), does_ledbat_grow) {
+            (false, _) => Some(false),
+            (true, true) => Some(true),
+            (true, false) => None,
+        };
+        if holds.is_none() && was_asked {
             quiet.push(point.chunks.to_string());
         } else {
-            let holds = match (ours.is_bounded(), does_ledbat_grow) {
-                (false, _) => Some(false),
-                (true, true) => Some(true),
-                (true, false) => None,
-            };
-            judged.push(Judgement {
-                point,
-                holds,
-                is_crossing: ours.is_mixed(),
-                words: ours.words(),
-            });
+            all.push(Judgement::new(point, holds, ours.words()).crossing(ours.is_mixed()));
         }
     }
-    let words = format!(
-        "{}: active chunks stay bounded where those of a LEDBAT grow and the baseline's do not",
-        who(name)
-    );
     let expected = points.len() - quiet.len();
-    let judged = Judged::of(matrix, &[name, BASELINE], expected, judged);
-    let mut line = judged.line("B", words);
-    if growing.is_empty() {
-        line.verdict = line.verdict.max(Verdict::NotMeasured);
-    } else {
-        let growing = growing.join(", ");
-        let _ = write!(line.found, "; LEDBAT's grow at \u{3c1}b = {growing}");
+    let mut remark = String::new();
+    if !growing.is_empty() {
+        remark = format!("; LEDBAT's grow at \u{3c1}b = {}", growing.join(", "));
     }
     if !quiet.is_empty() {
-        let quiet = quiet.join(", ");
-        let _ = write!(
-            line.found,
-            "; no LEDBAT's grow at \u{3c1}b = {quiet}, which do not count"
-        );
+        remark.push_str(&format!(
+            "; no LEDBAT's grow at \u{3c1}b = {}, which do not count",
+            quiet.join(", ")
+        ));
     }
-    line
+    let what = format!(
+        "{}: active chunks stay bounded where those of a LEDBAT grow and the baseline's do not",
+        title(name)
+    );
+    let mut it = judged(what, matrix, &[name, BASELINE], expected, all, &remark);
+    if growing.is_empty() {
+        it.verdict = it.verdict.max(Verdict::NotMeasured);
+    }
+    it
 }
 
 /// The same where there is more time for it.
-pub(crate) fn bounded_for_longer(long: Option<&MatrixRecord>, name: &str) -> Line {
-    let words = format!(
+fn bounded_for_longer(long: Option<&MatrixRecord>, name: &str) -> Requirement {
+    let what = format!(
         "{}: active chunks stay bounded and LEDBAT's do not, for longer ({LONG})",
-        who(name)
+        title(name)
     );
     match long {
-        Some(long) => Line {
-            words,
+        Some(long) => Requirement {
+            what,
             ..bounded(long, name)
         },
-        None => Line::not_measured("B", words),
+        None => Requirement::new(what, "", None),
     }
 }
 
-/// What is carried may be so much more or less than what arrives, in parts of that.
-const ROOM: f64 = 0.03;
-
-pub(crate) fn chunk_lines(matrix: &MatrixRecord, name: &str) -> Vec<Line> {
-    vec![
-        all_served(matrix, name),
-        as_much(matrix, name),
-        queue_bounded(matrix, name),
-        queue_rarely_empty(matrix, name),
-    ]
-}
-
 /// What needs more time to be seen.
-pub(crate) fn for_longer(long: Option<&MatrixRecord>, name: &str) -> Vec<Line> {
+fn chunks_for_longer(long: Option<&MatrixRecord>, name: &str) -> Vec<Requirement> {
     let Some(long) = long else {
-        let words = format!("{}: the same for longer ({LONG})", who(name));
-        return vec![Line::not_measured("C", words)];
+        let what = format!("{}: the same for longer ({LONG})", title(name));
+        return vec![Requirement::new(what, "", None)];
     };
-    let lines = [
-        all_served(long, name),
-        as_much(long, name),
-        queue_bounded(long, name),
-    ];
-    let for_longer = |line: Line| Line {
-        words: format!("{}, for longer ({LONG})", line.words),
-        ..line
-    };
-    lines.map(for_longer).into()
+    let all = [all_served, as_much, queue_bounded].map(|rule| {
+        let it = rule(long, name);
+        Requirement {
+            what: format!("{}, for longer ({LONG})", it.what),
+            ..it
+        }
+    });
+    all.into()
 }
 
-/// A line on every point.
-fn line(
+/// What is required at every point: whether it holds, whether seeds disagree, and the
+/// figure.
+fn everywhere(
     matrix: &MatrixRecord,
     name: &str,
     words: &str,
-    judge: impl Fn(Point<'_>, &Group<'_>) -> Option<(bool, bool, String)>,
-) -> Line {
-    let points = points(matrix);
-    let groups = beside_baseline(matrix, &points, name);
-    let judged = groups.iter().filter_map(|(point, group, _)| {
-        let (holds, is_crossing, words) = judge(*point, group)?;
-        Some(Judgement {
-            point: *point,
-            holds: Some(holds),
-            is_crossing,
-            words,
-        })
+    remark: &str,
+    judge: impl Fn(&Group<'_>) -> Option<(bool, bool, String)>,
+) -> Requirement {
+    let points = Point::all(matrix);
+    let cells = Cell::at(matrix, &points, name);
+    let all = cells.iter().filter_map(|it| {
+        let (holds, is_crossing, words) = judge(&it.group)?;
+        Some(Judgement::new(it.point, holds, words).crossing(is_crossing))
     });
-    let words = format!("{}: {words}", who(name));
-    Judged::of(matrix, &[name], points.len(), judged).line("C", words)
+    let what = format!("{}: {words}", title(name));
+    judged(what, matrix, &[name], points.len(), all, remark)
 }
 
 /// Every chunk is served.
-fn all_served(matrix: &MatrixRecord, name: &str) -> Line {
-    line(
-        matrix,
-        name,
-        "every chunk that arrives is served",
-        |_, group| {
-            let (served, arrived) = served(group);
-            // One that is not is one too many, whatever other seeds have.
-            Some((served == arrived, false, format!("{served} of {arrived}")))
-        },
-    )
+fn all_served(matrix: &MatrixRecord, name: &str) -> Requirement {
+    let words = "every chunk that arrives is served";
+    everywhere(matrix, name, words, "", |group| {
+        let (served, arrived) = served(group);
+        // One that is not is one too many, whatever other seeds have.
+        Some((served == arrived, false, format!("{served} of {arrived}")))
+    })
 }
 
 /// As much is carried as arrives.
-fn as_much(matrix: &MatrixRecord, name: &str) -> Line {
+fn as_much(matrix: &MatrixRecord, name: &str) -> Requirement {
     let words = format!(
         "throughput is the load within {:.0} %: bytes of chunks that were there at the end, of those \
          that had arrived in the run",
-        100.0 * ROOM
+        100.0 * MAX_ROOM
     );
-    let is_near = |share: f64| (share - 1.0).abs() <= ROOM;
-    let mut line = line(matrix, name, &words, |_, group| {
+    let cells = Cell::at(matrix, &Point::all(matrix), name);
+    let carried: Vec<_> = cells.iter().filter_map(|it| it.group.carried()).collect();
+    let least = carried.iter().copied().reduce(f64::min);
+    let most = carried.iter().copied().reduce(f64::max);
+    let remark = least.zip(most).map(|(least, most)| {
+        format!(
+            "; in the measured part the link carried {:.1} to {:.1} % of what arrived meanwhile, \
+             which is not judged",
+            100.0 * least,
+            100.0 * most
+        )
+    });
+    let is_near = |share: f64| (share - 1.0).abs() <= MAX_ROOM;
+    everywhere(matrix, name, &words, &remark.unwrap_or_default(), |group| {
         let share = group.served()?;
         let alone = group.figures().map(|jobs| {
             let chunks = &jobs.chunks;
             is_near(chunks.served_bytes as f64 / chunks.arrived_bytes as f64)
         });
-        let alone: Vec<bool> = alone.collect();
-        let is_crossing = alone.contains(&true) && alone.contains(&false);
-        Some((
-            is_near(share),
-            is_crossing,
-            format!("{:.1} %", 100.0 * share),
-        ))
-    });
-    let points = points(matrix);
-    let groups = beside_baseline(matrix, &points, name);
-    let carried = groups.iter().filter_map(|(_, group, _)| group.carried());
-    let ends = carried.fold(None, |ends: Option<(f64, f64)>, share| {
-        let (least, most) = ends.unwrap_or((share, share));
-        Some((least.min(share), most.max(share)))
-    });
-    if let Some((least, most)) = ends {
-        let _ = write!(
-            line.found,
-            "; in the measured part the link carried {:.1} to {:.1} % of what arrived meanwhile, \
-             which is not judged",
-            100.0 * least,
-            100.0 * most
-        );
-    }
-    line
+        let words = format!("{:.1} %", 100.0 * share);
+        Some((is_near(share), are_mixed(alone), words))
+    })
+}
+
+/// Whether it is so with some and not with others.
+fn are_mixed(all: impl Iterator<Item = bool>) -> bool {
+    let all: Vec<bool> = all.collect();
+    all.contains(&true) && all.contains(&false)
 }
 
 /// Those that wait do not grow more and more.
-fn queue_bounded(matrix: &MatrixRecord, name: &str) -> Line {
+fn queue_bounded(matrix: &MatrixRecord, name: &str) -> Requirement {
     let words = format!(
-        "the queue stays bounded: none beyond tau and its usual deviation, {FILLED:.0}, grows from its second quarter to its last"
+        "the queue stays bounded: none beyond tau and its usual deviation, {FILLED_CHUNKS:.0}, grows from \
+         its second quarter to its last"
     );
-    line(matrix, name, &words, |_, group| {
+    everywhere(matrix, name, &words, "", |group| {
         let growth = Growth::of_waiting(group)?;
         Some((growth.is_bounded(), growth.is_mixed(), growth.words()))
     })
 }
 
 /// There is nearly always somebody waiting.
-fn queue_rarely_empty(matrix: &MatrixRecord, name: &str) -> Line {
+fn queue_rarely_empty(matrix: &MatrixRecord, name: &str) -> Requirement {
     let words = format!(
         "the queue is empty for at most {:.0} % of the time",
         100.0 * RARELY
     );
-    line(matrix, name, &words, |_, group| {
-        let shares = group
-            .figures()
-            .map(|jobs| Some(jobs.waiting.as_ref()?.empty_share));
-        let shares: Vec<f64> = shares.flatten().collect();
-        let empty = statistics::mean(&shares)?;
-        let is_low = |share: &f64| *share <= RARELY;
-        let is_crossing = shares.iter().any(is_low) && !shares.iter().all(is_low);
+    everywhere(matrix, name, &words, "", |group| {
+        let shares = group.figures().filter_map(|jobs| jobs.waiting.as_ref());
+        let shares: Vec<f64> = shares.map(|waiting| waiting.empty_share).collect();
+        let empty = mean(&shares)?;
+        let is_low = |share: f64| share <= RARELY;
+        let is_crossing = are_mixed(shares.iter().map(|share| is_low(*share)));
         Some((
-            is_low(&empty),
+            is_low(empty),
             is_crossing,
             format!("{:.0} %", 100.0 * empty),
         ))
     })
 }
 
-/// Loads of the background that are low.
-const LOW: f64 = 0.3;
-
-pub(crate) fn gain_lines(matrix: &MatrixRecord) -> Vec<Line> {
-    vec![no_worse(matrix), clearly_better(matrix)]
-}
-
 /// The joined system is no worse anywhere.
-fn no_worse(matrix: &MatrixRecord) -> Line {
+fn no_worse(matrix: &MatrixRecord) -> Requirement {
     let differences = differences(matrix);
-    let judged = differences.iter().map(|(point, it)| {
+    // The interval is in what it is compared as.
+    let all = differences.iter().map(|(point, it)| {
         let holds = match Compared::of(*it) {
             Compared::Better | Compared::AsGood => Some(true),
             Compared::Worse => Some(false),
             Compared::Undecided => None,
         };
-        Judgement {
-            point: *point,
-            holds,
-            // The interval is in what it is compared as.
-            is_crossing: false,
-            words: percent(*it),
-        }
+        Judgement::new(*point, holds, percent(*it))
     });
-    let words = format!(
-        "{}: fetches take no longer on average than beside {}, or longer by less than {MARGIN} % \
+    let what = format!(
+        "{}: fetches take no longer on average than beside {}, or longer by less than {MARGIN_PERCENT} % \
          by the whole interval; what is neither that nor longer by the whole interval is undecided",
-        who(LEVERS),
-        who(PLAIN)
+        title(LEVERS),
+        title(PLAIN)
     );
-    let judged = Judged::of(matrix, &[LEVERS, PLAIN], points(matrix).len(), judged);
-    let mut line = judged.line("D", words);
-    let all = differences.iter();
-    let better = all.filter(|(_, it)| Compared::of(*it) == Compared::Better);
-    let _ = write!(
-        line.found,
-        "; better by the whole interval at {}",
-        better.count()
-    );
-    line
+    let better = differences.iter();
+    let better = better.filter(|(_, it)| Compared::of(*it) == Compared::Better);
+    let remark = format!("; better by the whole interval at {}", better.count());
+    let expected = Point::all(matrix).len();
+    judged(what, matrix, &[LEVERS, PLAIN], expected, all, &remark)
 }
 
 /// Clearly better where the paper's is not the best.
-fn clearly_better(matrix: &MatrixRecord) -> Line {
-    let mut points = points_of(matrix, EASY);
-    points.retain(|point| point.chunks <= LOW);
-    let joined = beside_baseline(matrix, &points, LEVERS);
-    let judged = joined.iter().filter_map(|(point, group, baseline)| {
-        let ours = group.improvement(baseline)?;
-        let plain = Group::of(matrix, *point, PLAIN).improvement(baseline)?;
+fn clearly_better(matrix: &MatrixRecord) -> Requirement {
+    let mut points = Point::all_of(matrix, EASY);
+    points.retain(|point| point.chunks <= MAX_LOW);
+    let cells = Cell::at(matrix, &points, LEVERS);
+    let all = cells.iter().filter_map(|it| {
+        let ours = it.group.improvement(&it.baseline)?;
+        let plain = Group::of(matrix, it.point, PLAIN).improvement(&it.baseline)?;
         let intervals = plain.interval().zip(ours.interval());
-        Some(Judgement {
-            point: *point,
-            holds: intervals.map(|(plain, ours)| plain.is_below(&ours)),
-            is_crossing: false,
-            words: format!("{} for {}", percent(ours), percent(plain)),
-        })
+        let holds = intervals.map(|(plain, ours)| plain.is_below(&ours));
+        let words = format!("{} for {}", percent(ours), percent(plain));
+        Some(Judgement::new(it.point, holds, words))
     });
-    let words = format!(
-        "{}: clearly better than {} at low load (k = 0, \u{3c1}b up to {LOW}): the intervals of \
+    let what = format!(
+        "{}: clearly better than {} at low load (k = 0, \u{3c1}b up to {MAX_LOW}): the intervals of \
          the improvements do not touch",
-        who(LEVERS),
-        who(PLAIN)
+        title(LEVERS),
+        title(PLAIN)
     );
-    Judged::of(matrix, &[LEVERS, PLAIN, BASELINE], points.len(), judged).line("D", words)
-}
-
-pub(crate) fn settling_lines(matrix: &MatrixRecord, steps: Option<&Steps>) -> Vec<Line> {
-    let mut lines: Vec<_> = STEERED.map(|name| settles(matrix, name)).into();
-    lines.push(follows(steps));
-    lines
+    let names = [LEVERS, PLAIN, BASELINE];
+    judged(what, matrix, &names, points.len(), all, "")
 }
 
 /// The limit is found soon from a cold start.
-fn settles(matrix: &MatrixRecord, name: &str) -> Line {
+fn settles(matrix: &MatrixRecord, name: &str) -> Requirement {
     // The law as printed runs where there is most to be damped only.
     let points = match name {
-        UNDAMPED => points_of(matrix, HARD),
-        _ => points(matrix),
+        UNDAMPED => Point::all_of(matrix, HARD),
+        _ => Point::all(matrix),
     };
-    let groups = beside_baseline(matrix, &points, name);
-    let (mut judged, mut least) = (Vec::new(), Vec::new());
-    let (mut in_time, mut able) = (0, 0);
-    for (point, group, _) in &groups {
-        let Some(settling) = Settling::of(group) else {
-            continue;
+    let cells = Cell::at(matrix, &points, name);
+    let found = cells.iter();
+    let found = found.filter_map(|it| Some((it.point, Settling::of(&it.group)?)));
+    let (least, found): (Vec<_>, Vec<_>) = found.partition(|(_, it)| it.is_least());
+    // Single seeds are ruled by chance; the remark has them.
+    let all = found.iter().map(|(point, it)| {
+        let words = match it.together {
+            Found::After(chunks) => format!("{chunks:.0} chunk times"),
+            Found::Never => "not found".to_owned(),
+            Found::TooShort => format!(
+                "with chunk times of {:.1} s runs are too short to tell",
+                it.chunk_s
+            ),
         };
-        if settling.is_least() {
-            least.push(point.words());
-            continue;
-        }
-        let alone = settling.in_time();
-        (in_time, able) = (in_time + alone.0, able + alone.1);
-        judged.push(Judgement {
-            point: *point,
-            holds: is_soon(settling.together),
-            // Single seeds are ruled by chance; they are told beside.
-            is_crossing: false,
-            words: match settling.together {
-                Found::After(chunks) => format!("{chunks:.0} chunk times"),
-                Found::Never => "not found".to_owned(),
-                Found::TooShort => format!(
-                    "with chunk times of {:.1} s runs are too short to tell",
-                    settling.chunk_s
-                ),
-            },
-        });
+        Judgement::new(*point, is_soon(it.together), words)
+    });
+    let (in_time, able): (Vec<_>, Vec<_>) = found.iter().map(|(_, it)| it.in_time()).unzip();
+    let mut remark = format!(
+        "; {} of {} single runs were in time",
+        in_time.iter().sum::<usize>(),
+        able.iter().sum::<usize>()
+    );
+    if !least.is_empty() {
+        let at: Vec<_> = least.iter().map(|(point, _)| point.words()).collect();
+        remark.push_str(&format!(
+            "; m is at its least, and nothing to be found, at {}",
+            at.join("; ")
+        ));
     }
-    let words = format!(
+    let what = format!(
         "{}: m, mean of the seeds, is within 20 % of its limit after at most {SOON} mean chunk times",
-        who(name)
+        title(name)
     );
     let expected = points.len() - least.len();
-    let mut line = Judged::of(matrix, &[name], expected, judged).line("E", words);
-    let _ = write!(line.found, "; {in_time} of {able} single runs were in time");
-    if !least.is_empty() {
-        let _ = write!(
-            line.found,
-            "; m is at its least, and nothing to be found, at {}",
-            least.join("; ")
-        );
-    }
-    line
+    judged(what, matrix, &[name], expected, all, &remark)
 }
 
 /// A step in load is followed likewise.
-fn follows(steps: Option<&Steps>) -> Line {
-    let found = match steps {
-        Some(steps) => format!("{}, {}", steps.words(), link()),
-        None => link(),
-    };
-    Line {
-        of: "E",
-        words: format!(
-            "A step in load is followed likewise: m, mean of the seeds, on a link that is only \
-             calculated, in at most {SOON} mean chunk times"
-        ),
-        verdict: Verdict::of(steps.map(Steps::holds)),
-        found,
-    }
+fn follows(steps: Option<&Steps>) -> Requirement {
+    let what = format!(
+        "A step in load is followed likewise: m, mean of the seeds, on a link that is only \
+         calculated, in at most {SOON} mean chunk times"
+    );
+    let words = steps.map(|steps| format!("{}, ", steps.words()));
+    let found = format!("{}[{STEPS}]({STEPS}.md)", words.unwrap_or_default());
+    Requirement::new(what, found, steps.map(Steps::holds))
 }
 
-/// Half of an interval is to be at most this part of its mean.
-const EXACT: f64 = 0.08;
-
 /// Every mean is known well enough.
-pub(crate) fn exact(matrix: &MatrixRecord) -> Line {
-    let points = points(matrix);
+fn exact(matrix: &MatrixRecord) -> Requirement {
+    let points = Point::all(matrix);
     let names = [BASELINE, PLAIN, LEVERS];
-    let mut widest: Option<f64> = None;
-    let judged: Vec<_> = points
-        .iter()
-        .filter_map(|point| {
-            let half = |name: &str| {
-                let delay = Group::of(matrix, *point, name).delay()?;
-                delay.interval()?.relative()
-            };
-            // One that is not known at all is not known well enough.
-            let halves: Option<Vec<f64>> = names.into_iter().map(half).collect();
-            let half = halves?.into_iter().reduce(f64::max)?;
-            widest = Some(widest.map_or(half, |widest| widest.max(half)));
-            Some(Judgement {
-                point: *point,
-                holds: Some(half <= EXACT),
-                is_crossing: false,
-                words: format!("{:.1} %", 100.0 * half),
-            })
-        })
-        .collect();
-    let words = format!(
+    let halves = points.iter().filter_map(|point| {
+        let half = |name: &str| {
+            let delay = Group::of(matrix, *point, name).delay()?;
+            delay.interval()?.relative()
+        };
+        // One that is not known at all is not known well enough.
+        let halves: Option<Vec<f64>> = names.into_iter().map(half).collect();
+        Some((*point, halves?.into_iter().reduce(f64::max)?))
+    });
+    let halves: Vec<_> = halves.collect();
+    let all = halves.iter().map(|(point, half)| {
+        Judgement::new(*point, *half <= MAX_HALF, format!("{:.1} %", 100.0 * half))
+    });
+    let widest = halves.iter().map(|(_, half)| *half).reduce(f64::max);
+    let remark = widest.map(|widest| format!("; the widest is {:.1} %", 100.0 * widest));
+    let what = format!(
         "The interval of the mean time of fetches is within {:.0} % of it, beside the baseline and \
          both of ours",
-        100.0 * EXACT
+        100.0 * MAX_HALF
     );
-    let mut line = Judged::of(matrix, &names, points.len(), judged).line("", words);
-    if let Some(widest) = widest {
-        let _ = write!(line.found, "; the widest is {:.1} %", 100.0 * widest);
-    }
-    line
+    let remark = remark.unwrap_or_default();
+    judged(what, matrix, &names, points.len(), all, &remark)
 }
 
 /// The scale does not move the result.
-pub(crate) fn scale(matrix: &MatrixRecord, other: Option<&MatrixRecord>) -> Line {
+fn scale(matrix: &MatrixRecord, other: Option<&MatrixRecord>) -> Requirement {
     let mut verdicts = Vec::new();
     let mut found = Vec::new();
     let improvement = |matrix, point, name| {
         Group::of(matrix, point, name).improvement(&Group::of(matrix, point, BASELINE))
     };
-    for far in other.map_or(Vec::new(), points) {
-        let near = points(matrix).into_iter().find(|one| one.name == far.name);
-        for name in other.map_or(Vec::new(), fairbat::contenders) {
+    for far in other.map_or(Vec::new(), Point::all) {
+        let points = Point::all(matrix).into_iter();
+        let near = points.filter(|one| one.name == far.name).last();
+        for name in other.map_or(Vec::new(), contenders) {
             let both = near.zip(other).and_then(|(near, other)| {
                 let near = improvement(matrix, near, name)?;
                 Some((near, improvement(other, far, name)?))
@@ -660,29 +524,25 @@ pub(crate) fn scale(matrix: &MatrixRecord, other: Option<&MatrixRecord>) -> Line
             };
             let intervals = near.interval().zip(far.interval());
             let holds = intervals.map(|(near, far)| !near.is_below(&far) && !far.is_below(&near));
-            verdicts.push(Verdict::of(holds));
+            verdicts.push(holds.into());
             let difference = Estimate {
                 value: far.value - near.value,
                 half: intervals.map(|(near, far)| near.half.hypot(far.half)),
             };
             found.push(format!(
                 "{}: {} and {}, difference {}",
-                who(name),
+                title(name),
                 percent(near),
                 percent(far),
                 percent(difference)
             ));
         }
     }
-    Line {
-        of: "",
-        words: format!(
-            "The scale does not move the result: the improvements with smaller and larger files \
-             ({SCALING}) differ by less than their intervals"
-        ),
-        verdict: Verdict::of_all(verdicts),
-        found: found.join("; "),
-    }
+    let what = format!(
+        "The scale does not move the result: the improvements with smaller and larger files \
+         ({SCALING}) differ by less than their intervals"
+    );
+    Requirement::new(what, found.join("; "), Verdict::of_all(verdicts))
 }
 
 #[cfg(test)]

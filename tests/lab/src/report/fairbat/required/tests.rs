@@ -3,9 +3,8 @@
 use super::*;
 use crate::files;
 use crate::jobs::{JobsFigures, LimitCourse};
-use crate::report::RunSummary;
-use crate::report::fairbat::{BASELINE, LEDBAT, Steps, UNDAMPED};
 use crate::report::tests::fairbat::evaluation;
+use crate::results::RunSummary;
 
 const K0_LOW: &str = "fairbat-b20-k0";
 const K3_LOW: &str = "fairbat-b20-k3";
@@ -30,7 +29,7 @@ fn change(
 /// The line of a requirement.
 fn line(matrix: &MatrixRecord, contender: &str, words: &str) -> String {
     let text = section(matrix, Beside::default());
-    let start = format!("| {}: ", who(contender));
+    let start = format!("| {}: ", title(contender));
     let mut lines = text.lines();
     let found = lines.find(|line| line.contains(&start) && line.contains(words));
     found
@@ -197,7 +196,7 @@ fn a_mean_is_exact_enough_only_if_all_three_are_known() {
     assert_eq!(exact(&matrix).verdict, Verdict::Holds);
     assert!(
         exact(&matrix)
-            .found
+            .measured
             .contains("at 5 of 5 points; the widest is 0.1 %")
     );
     let mut wide = matrix.clone();
@@ -212,7 +211,11 @@ fn a_mean_is_exact_enough_only_if_all_three_are_known() {
         .retain(|run| run.scenario != K3_LOW || run.contender != LEVERS);
     let line = exact(&missing);
     assert_eq!(line.verdict, Verdict::NotMeasured);
-    assert!(line.found.starts_with("at 4 of 5 points"), "{}", line.found);
+    assert!(
+        line.measured.starts_with("at 4 of 5 points"),
+        "{}",
+        line.measured
+    );
 }
 
 #[test]

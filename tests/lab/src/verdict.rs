@@ -1,63 +1,55 @@
-//! Whether something that is required holds, and what that stands on: of how many
-//! seeds a figure is to be before its median decides. Knows no figure.
+//! Whether a requirement holds: bounds, and how many seeds a figure needs before its
+//! median decides.
 
 use std::cmp::Reverse;
 
+use serde::Deserialize;
+
 use crate::statistics::Spread;
 
-/// Of fewer seeds no median decides: how many they are is said.
-pub(crate) const ENOUGH: usize = 3;
+/// The median of fewer seeds does not decide. The verdict says how many they are.
+pub(crate) const MIN_SEEDS: usize = 3;
 
-/// So many seeds it takes for their median to decide where they lie on both sides
-/// of a bound.
-pub(crate) const DECISIVE: usize = 5;
+/// Where seeds lie on both sides of a bound, their median decides from so many on.
+pub(crate) const MIN_DIVIDED_SEEDS: usize = 5;
 
-/// Whether a requirement holds; from the best to the worst, and the worst of
-/// several decides.
+/// Whether a requirement holds, from the best to the worst. The worst of several
+/// decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// It is to be told, whatever it is.
+    /// The page reports the figure, and nothing judges it.
     NoBound,
-    /// It holds, and more seeds would not be asked.
+    /// It holds, and needs no more seeds.
     Holds,
     /// It holds by too few seeds.
     HoldsSoFar(Doubt),
-    /// Nothing, or not all that it takes.
+    /// Some or all of it was not measured.
     NotMeasured,
     /// It does not hold by too few seeds.
     DoesNotHoldSoFar(Doubt),
-    /// It does not hold, and more seeds would not be asked.
+    /// It does not hold, and needs no more seeds.
     DoesNotHold,
 }
 
-/// Why seeds are too few; last what takes most of them.
+/// Why seeds are too few. The last one needs the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Doubt {
-    /// They are fewer than [`ENOUGH`]: so many.
+    /// There are only so many, fewer than [`MIN_SEEDS`].
     Few(Reverse<usize>),
-    /// They lie on both sides of the bound, and are fewer than [`DECISIVE`].
+    /// They lie on both sides of the bound, and are fewer than [`MIN_DIVIDED_SEEDS`].
     Crossing,
 }
 
 impl Verdict {
-    /// Of what takes no seeds, or enough of them; `None` is what was not measured.
-    pub(crate) fn of(holds: Option<bool>) -> Self {
-        match holds {
-            Some(true) => Self::Holds,
-            Some(false) => Self::DoesNotHold,
-            None => Self::NotMeasured,
-        }
-    }
-
     /// Of so many seeds, which lie on both sides of the bound or not. Runs that
     /// failed are no seeds.
     pub(crate) fn of_seeds(holds: Option<bool>, seeds: usize, is_crossing: bool) -> Self {
-        let doubt = if is_crossing && seeds < DECISIVE {
+        let doubt = if is_crossing && seeds < MIN_DIVIDED_SEEDS {
             Doubt::Crossing
-        } else if seeds < ENOUGH {
+        } else if seeds < MIN_SEEDS {
             Doubt::Few(Reverse(seeds))
         } else {
-            return Self::of(holds);
+            return holds.into();
         };
         match holds {
             Some(true) => Self::HoldsSoFar(doubt),
@@ -96,58 +88,34 @@ impl Verdict {
             Some(Doubt::Few(Reverse(1))) => format!("{word}, of 1 seed"),
             Some(Doubt::Few(Reverse(seeds))) => format!("{word}, of {seeds} seeds"),
             Some(Doubt::Crossing) => {
-                format!("{word}, but the spread crosses the bound: {DECISIVE} seeds are due")
+                format!(
+                    "{word}, but the spread crosses the bound: {MIN_DIVIDED_SEEDS} seeds are due"
+                )
             }
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(seeds: usize, is_crossing: bool) -> String {
-        Verdict::of_seeds(Some(true), seeds, is_crossing).words()
+impl From<bool> for Verdict {
+    fn from(holds: bool) -> Self {
+        if holds {
+            Self::Holds
+        } else {
+            Self::DoesNotHold
+        }
     }
+}
 
-    #[test]
-    fn few_seeds_are_said_and_none_is_plain() {
-        assert_eq!(words(1, false), "holds, of 1 seed");
-        assert_eq!(words(2, false), "holds, of 2 seeds");
-        assert_eq!(words(3, false), "holds");
-        let due = "holds, but the spread crosses the bound: 5 seeds are due";
-        assert_eq!(words(2, true), due);
-        assert_eq!(words(4, true), due);
-        assert_eq!(words(5, true), "holds");
-        let bad = |seeds, is_crossing| {
-            let verdict = Verdict::of_seeds(Some(false), seeds, is_crossing);
-            assert!(verdict.is_bad());
-            verdict.words()
-        };
-        assert_eq!(bad(2, false), "**does not hold**, of 2 seeds");
-        assert_eq!(bad(3, false), "**does not hold**");
-        assert!(bad(3, true).ends_with("5 seeds are due"));
-        assert_eq!(Verdict::of_seeds(None, 0, false), Verdict::NotMeasured);
-    }
-
-    #[test]
-    fn what_is_certain_comes_before_what_more_seeds_may_change() {
-        let of = |holds| move |seeds, crosses| Verdict::of_seeds(Some(holds), seeds, crosses);
-        let (good, bad) = (of(true), of(false));
-        let worst = |all: &[Verdict]| Verdict::of_all(all.iter().copied());
-        assert_eq!(worst(&[good(3, false), good(2, false)]), good(2, false));
-        assert_eq!(worst(&[good(1, false), good(2, false)]), good(1, false));
-        assert_eq!(worst(&[good(1, false), good(3, true)]), good(3, true));
-        let nothing = Verdict::NotMeasured;
-        assert_eq!(worst(&[good(3, true), nothing]), nothing);
-        assert_eq!(worst(&[nothing, bad(1, false)]), bad(1, false));
-        assert_eq!(worst(&[bad(3, true), bad(3, false)]), Verdict::DoesNotHold);
-        assert_eq!(worst(&[]), nothing);
+/// Of a figure that may not have been measured. It needs no seeds, or has enough.
+impl From<Option<bool>> for Verdict {
+    fn from(holds: Option<bool>) -> Self {
+        holds.map_or(Self::NotMeasured, Self::from)
     }
 }
 
 /// What is required of the median over the seeds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Bound {
     /// This or more.
     AtLeast(f64),
@@ -213,8 +181,47 @@ impl Bound {
 }
 
 #[cfg(test)]
-mod bound_tests {
+mod tests {
     use super::*;
+
+    fn words(seeds: usize, is_crossing: bool) -> String {
+        Verdict::of_seeds(Some(true), seeds, is_crossing).words()
+    }
+
+    #[test]
+    fn few_seeds_are_said_and_none_is_plain() {
+        assert_eq!(words(1, false), "holds, of 1 seed");
+        assert_eq!(words(2, false), "holds, of 2 seeds");
+        assert_eq!(words(3, false), "holds");
+        let due = "holds, but the spread crosses the bound: 5 seeds are due";
+        assert_eq!(words(2, true), due);
+        assert_eq!(words(4, true), due);
+        assert_eq!(words(5, true), "holds");
+        let bad = |seeds, is_crossing| {
+            let verdict = Verdict::of_seeds(Some(false), seeds, is_crossing);
+            assert!(verdict.is_bad());
+            verdict.words()
+        };
+        assert_eq!(bad(2, false), "**does not hold**, of 2 seeds");
+        assert_eq!(bad(3, false), "**does not hold**");
+        assert!(bad(3, true).ends_with("5 seeds are due"));
+        assert_eq!(Verdict::of_seeds(None, 0, false), Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn what_is_certain_comes_before_what_more_seeds_may_change() {
+        let of = |holds| move |seeds, crosses| Verdict::of_seeds(Some(holds), seeds, crosses);
+        let (good, bad) = (of(true), of(false));
+        let worst = |all: &[Verdict]| Verdict::of_all(all.iter().copied());
+        assert_eq!(worst(&[good(3, false), good(2, false)]), good(2, false));
+        assert_eq!(worst(&[good(1, false), good(2, false)]), good(1, false));
+        assert_eq!(worst(&[good(1, false), good(3, true)]), good(3, true));
+        let nothing = Verdict::NotMeasured;
+        assert_eq!(worst(&[good(3, true), nothing]), nothing);
+        assert_eq!(worst(&[nothing, bad(1, false)]), bad(1, false));
+        assert_eq!(worst(&[bad(3, true), bad(3, false)]), Verdict::DoesNotHold);
+        assert_eq!(worst(&[]), nothing);
+    }
 
     fn of(values: &[f64]) -> Spread {
         Spread::of(values).unwrap()

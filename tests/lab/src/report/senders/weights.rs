@@ -1,0 +1,299 @@
+//! A matrix whose runs differ in their weight: what each weight gets beside others.
+
+use crate::report::select::{Figure, Runs, distinct};
+use crate::report::senders::{DEFAULT_LAW, cdg, required};
+use crate::report::words::{all_failures, head, how, median_over, terms, title};
+use crate::requirement::{Curve, Part, Requirement};
+use crate::results::{MatrixRecord, RunSummary};
+use crate::statistics::Spread;
+use crate::table::{Table, or_nothing, shown};
+use crate::verdict::Bound;
+
+/// From this weight on a share is to be w/(1 + w).
+const MODEL_FROM: f64 = 0.25;
+/// How far from it a share may be, %.
+const MAX_OFF: f64 = 25.0;
+/// The least weight.
+const MIN_WEIGHT: f64 = 0.02;
+/// What that may have where round trips are shorter than [`LONG_MS`], %.
+const MAX_SHARE_SHORT: f64 = 7.0;
+/// The same of longer ones, %.
+const MAX_SHARE_LONG: f64 = 4.0;
+/// Round trips from here on are long, ms.
+const LONG_MS: u128 = 50;
+
+/// What the background gets of the payload of both, %.
+const SHARE: Figure = Figure::Own(|it| {
+    let both = it.goodput_mbit() + it.foreground_together_mbit;
+    (both > 0.0).then(|| 100.0 * it.goodput_mbit() / both)
+});
+
+/// Whether what varies is the weight.
+pub(crate) fn is_about_weights(matrix: &MatrixRecord) -> bool {
+    !matrix.runs.is_empty() && matrix.runs.iter().all(|run| run.weight.is_some())
+}
+
+/// The page.
+pub(crate) fn page(matrix: &MatrixRecord) -> String {
+    let contenders = distinct(matrix.runs.iter().map(|run| run.contender.as_str()));
+    let has_headings = contenders.len() > 1;
+    let tables = contenders.into_iter().map(|contender| {
+        let heading = match has_headings {
+            true => format!("\n## {}\n", title(contender)),
+            false => String::new(),
+        };
+        let table = table(matrix, contender, has_headings);
+        format!("{heading}\n{table}")
+    });
+    let scenarios = matrix.scenarios.iter();
+    let scenarios = scenarios.map(|(name, it)| format!("- {name}: {}\n", terms(it)));
+    format!(
+        "{}What the background gets of the payload of both, %{}. Beside it what a weight is to get \
+         beside one best-effort flow, w/(1 + w); the least weight is to get only what the others \
+         leave. A sender's payload is what its receiver got, as the others'; a download's is that of \
+         the last link, what was sent twice included.\n{}{}\n{}{}{}",
+        head(matrix),
+        median_over(matrix).map_or(String::new(), |words| format!(": {words}")),
+        tables.collect::<String>(),
+        required(matrix),
+        scenarios.collect::<String>(),
+        all_failures(matrix),
+        how(matrix)
+    )
+}
+
+/// A row for each weight, a column for each scenario and server. The contender
+/// is in the heading or in the columns.
+fn table(matrix: &MatrixRecord, contender: &str, has_heading: bool) -> Table<f64> {
+    let names = matrix.scenarios.keys();
+    let runs = names.flat_map(|name| matrix.runs.iter().filter(|it| it.scenario == *name));
+    let runs = runs.filter(|run| run.contender == contender);
+    let columns = distinct(runs.map(|run| (&run.scenario, run.congestion_control.as_deref())));
+    let name = |(scenario, server): &(&String, Option<&str>)| match server {
+        None if has_heading => (*scenario).clone(),
+        Some(server) if has_heading => format!("{scenario}, {server}"),
+        _ => format!("{scenario}, {}, {}", title(contender), or_nothing(*server)),
+    };
+    Table::over(all_weights(matrix))
+        .column("w", ToString::to_string)
+        .column("w/(1 + w)", |w| format!("{:.1}", 100.0 * w / (1.0 + w)))
+        .columns(columns, name, |w, (scenario, server)| {
+            let shares = shares(matrix, (scenario, contender, *server), *w);
+            shown(Spread::of(&shares), 1)
+        })
+}
+
+/// What a contender gets in a scenario with a server, with each seed, %, whatever the
+/// variant is called that has this weight.
+fn shares(
+    matrix: &MatrixRecord,
+    (scenario, contender, server): (&str, &str, Option<&str>),
+    weight: f64,
+) -> Vec<f64> {
+    let is_one = |run: &RunSummary| {
+        run.scenario == scenario
+            && run.contender == contender
+            && run.congestion_control.as_deref() == server
+            && run.weight == Some(weight)
+    };
+    Runs::of([matrix]).values(is_one, SHARE)
+}
+
+/// All weights, ascending.
+fn all_weights(matrix: &MatrixRecord) -> Vec<f64> {
+    let mut weights: Vec<_> = matrix.runs.iter().filter_map(|run| run.weight).collect();
+    weights.sort_by(f64::total_cmp);
+    weights.dedup();
+    weights
+}
+
+pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
+    let paths = cdg::by_rtt(matrix);
+    let of = |name: &str, w| shares(matrix, (name, DEFAULT_LAW, None), w);
+    let curves = paths.iter().map(|(rtt, name)| {
+        let weights = all_weights(matrix).into_iter();
+        Curve {
+            place: format!("{rtt} ms"),
+            points: weights.map(|w| (w, of(name, w))).collect(),
+        }
+    });
+    let rising = Requirement::rising(
+        "no larger weight with a lesser share, at any round-trip time",
+        &curves.collect::<Vec<_>>(),
+    );
+    let as_model = paths.iter().map(|(rtt, name)| {
+        let weights = all_weights(matrix).into_iter();
+        let parts = weights.filter(|w| *w >= MODEL_FROM).map(|w| {
+            let off = |share: f64| share / (w / (1.0 + w)) - 100.0;
+            let off: Vec<_> = of(name, w).into_iter().map(off).collect();
+            Part::over(format!("w {w}"), &off, Bound::Within(-MAX_OFF, MAX_OFF))
+        });
+        let what = format!(
+            "{rtt} ms: from w = {MODEL_FROM} on a share within {MAX_OFF:.0} % of w/(1 + w); by how much \
+             it is above, %"
+        );
+        Requirement::of_parts(what, 1, &parts.collect::<Vec<_>>())
+    });
+    let least = paths.iter().map(|(rtt, name)| {
+        let most = match *rtt < LONG_MS {
+            true => MAX_SHARE_SHORT,
+            false => MAX_SHARE_LONG,
+        };
+        let shares = of(name, MIN_WEIGHT);
+        Part::over(format!("{rtt} ms"), &shares, Bound::AtMost(most))
+    });
+    let what = format!(
+        "w = {MIN_WEIGHT}: a share of at most {MAX_SHARE_LONG} %, and {MAX_SHARE_SHORT} % at less than \
+         {LONG_MS} ms; %"
+    );
+    let least = Requirement::of_parts(what, 2, &least.collect::<Vec<_>>());
+    [rising]
+        .into_iter()
+        .chain(as_model)
+        .chain([least])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::synthetic::{line, matrix, run};
+
+    fn weighed(weight: f64, seed: u64, [background, foreground]: [f64; 2]) -> RunSummary {
+        let mut run = run("greedy", "fairbat-no-deadline", seed, &[foreground]);
+        run.variant = Some(format!("w {weight}"));
+        run.weight = Some(weight);
+        run.summary.background_mbit = background;
+        run
+    }
+
+    #[test]
+    fn the_share_is_of_both_payloads_and_the_median_of_seeds() {
+        let mut matrix = matrix();
+        matrix.runs = vec![
+            weighed(1.0, 1, [4.0, 4.0]),
+            weighed(0.25, 1, [2.0, 6.0]),
+            weighed(0.25, 2, [1.0, 7.0]),
+            weighed(0.25, 3, [3.0, 3.0]),
+        ];
+        let mut other = weighed(1.0, 1, [7.5, 2.5]);
+        other.congestion_control = Some("bbr".to_owned());
+        matrix.runs.push(other);
+        assert!(is_about_weights(&matrix));
+        let page = page(&matrix);
+        assert!(page.contains("%: the median over 3 seeds"), "{page}");
+        let lines: Vec<_> = page.lines().filter(|line| line.starts_with('|')).collect();
+        let ours = title("fairbat-no-deadline");
+        assert_eq!(
+            lines,
+            [
+                &format!("| w | w/(1 + w) | greedy, {ours}, cubic | greedy, {ours}, bbr |"),
+                "|---|---|---|---|",
+                "| 0.25 | 20.0 | 25.0 (12.5\u{2013}50.0) | \u{2013} |",
+                "| 1 | 50.0 | 50.0 | 75.0 |",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_weight_is_gathered_from_all_variants_that_have_it() {
+        let mut matrix = matrix();
+        let mut other = weighed(0.5, 2, [4.0, 6.0]);
+        other.variant = Some("half".to_owned());
+        matrix.runs = vec![weighed(0.5, 1, [2.0, 6.0]), other];
+        let page = page(&matrix);
+        let row = "| 0.5 | 33.3 | 32.5 (25.0\u{2013}40.0) |";
+        assert!(page.contains(row), "{page}");
+    }
+
+    #[test]
+    fn several_contenders_have_a_table_each() {
+        let mut matrix = matrix();
+        let sender = |name: &str, background| {
+            let mut run = weighed(0.5, 1, [background, 6.0]);
+            (run.contender, run.congestion_control) = (name.to_owned(), None);
+            run
+        };
+        matrix.runs = vec![sender("sender-vegas", 2.0), sender("sender-cdg", 3.0)];
+        let page = page(&matrix);
+        let lines: Vec<_> = page
+            .lines()
+            .filter(|line| line.starts_with('|') || line.starts_with("## sender"))
+            .collect();
+        let table = |name: &str, share: &str| {
+            [
+                format!("## {}", title(name)),
+                "| w | w/(1 + w) | greedy |".to_owned(),
+                "|---|---|---|".to_owned(),
+                format!("| 0.5 | 33.3 | {share} |"),
+            ]
+        };
+        let expected = [table("sender-vegas", "25.0"), table("sender-cdg", "33.3")];
+        assert_eq!(lines, expected.concat());
+    }
+
+    #[test]
+    fn nothing_moved_is_no_share_and_failures_are_listed() {
+        let mut matrix = matrix();
+        let mut failed = weighed(0.5, 2, [1.0, 1.0]);
+        failed.failure = Some("no route".to_owned());
+        matrix.runs = vec![weighed(0.5, 1, [0.0, 0.0]), failed];
+        let page = page(&matrix);
+        assert!(page.contains("| 0.5 | 33.3 | \u{2013} |"), "{page}");
+        assert!(page.contains("seed 2: no route"), "{page}");
+    }
+
+    fn sent(contender: &str, w: f64, share: f64, seed: u64) -> RunSummary {
+        let mut run = run("greedy", contender, seed, &[100.0 - share]);
+        (run.weight, run.congestion_control) = (Some(w), None);
+        run.summary.background_mbit = 1.1 * share;
+        run.summary.received_mbit = Some(share);
+        run
+    }
+
+    /// At 100 ms.
+    fn judged(shares: [f64; 4]) -> String {
+        let mut matrix = matrix();
+        matrix.name = "sender-weights".to_owned();
+        matrix.scenarios.retain(|name, _| name == "greedy");
+        let all = [0.02, 0.1, 0.25, 1.0].into_iter().zip(shares);
+        let runs = all.flat_map(|(w, share)| {
+            (1..=3).flat_map(move |seed| {
+                let other = sent("sender-paced", w, 99.0, seed);
+                [sent(DEFAULT_LAW, w, share, seed), other]
+            })
+        });
+        matrix.runs = runs.collect();
+        required(&matrix)
+    }
+
+    #[test]
+    fn shares_are_judged_by_what_a_weight_is_to_get() {
+        let text = judged([4.0, 8.0, 24.9, 40.0]);
+        assert!(
+            line(&text, "| no larger").ends_with("| 1 of 1 | holds |"),
+            "{text}"
+        );
+        let meant = line(&text, "| 100 ms: from w = 0.25");
+        assert!(
+            meant.ends_with("| w 0.25 24.5; w 1 -20.0 | holds |"),
+            "{meant}"
+        );
+        assert!(
+            line(&text, "| w = 0.02").ends_with("| 100 ms 4.00 | holds |"),
+            "{text}"
+        );
+        let text = judged([4.1, 4.0, 20.0, 37.0]);
+        let falls = line(&text, "| no larger");
+        let words = "| 100 ms **4.10 at 0.02, 4.00 at 0.1** | **does not hold** |";
+        assert!(falls.ends_with(words), "{falls}");
+        let meant = line(&text, "| 100 ms: from w = 0.25");
+        let words = "| w 0.25 0.0; w 1 **-26.0** | **does not hold** |";
+        assert!(meant.ends_with(words), "{meant}");
+        let least = line(&text, "| w = 0.02");
+        assert!(
+            least.ends_with("| 100 ms **4.10** | **does not hold** |"),
+            "{least}"
+        );
+    }
+}
