@@ -298,8 +298,14 @@ impl<'a> Plot<'_, 'a> {
         self.elements(boxes.map(|ends| Rectangle::new(ends, style)))
     }
 
-    /// What lies within an outline.
-    pub(crate) fn area(&mut self, outline: Vec<(f64, f64)>, color: RGBAColor) -> ChartResult<()> {
+    /// What lies between two lines.
+    pub(crate) fn area(
+        &mut self,
+        lower: &[(f64, f64)],
+        upper: &[(f64, f64)],
+        color: RGBAColor,
+    ) -> ChartResult<()> {
+        let outline: Vec<_> = lower.iter().chain(upper.iter().rev()).copied().collect();
         self.elements([Polygon::new(outline, color.filled())])
     }
 

@@ -4,13 +4,7 @@
 
 use std::path::Path;
 
-use fairbat_tests::chart;
-use fairbat_tests::chart::{
-    AROUND, BLUE, Canvas, ChartResult, FROM, Frame, GREEN, GREY, INK, LABEL, Label, MARK, TITLE,
-    VERMILION, bold, text, write_labels,
-};
-use plotters::prelude::*;
-
+use crate::chart::{BLUE, ChartResult, Frame, GREEN, GREY, INK, MARK, RGBColor, Sheet, VERMILION};
 use crate::numerical::{DEADLINE, GREEDY, MAX_RATE, STEP, Step, Trace};
 
 /// Width of a picture, px.
@@ -48,24 +42,21 @@ pub(crate) struct Panel<'a> {
 pub(crate) fn draw(title: &str, panels: &[Panel<'_>], path: &Path) -> ChartResult<()> {
     let pair = TITLE_LINE + HEIGHTS.0 + GAP + HEIGHTS.1;
     let height = ENDS.0 + pair * panels.len() as i32 + ENDS.1;
-    let canvas = SVGBackend::new(path, (WIDTH, height as u32)).into_drawing_area();
-    canvas.fill(&WHITE)?;
-    canvas.draw_text(title, &bold(TITLE, INK, FROM), (SIDES.0, ENDS.0 / 2))?;
+    let sheet = Sheet::new(path, (WIDTH, height as u32))?;
+    sheet.title(title, INK, (SIDES.0, ENDS.0 / 2))?;
     let mut top = ENDS.0;
     for (index, panel) in panels.iter().enumerate() {
-        let words = &panel.title;
-        canvas.draw_text(words, &text(LABEL, INK, FROM), (SIDES.0, top + 16))?;
+        sheet.write(&panel.title, INK, (SIDES.0, top + 16))?;
         top += TITLE_LINE;
-        rates(&canvas, frame(top, HEIGHTS.0), panel.trace)?;
+        rates(&sheet, frame(top, HEIGHTS.0), panel.trace)?;
         top += HEIGHTS.0 + GAP;
         let is_last = index + 1 == panels.len();
-        weight(&canvas, frame(top, HEIGHTS.1), panel.trace, is_last)?;
+        weight(&sheet, frame(top, HEIGHTS.1), panel.trace, is_last)?;
         top += HEIGHTS.1;
     }
     let below = ((SIDES.0 + SIDES.1) / 2, height - 16);
-    canvas.draw_text("seconds", &text(LABEL, INK, AROUND), below)?;
-    canvas.present()?;
-    Ok(())
+    sheet.write_around("seconds", INK, below)?;
+    sheet.finish()
 }
 
 fn frame(top: i32, height: i32) -> Frame {
@@ -77,65 +68,36 @@ fn frame(top: i32, height: i32) -> Frame {
     }
 }
 
-fn rates(canvas: &Canvas<'_>, frame: Frame, trace: &Trace) -> ChartResult<()> {
-    let mut panel = chart::panel(canvas, frame, 0.0..UNTIL, 0.0..TOP.0, (0, 6))?;
-    let mut line = |points: &[(f64, f64)], style: ShapeStyle| -> ChartResult<()> {
-        for piece in chart::clipped(points, TOP.0) {
-            panel.draw_series(LineSeries::new(piece, style))?;
-        }
-        Ok(())
-    };
-    line(&points(trace, |step| Some(step.capacity)), MARK.into())?;
-    for (source, times) in GREEDY.iter().enumerate() {
+fn rates(sheet: &Sheet<'_>, frame: Frame, trace: &Trace) -> ChartResult<()> {
+    let mut plot = sheet.plot(frame, 0.0..UNTIL, 0.0..TOP.0, (0, 6))?;
+    plot.line(&points(trace, |step| Some(step.capacity)), MARK, 1)?;
+    let colors = GREEDY_COLORS.into_iter().cycle();
+    let sources = || GREEDY.iter().enumerate().zip(colors.clone());
+    for ((source, times), color) in sources() {
         let sends = |step: &Step| times.contains(&step.t).then_some(step.greedy[source]);
-        let color = GREEDY_COLORS[source % GREEDY_COLORS.len()];
-        line(&points(trace, sends), color.into())?;
+        plot.line(&points(trace, sends), color, 1)?;
     }
     let ours = points(trace, |step| step.w.map(|_| step.ours));
-    line(&ours, BLUE.stroke_width(2))?;
-    let ends = [(DEADLINE, 0.0), (DEADLINE, TOP.0)];
-    panel.draw_series(DashedLineSeries::new(ends, 4, 4, GREY.into()))?;
-    for (source, times) in GREEDY.iter().enumerate() {
+    plot.line(&ours, BLUE, 2)?;
+    plot.dashed([(DEADLINE, 0.0), (DEADLINE, TOP.0)], 4, GREY)?;
+    for ((source, times), color) in sources() {
         // Its number stands where it starts.
-        let color = GREEDY_COLORS[source % GREEDY_COLORS.len()];
-        let place = panel.backend_coord(&(times.start, MAX_RATE));
-        let words = format!("{}", source + 1);
-        canvas.draw_text(
-            &words,
-            &text(LABEL, color, FROM),
-            (place.0 + 3, place.1 + 4),
-        )?;
+        let (x, y) = plot.place((times.start, MAX_RATE));
+        sheet.write(&(source + 1).to_string(), color, (x + 3, y + 4))?;
     }
-    let middle = |value: f64| frame.bottom - (value / TOP.0 * f64::from(HEIGHTS.0)) as i32;
-    let label = |words: &[&str], color, value: f64| Label {
-        lines: words.iter().map(|&line| line.to_owned()).collect(),
-        color,
-        y: middle(value),
-    };
-    let labels = vec![
-        label(&["capacity"], GREY, 92.0),
-        label(&["TCP 1 to 6, from", "their numbers on"], VERMILION, 55.0),
-        label(&["DA-LBE"], BLUE, 20.0),
-    ];
-    write_labels(canvas, frame.right + 14, frame.top..frame.bottom, labels)
+    plot.label(["capacity".to_owned()], GREY, 92.0);
+    let words = ["TCP 1 to 6, from", "their numbers on"].map(str::to_owned);
+    plot.label(words, VERMILION, 55.0);
+    plot.label(["DA-LBE".to_owned()], BLUE, 20.0);
+    plot.finish((0, 0))
 }
 
-fn weight(canvas: &Canvas<'_>, frame: Frame, trace: &Trace, is_last: bool) -> ChartResult<()> {
+fn weight(sheet: &Sheet<'_>, frame: Frame, trace: &Trace, is_last: bool) -> ChartResult<()> {
     let marks = if is_last { 10 } else { 0 };
-    let mut panel = chart::panel(canvas, frame, 0.0..UNTIL, 0.0..TOP.1, (marks, 2))?;
-    let points = points(trace, |step| step.w);
-    panel.draw_series(LineSeries::new(points, BLUE.stroke_width(2)))?;
-    let label = Label {
-        lines: vec!["w of DA-LBE".to_owned()],
-        color: BLUE,
-        y: (frame.top + frame.bottom) / 2,
-    };
-    write_labels(
-        canvas,
-        frame.right + 14,
-        frame.top..frame.bottom,
-        vec![label],
-    )
+    let mut plot = sheet.plot(frame, 0.0..UNTIL, 0.0..TOP.1, (marks, 2))?;
+    plot.line(&points(trace, |step| step.w), BLUE, 2)?;
+    plot.label(["w of DA-LBE".to_owned()], BLUE, TOP.1 / 2.0);
+    plot.finish((0, 0))
 }
 
 /// Means of a value while there is one, in the middle of their time.

@@ -1,7 +1,6 @@
 //! All experiments with all seeds: a record, tables, and the pictures.
 
 use std::error::Error;
-use std::fmt::Write as _;
 use std::fs;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -11,7 +10,9 @@ use serde::Serialize;
 use crate::numerical::picture;
 use crate::numerical::picture::Panel;
 use crate::numerical::{Control, DEADLINE, Experiment, GAP, GREEDY, START, Step, Trace, WINDOW};
+use crate::requirement::Requirement;
 use crate::statistics::{Spread, mean};
+use crate::table::{Table, or_nothing};
 
 /// Name of the record and of the page; figures have their number behind it.
 const NAME: &str = "dalbe-numerical";
@@ -96,7 +97,7 @@ pub fn write_all(
     fs::write(&path, serde_json::to_vec(&record)?)?;
     written.push(path);
     let path = directory.join(format!("{NAME}.md"));
-    fs::write(&path, page(&record)?)?;
+    fs::write(&path, page(&record))?;
     written.push(path);
     Ok(written)
 }
@@ -207,83 +208,67 @@ const HEAD: &str = include_str!("../text/numerical-head.md");
 /// What the columns mean.
 const COLUMNS: &str = include_str!("../text/numerical-columns.md");
 
-fn page(record: &Record<'_>) -> Result<String, std::fmt::Error> {
-    let mut page = String::new();
-    writeln!(page, "# DA-LBE: the paper's numerical experiments\n")?;
-    writeln!(page, "<!-- Made by `{}`. -->\n", record.command)?;
-    writeln!(page, "{HEAD}")?;
-    let (first, last) = (SEEDS.start(), SEEDS.end());
-    writeln!(
-        page,
-        "Each figure is the median over the seeds {first} to {last} (least to most); the pictures show\n\
-         seed {first}. `{}`, commit {}; every run is in [{NAME}.json]({NAME}.json).\n",
-        record.command, record.commit
-    )?;
-    for (delay_based, title) in [
+fn page(record: &Record<'_>) -> String {
+    let sections = [
         (false, "All alike (figs 1 and 2)"),
         (true, "Another price (fig. 6)"),
-    ] {
-        writeln!(page, "## {title}\n")?;
-        for figure in FIGURES.iter().filter(|it| it.delay_based == delay_based) {
-            writeln!(page, "![{}]({})\n", figure.title, figure.file_name())?;
-        }
-        for eta in SIZES {
-            table(&mut page, record.runs, delay_based, eta)?;
-        }
-    }
-    writeln!(page, "{COLUMNS}")?;
-    writeln!(page, "## What is required, and what the paper says\n")?;
-    writeln!(page, "| | measured | |\n|---|---|---|")?;
-    for Requirement {
-        what,
-        measured,
-        holds,
-    } in requirements(record.runs)
-    {
-        let verdict = if holds { "holds" } else { "**does not hold**" };
-        writeln!(page, "| {what} | {measured} | {verdict} |")?;
-    }
-    writeln!(page, "\n{REMARKS}")?;
-    Ok(page)
+    ];
+    let sections = sections.map(|(delay_based, title)| {
+        let figures = FIGURES.iter().filter(|it| it.delay_based == delay_based);
+        let figures = figures.map(|it| format!("![{}]({})\n\n", it.title, it.file_name()));
+        let tables = SIZES.map(|eta| {
+            let table = table(record.runs, delay_based, eta);
+            format!("Size {:.0} %:\n\n{table}\n", eta * 100.0)
+        });
+        let figures: String = figures.collect();
+        format!("## {title}\n\n{figures}{}", tables.concat())
+    });
+    let (first, last) = (SEEDS.start(), SEEDS.end());
+    let (command, commit) = (record.command, record.commit);
+    format!(
+        "# DA-LBE: the paper's numerical experiments\n\n<!-- Made by `{command}`. -->\n\n{HEAD}\n\
+         Each figure is the median over the seeds {first} to {last} (least to most); the pictures show\n\
+         seed {first}. `{command}`, commit {commit}; every run is in [{NAME}.json]({NAME}.json).\n\n\
+         {}{COLUMNS}\n## What is required, and what the paper says\n\n{}\n{REMARKS}\n",
+        sections.concat(),
+        Requirement::table(requirements(record.runs))
+    )
 }
 
-fn table(page: &mut String, runs: &[Run], delay_based: bool, eta: f64) -> std::fmt::Result {
-    writeln!(page, "Size {:.0} %:\n", eta * 100.0)?;
-    writeln!(
-        page,
-        "| | late, % | largest ratio | gap, % | at its end, % | gives way, % | for, s | TCP |\n\
-         |---|---|---|---|---|---|---|---|"
-    )?;
-    for control in Control::ALL {
-        let which = (delay_based, eta, control);
-        let cell = |digits: usize, factor: f64, value: fn(&Figures) -> Option<f64>| {
-            let spread = Spread::of(&values(runs, which, value));
-            spread.map_or("–".to_owned(), |spread| {
-                let Spread {
-                    median,
-                    least,
-                    most,
-                } = spread.times(factor);
-                let scale = 10_f64.powi(digits as i32);
-                // No "-0".
-                let words = |it: f64| format!("{:.digits$}", (it * scale).round() / scale + 0.0);
-                format!("{} ({} to {})", words(median), words(least), words(most))
-            })
-        };
-        writeln!(
-            page,
-            "| {} | {} | {} | {} | {} | {} | {} | {} |",
-            control.title(),
-            cell(1, 100.0, |it| it.late),
-            cell(3, 1.0, |it| Some(it.largest_ratio)),
-            cell(0, 100.0, |it| it.gap),
-            cell(0, 100.0, |it| it.gap_end),
-            cell(0, 100.0, |it| it.gives_way),
-            cell(0, 1.0, |it| it.gives_way_s),
-            cell(1, 1.0, |it| Some(it.greedy)),
-        )?;
-    }
-    writeln!(page)
+/// A figure in a table: its name, to how many digits it is shown, in what unit, and
+/// where it is.
+type Column = (&'static str, usize, f64, fn(&Figures) -> Option<f64>);
+
+const TABLE: [Column; 7] = [
+    ("late, %", 1, 100.0, |it| it.late),
+    ("largest ratio", 3, 1.0, |it| Some(it.largest_ratio)),
+    ("gap, %", 0, 100.0, |it| it.gap),
+    ("at its end, %", 0, 100.0, |it| it.gap_end),
+    ("gives way, %", 0, 100.0, |it| it.gives_way),
+    ("for, s", 0, 1.0, |it| it.gives_way_s),
+    ("TCP", 1, 1.0, |it| Some(it.greedy)),
+];
+
+fn table(runs: &[Run], delay_based: bool, eta: f64) -> Table<Control> {
+    Table::over(Control::ALL)
+        .column("", |control| control.title().to_owned())
+        .columns(
+            TABLE,
+            |(name, ..)| (*name).to_owned(),
+            |control, &(_, digits, factor, value)| {
+                let spread = Spread::of(&values(runs, (delay_based, eta, *control), value));
+                or_nothing(spread.map(|it| ends_of(it.times(factor), digits)))
+            },
+        )
+}
+
+/// The median, and from where to where it goes.
+fn ends_of(spread: Spread, digits: usize) -> String {
+    let scale = 10_f64.powi(digits as i32);
+    // No "-0".
+    let words = |it: f64| format!("{:.digits$}", (it * scale).round() / scale + 0.0);
+    let (least, most) = (words(spread.least), words(spread.most));
+    format!("{} ({least} to {most})", words(spread.median))
 }
 
 /// How long a source has to settle after it or ours starts, s: six time
@@ -420,24 +405,17 @@ impl Drop {
     }
 }
 
-/// One thing that should be so.
-pub(crate) struct Requirement {
-    pub(crate) what: String,
-    pub(crate) measured: String,
-    pub(crate) holds: bool,
-}
-
 /// How far the end may be from the deadline, as a share of the window.
-const LATE: f64 = 0.02;
+const MAX_LATE: f64 = 0.02;
 
 /// A ratio of 1 with what settling leaves of a difference.
-const EVEN: f64 = 1.005;
+const MAX_RATIO: f64 = 1.005;
 
 /// What is said below the table.
-pub(crate) const REMARKS: &str = include_str!("../text/numerical-remarks.md");
+const REMARKS: &str = include_str!("../text/numerical-remarks.md");
 
 /// All requirements; the order is that of the page.
-pub(crate) fn requirements(runs: &[Run]) -> Vec<Requirement> {
+fn requirements(runs: &[Run]) -> Vec<Requirement> {
     let mut all = Vec::new();
     for eta in SIZES {
         all.push(in_time(runs, eta));
@@ -456,108 +434,104 @@ pub(crate) fn requirements(runs: &[Run]) -> Vec<Requirement> {
 }
 
 /// Controls of figs 1 and 2 that are not for comparison.
-const OURS: [Control; 3] = [Control::Pid, Control::Mbc, Control::LimitedMbc];
-
-fn of(runs: &[Run], which: (bool, f64, Control), value: fn(&Figures) -> Option<f64>) -> Vec<f64> {
-    values(runs, which, value)
-}
+const JUDGED: [Control; 3] = [Control::Pid, Control::Mbc, Control::LimitedMbc];
 
 fn in_time(runs: &[Run], eta: f64) -> Requirement {
-    let controls = [Control::Pid, Control::Mbc];
-    let late: Vec<_> = controls
-        .iter()
-        .flat_map(|&control| of(runs, (false, eta, control), |it| it.late.or(Some(1.0))))
-        .collect();
-    let (least, most) = ends(&late);
-    Requirement {
-        what: format!(
+    let controls = [Control::Pid, Control::Mbc].into_iter();
+    let late = controls.flat_map(|control| late(runs, eta, control));
+    within(
+        format!(
             "size {:.0} %, without the limiter: ends within 2 % of the window around its deadline",
             eta * 100.0
         ),
-        measured: format!("{:+.1} to {:+.1} %", 100.0 * least, 100.0 * most),
-        holds: least >= -LATE && most <= LATE,
-    }
+        &late.collect::<Vec<_>>(),
+    )
 }
 
 fn as_model_at_once(runs: &[Run]) -> Requirement {
-    let late = |control| of(runs, (false, 0.3, control), |it| it.late.or(Some(1.0)));
-    let best = late(Control::AtOnce);
-    let differences: Vec<_> = [Control::Pid, Control::Mbc]
-        .into_iter()
-        .flat_map(|control| {
-            let pairs = late(control).into_iter().zip(best.clone());
-            pairs.map(|(late, best)| late - best).collect::<Vec<_>>()
-        })
-        .collect();
-    let (least, most) = ends(&differences);
-    Requirement {
-        what:
-            "size 30 %, without the limiter: ends within 2 % of the window around where the model \
-               without delay ends"
-                .to_owned(),
-        measured: format!("{:+.1} to {:+.1} %", 100.0 * least, 100.0 * most),
-        holds: least >= -LATE && most <= LATE,
-    }
+    let best = late(runs, 0.3, Control::AtOnce);
+    let controls = [Control::Pid, Control::Mbc].into_iter();
+    let differences = controls.flat_map(|control| {
+        let pairs = late(runs, 0.3, control).into_iter().zip(&best);
+        pairs.map(|(late, best)| late - best).collect::<Vec<_>>()
+    });
+    within(
+        "size 30 %, without the limiter: ends within 2 % of the window around where the model \
+         without delay ends"
+            .to_owned(),
+        &differences.collect::<Vec<_>>(),
+    )
+}
+
+/// All of these are to be no further from 0 than [`MAX_LATE`].
+fn within(what: String, late: &[f64]) -> Requirement {
+    let (least, most) = ends(late);
+    let measured = format!("{:+.1} to {:+.1} %", 100.0 * least, 100.0 * most);
+    Requirement::new(what, measured, least >= -MAX_LATE && most <= MAX_LATE)
+}
+
+/// What was not there counts as late by all the time that there was.
+fn late(runs: &[Run], eta: f64, control: Control) -> Vec<f64> {
+    values(runs, (false, eta, control), |it| it.late.or(Some(1.0)))
 }
 
 fn never_exceeds(runs: &[Run], delay_based: bool) -> Requirement {
-    let ratios = over_all(runs, delay_based, |it| Some(it.largest_ratio));
-    let (_, most) = ends(&ratios);
-    let figures = figures(delay_based);
-    Requirement {
-        what: format!(
-            "{figures}: never exceeds the rate of a competing source (by more than the 0.5 % \
-             that settling may leave)"
+    let (_, most) = ends(&over_all(runs, delay_based, |it| Some(it.largest_ratio)));
+    Requirement::new(
+        format!(
+            "{}: never exceeds the rate of a competing source (by more than the 0.5 % that settling \
+             may leave)",
+            figures(delay_based)
         ),
-        measured: format!("at most {most:.3} times"),
-        holds: most <= EVEN,
-    }
+        format!("at most {most:.3} times"),
+        most <= MAX_RATIO,
+    )
 }
 
 fn uses_the_gap(runs: &[Run], delay_based: bool) -> Requirement {
     let (gap, _) = ends(&over_all(runs, delay_based, |it| it.gap));
     let (end, _) = ends(&over_all(runs, delay_based, |it| it.gap_end));
     let figures = figures(delay_based);
-    Requirement {
-        what: format!("{figures}: uses more than half of the 10 s when nobody else sends"),
-        measured: format!(
+    Requirement::new(
+        format!("{figures}: uses more than half of the 10 s when nobody else sends"),
+        format!(
             "at least {:.0} %, {:.0} % at their end",
             100.0 * gap,
             100.0 * end
         ),
-        holds: gap > 0.5,
-    }
+        gap > 0.5,
+    )
 }
 
 fn limiter_gives_way(runs: &[Run], eta: f64) -> Requirement {
-    let gives = |control| average(&of(runs, (false, eta, control), |it| it.gives_way));
+    let gives = |control| average(&values(runs, (false, eta, control), |it| it.gives_way));
     let (without, with) = (gives(Control::Mbc), gives(Control::LimitedMbc));
-    Requirement {
-        what: format!(
+    Requirement::new(
+        format!(
             "size {:.0} %: with the limiter it gives way more when others arrive (mean over seeds)",
             eta * 100.0
         ),
-        measured: format!(
+        format!(
             "{:.1} % of what it would have sent, {:.1} % without",
             100.0 * with,
             100.0 * without
         ),
-        holds: with > 1.25 * without,
-    }
+        with > 1.25 * without,
+    )
 }
 
 fn pid_gives_way_longer(runs: &[Run]) -> Requirement {
-    let lasts = |control| average(&of(runs, (false, 0.1, control), |it| it.gives_way_s));
+    let lasts = |control| average(&values(runs, (false, 0.1, control), |it| it.gives_way_s));
     let (pid, mbc) = (lasts(Control::Pid), lasts(Control::Mbc));
-    Requirement {
-        what: "size 10 %: PID gives way when others arrive, MBC for a shorter time".to_owned(),
-        measured: format!("{pid:.0} s and {mbc:.0} s"),
-        holds: mbc > 10.0 && pid > mbc,
-    }
+    Requirement::new(
+        "size 10 %: PID gives way when others arrive, MBC for a shorter time",
+        format!("{pid:.0} s and {mbc:.0} s"),
+        mbc > 10.0 && pid > mbc,
+    )
 }
 
 fn limiter_is_later(runs: &[Run]) -> Requirement {
-    let late = |eta, control| average(&of(runs, (false, eta, control), |it| it.late.or(Some(1.0))));
+    let late = |eta, control| average(&late(runs, eta, control));
     let pairs = SIZES.map(|eta| (late(eta, Control::Mbc), late(eta, Control::LimitedMbc)));
     let words = pairs.map(|(without, with)| {
         format!(
@@ -566,14 +540,12 @@ fn limiter_is_later(runs: &[Run]) -> Requirement {
             100.0 * without
         )
     });
-    Requirement {
-        what: "the limiter makes it overshoot its deadline (both sizes, mean over seeds)"
-            .to_owned(),
-        measured: words.join("; "),
-        holds: pairs
-            .iter()
-            .all(|(without, with)| with > without && *with > 0.0),
-    }
+    let mut pairs = pairs.iter();
+    Requirement::new(
+        "the limiter makes it overshoot its deadline (both sizes, mean over seeds)",
+        words.join("; "),
+        pairs.all(|(without, with)| with > without && *with > 0.0),
+    )
 }
 
 fn figures(delay_based: bool) -> &'static str {
@@ -588,8 +560,8 @@ fn figures(delay_based: bool) -> &'static str {
 fn over_all(runs: &[Run], delay_based: bool, value: fn(&Figures) -> Option<f64>) -> Vec<f64> {
     let mut all = Vec::new();
     for eta in SIZES {
-        for control in OURS {
-            all.extend(of(runs, (delay_based, eta, control), value));
+        for control in JUDGED {
+            all.extend(values(runs, (delay_based, eta, control), value));
         }
     }
     all
@@ -615,14 +587,9 @@ mod tests {
     /// All experiments with three seeds, which all tests read.
     static RUNS: LazyLock<Vec<Run>> = LazyLock::new(|| all(&(1..=3)));
 
-    fn assert_holds(requirement: &Requirement) {
-        let Requirement {
-            what,
-            measured,
-            holds,
-        } = requirement;
-        println!("{what}: {measured}");
-        assert!(*holds, "{what}: {measured}");
+    fn assert_holds(it: &Requirement) {
+        println!("{}: {}", it.what, it.measured);
+        assert!(it.verdict.is_good(), "{}: {}", it.what, it.measured);
     }
 
     #[test]
@@ -642,12 +609,12 @@ mod tests {
     #[test]
     fn the_large_transfer_needs_foresight_to_be_in_time() {
         let runs = &*RUNS;
-        let late = |control| of(runs, (false, 0.3, control), |it| it.late);
+        let late = |control| values(runs, (false, 0.3, control), |it| it.late);
         let (at_once, _) = ends(&late(Control::AtOnce));
-        assert!(at_once > LATE, "without delay, and late: {at_once}");
+        assert!(at_once > MAX_LATE, "without delay, and late: {at_once}");
         let (_, best_effort) = ends(&late(Control::BestEffort));
         assert!(best_effort < 0.0, "there is room for it: {best_effort}");
-        assert!(!in_time(runs, 0.3).holds);
+        assert!(!in_time(runs, 0.3).verdict.is_good());
         let average_late = |control| average(&late(control));
         let (without, with) = (average_late(Control::Mbc), average_late(Control::Headroom));
         assert!(with < 0.6 * without, "{with} instead of {without}");
@@ -661,11 +628,11 @@ mod tests {
         assert!(most < 1.05, "{most}");
         // In time without the limiter of w.
         for control in [Control::Pid, Control::Mbc] {
-            let late = of(runs, (true, 0.1, control), |it| it.late.or(Some(1.0)));
-            assert!(late.iter().all(|late| late.abs() < LATE), "{late:?}");
+            let late = values(runs, (true, 0.1, control), |it| it.late.or(Some(1.0)));
+            assert!(late.iter().all(|late| late.abs() < MAX_LATE), "{late:?}");
         }
         // With w = 1 it competes, and has less than its fair share.
-        let ratios = of(runs, (true, 0.3, Control::BestEffort), |it| {
+        let ratios = values(runs, (true, 0.3, Control::BestEffort), |it| {
             Some(it.largest_ratio)
         });
         let ratio = average(&ratios);

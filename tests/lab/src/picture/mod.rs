@@ -3,17 +3,12 @@
 //! a run and nothing of how it came about.
 
 mod panels;
-mod sheet;
+mod steps;
 
 use std::path::Path;
 
-use fairbat_tests::chart::{
-    AROUND, Canvas, ChartResult, FROM, Frame, GREY, INK, LABEL, TITLE, VERMILION, bold, text,
-};
-use plotters::prelude::*;
-use plotters::style::RGBColor;
-
-use crate::picture::sheet::{Sheet, TITLE_LINE};
+use crate::chart::{ChartResult, Frame, GREY, INK, RGBColor, Sheet, VERMILION};
+use crate::picture::steps::{Strip, width};
 use crate::record::Record;
 
 /// Width of a picture, px.
@@ -22,6 +17,8 @@ const WIDTH: u32 = 980;
 const SIDES: (i32, i32) = (56, 760);
 /// From the bottom of a panel to the top of the next, which has a title, px.
 const GAP: i32 = 40;
+/// Room for the title of a panel above it, px.
+const TITLE_LINE: i32 = 26;
 /// Room for the time axis below the last panel, px.
 const FOOT: i32 = 60;
 
@@ -62,32 +59,33 @@ pub fn draw(record: &Record, path: &Path) -> ChartResult<()> {
     let top = height(&head);
     let heights: i32 = parts.iter().map(|part| part.height() + GAP).sum();
     let size = (WIDTH, (top + heights + FOOT - GAP + TITLE_LINE) as u32);
-    let canvas = SVGBackend::new(path, size).into_drawing_area();
-    canvas.fill(&WHITE)?;
-    draw_head(&canvas, &head)?;
-    let sheet = Sheet::new(&canvas, record);
-    let mut frame = Frame {
-        left: SIDES.0,
-        right: SIDES.1,
-        top: top + TITLE_LINE,
-        bottom: 0,
-    };
+    let sheet = Sheet::new(path, size)?;
+    draw_head(&sheet, &head)?;
+    let mut from = top + TITLE_LINE;
     for (index, part) in parts.iter().enumerate() {
-        frame.bottom = frame.top + part.height();
-        let sheet = sheet.at(frame, index + 1 == parts.len());
-        part.draw(&sheet)?;
-        frame.top = frame.bottom + GAP;
+        let frame = Frame {
+            left: SIDES.0,
+            right: SIDES.1,
+            top: from,
+            bottom: from + part.height(),
+        };
+        part.draw(&Strip {
+            sheet: &sheet,
+            record,
+            width: width(record.setup.duration_s),
+            frame,
+            is_last: index + 1 == parts.len(),
+        })?;
+        from = frame.bottom + GAP;
     }
     let axis = if record.setup.measured() != (0.0..record.setup.duration_s) {
         "seconds since the run began (grey: not measured)"
     } else {
         "seconds since the run began"
     };
-    let below = (size.1 as i32) - 20;
-    let middle = (SIDES.0 + SIDES.1) / 2;
-    canvas.draw_text(axis, &text(LABEL, INK, AROUND), (middle, below))?;
-    canvas.present()?;
-    Ok(())
+    let below = ((SIDES.0 + SIDES.1) / 2, size.1 as i32 - 20);
+    sheet.write_around(axis, INK, below)?;
+    sheet.finish()
 }
 
 /// What there is to show of this run.
@@ -137,21 +135,113 @@ impl Part {
         }
     }
 
-    fn draw(self, sheet: &Sheet<'_, '_>) -> ChartResult<()> {
+    fn draw(self, strip: &Strip<'_, '_>) -> ChartResult<()> {
         match self {
-            Self::Connections => panels::connections(sheet),
-            Self::Weight => panels::weight(sheet),
-            Self::Deadline => panels::deadline(sheet),
-            Self::Progress => panels::progress(sheet),
-            Self::Window => panels::window(sheet),
-            Self::Rates(link) => panels::forward(sheet, link),
-            Self::Against(link) => panels::backward(sheet, link),
-            Self::Queue(link) => panels::queue(sheet, link),
-            Self::RoundTrip => panels::round_trip(sheet),
-            Self::Fetches => panels::foreground(sheet),
-            Self::Jobs => panels::background(sheet),
+            Self::Connections => panels::connections(strip),
+            Self::Weight => panels::weight(strip),
+            Self::Deadline => panels::deadline(strip),
+            Self::Progress => panels::progress(strip),
+            Self::Window => panels::window(strip),
+            Self::Rates(link) => panels::forward(strip, link),
+            Self::Against(link) => panels::backward(strip, link),
+            Self::Queue(link) => panels::queue(strip, link),
+            Self::RoundTrip => panels::round_trip(strip),
+            Self::Fetches => panels::foreground(strip),
+            Self::Jobs => panels::background(strip),
         }
     }
+}
+
+/// Height of a line, px.
+const LINE: i32 = 20;
+/// Middle of the first line, px from the top.
+const FIRST: i32 = 24;
+/// Letters that a line of this width has room for.
+const MAX_LETTERS: usize = 130;
+
+/// A line of the head.
+struct Line {
+    words: String,
+    color: RGBColor,
+    is_title: bool,
+}
+
+/// What there is to say of this run.
+fn lines(record: &Record) -> Vec<Line> {
+    let line = |words: String, color| Line {
+        words,
+        color,
+        is_title: false,
+    };
+    let quick = if record.quick { ", quick variant" } else { "" };
+    let mut lines = vec![Line {
+        words: format!(
+            "{}: {}, seed {}{quick}",
+            record.scenario, record.contender, record.seed
+        ),
+        color: INK,
+        is_title: true,
+    }];
+    let description = wrapped(&record.setup.description, MAX_LETTERS);
+    lines.extend(description.into_iter().map(|words| line(words, GREY)));
+    let figures = wrapped(&figures(record), MAX_LETTERS);
+    lines.extend(figures.into_iter().map(|words| line(words, INK)));
+    if let Some(failure) = record.failure() {
+        let failure = wrapped(&format!("The background failed: {failure}"), MAX_LETTERS);
+        lines.extend(failure.into_iter().map(|words| line(words, VERMILION)));
+    }
+    lines
+}
+
+/// Room for these lines, px.
+fn height(lines: &[Line]) -> i32 {
+    FIRST + lines.len() as i32 * LINE
+}
+
+fn draw_head(sheet: &Sheet<'_>, lines: &[Line]) -> ChartResult<()> {
+    for (index, line) in lines.iter().enumerate() {
+        let at = (SIDES.0, FIRST + index as i32 * LINE);
+        if line.is_title {
+            sheet.title(&line.words, line.color, at)?;
+        } else {
+            sheet.write(&line.words, line.color, at)?;
+        }
+    }
+    Ok(())
+}
+
+/// The key figures, in one line.
+fn figures(record: &Record) -> String {
+    let summary = &record.summary;
+    let mut figures = Vec::new();
+    if !summary.foreground_mbit.is_empty() {
+        let together = summary.foreground_together_mbit;
+        figures.push(format!("foreground got {together:.2} Mbit/s"));
+    }
+    figures.push(format!("background {:.2} Mbit/s", summary.background_mbit));
+    figures.push(format!("link {:.0} % in use", 100.0 * summary.utilisation));
+    if let (Some(median), Some(p95)) = (summary.rtt_median_ms, summary.rtt_p95_ms) {
+        figures.push(format!("RTT median {median:.1} ms, 95 % below {p95:.1} ms"));
+    }
+    if let Some(mean) = summary.fetch_mean_s {
+        figures.push(format!("mean fetch {mean:.2} s"));
+    }
+    figures.join("; ")
+}
+
+/// Lines of no more than so many letters, as long as no word is longer.
+fn wrapped(words: &str, letters: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + word.chars().count() < letters => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -200,104 +290,6 @@ mod tests {
             [Rates(0), Against(0), Queue(0), RoundTrip, Jobs]
         );
     }
-}
-
-/// Height of a line, px.
-const LINE: i32 = 20;
-/// Middle of the first line, px from the top.
-const FIRST: i32 = 24;
-/// Most letters in a line of this width.
-const LETTERS: usize = 130;
-
-/// A line of the head.
-pub(crate) struct Line {
-    words: String,
-    color: RGBColor,
-    is_title: bool,
-}
-
-/// What there is to say of this run.
-pub(crate) fn lines(record: &Record) -> Vec<Line> {
-    let line = |words: String, color| Line {
-        words,
-        color,
-        is_title: false,
-    };
-    let quick = if record.quick { ", quick variant" } else { "" };
-    let mut lines = vec![Line {
-        words: format!(
-            "{}: {}, seed {}{quick}",
-            record.scenario, record.contender, record.seed
-        ),
-        color: INK,
-        is_title: true,
-    }];
-    let description = wrapped(&record.setup.description, LETTERS);
-    lines.extend(description.into_iter().map(|words| line(words, GREY)));
-    let figures = wrapped(&figures(record), LETTERS);
-    lines.extend(figures.into_iter().map(|words| line(words, INK)));
-    if let Some(failure) = record.failure() {
-        let failure = wrapped(&format!("The background failed: {failure}"), LETTERS);
-        lines.extend(failure.into_iter().map(|words| line(words, VERMILION)));
-    }
-    lines
-}
-
-/// Room for these lines, px.
-pub(crate) fn height(lines: &[Line]) -> i32 {
-    FIRST + lines.len() as i32 * LINE
-}
-
-pub(crate) fn draw_head(canvas: &Canvas<'_>, lines: &[Line]) -> ChartResult<()> {
-    for (index, line) in lines.iter().enumerate() {
-        let style = if line.is_title {
-            bold(TITLE, line.color, FROM)
-        } else {
-            text(LABEL, line.color, FROM)
-        };
-        let y = FIRST + index as i32 * LINE;
-        canvas.draw_text(&line.words, &style, (SIDES.0, y))?;
-    }
-    Ok(())
-}
-
-/// The key figures, in one line.
-fn figures(record: &Record) -> String {
-    let summary = &record.summary;
-    let mut figures = Vec::new();
-    if !summary.foreground_mbit.is_empty() {
-        let together = summary.foreground_together_mbit;
-        figures.push(format!("foreground got {together:.2} Mbit/s"));
-    }
-    figures.push(format!("background {:.2} Mbit/s", summary.background_mbit));
-    figures.push(format!("link {:.0} % in use", 100.0 * summary.utilisation));
-    if let (Some(median), Some(p95)) = (summary.rtt_median_ms, summary.rtt_p95_ms) {
-        figures.push(format!("RTT median {median:.1} ms, 95 % below {p95:.1} ms"));
-    }
-    if let Some(mean) = summary.fetch_mean_s {
-        figures.push(format!("mean fetch {mean:.2} s"));
-    }
-    figures.join("; ")
-}
-
-/// Lines of no more than so many letters, as long as no word is longer.
-fn wrapped(words: &str, letters: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in words.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + word.chars().count() < letters => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod head_tests {
-    use super::*;
 
     #[test]
     fn long_lines_are_wrapped_between_words() {

@@ -1,44 +1,51 @@
-//! What crosses a link: payload of the foreground and of the background on
-//! top of it, under what the link can carry.
+//! The panels of a run's picture, one function each: what crosses a link, its queue, the
+//! probes, fetches, and what steered the run.
 
-use fairbat_tests::chart::{BLUE, ChartResult, GREEN, GREY, INK, MARK, PALE_BLUE, VERMILION};
-use plotters::style::{Color, RGBColor};
-
+use crate::chart::{
+    BLUE, ChartResult, Color, GREEN, GREY, INK, PALE_BLUE, RGBColor, VERMILION, dot_style,
+};
 use crate::link::PAYLOAD_SHARE;
-use crate::picture::sheet;
-use crate::picture::sheet::{Sheet, Step, end_of};
+use crate::picture::steps;
+use crate::picture::steps::{Step, Strip, band, end_of, floor, line};
 use crate::record::{BackgroundRecord, ControlSample, Fetch, Probe, Samples};
 use crate::scenario::DirectionSpec;
 use crate::statistics::{mean, percentile};
 
+/// Short panels have more words than height: how far labels may stand above and below
+/// them, px.
+const LABELS_BEYOND: (i32, i32) = (12, 16);
+
+/// Radius of a dot, px.
+const DOT: i32 = 3;
+
 /// The direction of the data.
-pub(crate) fn forward(sheet: &Sheet<'_, '_>, link: usize) -> ChartResult<()> {
+pub(crate) fn forward(strip: &Strip<'_, '_>, link: usize) -> ChartResult<()> {
     let title = format!(
         "payload over {}, Mbit/s (steps of {} s)",
-        name(sheet, link),
-        sheet.width
+        name(strip, link),
+        strip.width
     );
-    let samples = &sheet.record.links[link].forward.samples;
-    let spec = sheet.record.setup.link.get(link);
-    let capacity = spec.map(|spec| capacity(&spec.forward(), sheet));
-    draw(sheet, &title, samples, capacity.as_deref())
+    let samples = &strip.record.links[link].forward.samples;
+    let spec = strip.record.setup.link.get(link);
+    let capacity = spec.map(|spec| capacity(&spec.forward(), strip));
+    draw(strip, &title, samples, capacity.as_deref())
 }
 
 /// The other direction.
-pub(crate) fn backward(sheet: &Sheet<'_, '_>, link: usize) -> ChartResult<()> {
+pub(crate) fn backward(strip: &Strip<'_, '_>, link: usize) -> ChartResult<()> {
     let title = format!(
         "payload over {} against the direction of the data, Mbit/s",
-        name(sheet, link)
+        name(strip, link)
     );
-    let samples = &sheet.record.links[link].backward.samples;
-    let spec = sheet.record.setup.link.get(link);
-    let capacity = spec.map(|spec| capacity(&spec.backward(), sheet));
-    draw(sheet, &title, samples, capacity.as_deref())
+    let samples = &strip.record.links[link].backward.samples;
+    let spec = strip.record.setup.link.get(link);
+    let capacity = spec.map(|spec| capacity(&spec.backward(), strip));
+    draw(strip, &title, samples, capacity.as_deref())
 }
 
 /// What people call a link, counted from 0.
-pub(crate) fn name(sheet: &Sheet<'_, '_>, link: usize) -> String {
-    if sheet.record.links.len() == 1 {
+pub(crate) fn name(strip: &Strip<'_, '_>, link: usize) -> String {
+    if strip.record.links.len() == 1 {
         "the link".to_owned()
     } else {
         format!("link {}", link + 1)
@@ -46,32 +53,31 @@ pub(crate) fn name(sheet: &Sheet<'_, '_>, link: usize) -> String {
 }
 
 fn draw(
-    sheet: &Sheet<'_, '_>,
+    strip: &Strip<'_, '_>,
     title: &str,
     samples: &Samples,
     capacity: Option<&[(f64, f64)]>,
 ) -> ChartResult<()> {
     let capacity = capacity.unwrap_or_default();
-    let foreground = rate(samples, &samples.foreground, sheet.width);
-    let background = rate(samples, &samples.background, sheet.width);
-    let lower = sheet::line(&foreground, |step| step.mean);
-    let above = sheet::line(&background, |step| step.mean);
+    let foreground = rate(samples, &samples.foreground, strip.width);
+    let background = rate(samples, &samples.background, strip.width);
+    let lower = line(&foreground, |step| step.mean);
+    let above = line(&background, |step| step.mean);
     let upper: Vec<_> = lower
         .iter()
         .zip(&above)
         .map(|(&(moment, lower), &(_, above))| (moment, lower + above))
         .collect();
-    let floor: Vec<_> = lower.iter().map(|&(moment, _)| (moment, 0.0)).collect();
     let largest = upper
         .iter()
         .chain(capacity)
         .map(|&(_, rate)| rate)
         .fold(0.0, f64::max);
-    let mut plot = sheet.plot(title, largest, 5)?;
+    let mut plot = strip.plot(title, largest, 5)?;
     let mut ends = (0.0, 0.0);
     if !foreground.is_empty() {
         ends = (end_of(&foreground), end_of(&background));
-        plot.area(&floor, &lower, BLUE.mix(0.55))?;
+        plot.area(&floor(&lower), &lower, BLUE.mix(0.55))?;
         plot.area(&lower, &upper, VERMILION.mix(0.5))?;
         plot.line(&lower, BLUE, 1)?;
     }
@@ -80,11 +86,11 @@ fn draw(
         let lines = ["what fits, headers aside".to_owned()];
         plot.label(lines, INK, end);
     }
-    for (who, steps, color, height) in [
+    for (what, steps, color, height) in [
         ("background", &background, VERMILION, ends.0 + ends.1 / 2.0),
         ("foreground", &foreground, BLUE, ends.0 / 2.0),
     ] {
-        let window = sheet.record.setup.measured();
+        let window = strip.record.setup.measured();
         let measured = steps.iter().filter(|step| window.contains(&step.from));
         let measured: Vec<_> = measured.collect();
         let sum: f64 = measured.iter().map(|step| step.mean).sum();
@@ -92,9 +98,9 @@ fn draw(
             0.0 => (GREY, "nothing".to_owned()),
             mean => (color, format!("{mean:.2} Mbit/s")),
         };
-        plot.label([format!("{who}: {amount}")], color, height);
+        plot.label([format!("{what}: {amount}")], color, height);
     }
-    plot.finish()
+    plot.finish(LABELS_BEYOND)
 }
 
 /// One of the columns of payload as a rate, Mbit/s.
@@ -104,14 +110,14 @@ fn rate(samples: &Samples, column: &[u64], width: f64) -> Vec<Step> {
         let middle = (index as f64 + 0.5) * interval;
         (middle, bytes as f64 * 8e-6 / interval)
     });
-    sheet::steps(rates, width)
+    steps::steps(rates, width)
 }
 
 /// Payload of full packets that the link can carry over time, Mbit/s.
-fn capacity(spec: &DirectionSpec, sheet: &Sheet<'_, '_>) -> Vec<(f64, f64)> {
+fn capacity(spec: &DirectionSpec, strip: &Strip<'_, '_>) -> Vec<(f64, f64)> {
     let mut rate = spec.rate_mbit * PAYLOAD_SHARE;
     let mut line = vec![(0.0, rate)];
-    let end = sheet.record.setup.duration_s;
+    let end = strip.record.setup.duration_s;
     for step in spec.schedule.iter().filter(|step| step.at_s < end) {
         line.push((step.at_s, rate));
         rate = step.rate_mbit * PAYLOAD_SHARE;
@@ -122,62 +128,66 @@ fn capacity(spec: &DirectionSpec, sheet: &Sheet<'_, '_>) -> Vec<(f64, f64)> {
 }
 
 /// Most marks of lost probes along the time axis.
-const LOSS_MARKS: f64 = 350.0;
+const MAX_LOSS_MARKS: f64 = 350.0;
 
 /// The queue in the direction of the data.
-pub(crate) fn queue(sheet: &Sheet<'_, '_>, link: usize) -> ChartResult<()> {
-    let forward = &sheet.record.links[link].forward;
+pub(crate) fn queue(strip: &Strip<'_, '_>, link: usize) -> ChartResult<()> {
+    let forward = &strip.record.links[link].forward;
     let interval = forward.samples.interval_ms as f64 / 1e3;
     let packets = forward.samples.queue_packets.iter().enumerate();
     let packets = packets.map(|(index, &packets)| {
         let middle = (index as f64 + 0.5) * interval;
         (middle, f64::from(packets))
     });
-    let steps = sheet::steps(packets, sheet.width);
+    let steps = steps::steps(packets, strip.width);
     let largest = steps.iter().map(|step| step.most).fold(4.0, f64::max);
     let title = format!(
         "queue of {}, packets (pale: least to most)",
-        name(sheet, link)
+        name(strip, link)
     );
-    let mut plot = sheet.plot(&title, largest, 4)?;
+    let mut plot = strip.plot(&title, largest, 4)?;
     let counters = &forward.counters;
     let dropped = 100.0 * counters.dropped as f64 / counters.arrived.max(1) as f64;
     if steps.is_empty() {
         plot.label(["not measured".to_owned()], GREY, largest / 2.0);
     } else {
-        plot.band(&steps, GREEN)?;
+        band(&mut plot, &steps, GREEN)?;
         let lines = [
-            format!("mean {:.1}", measured_mean(sheet, &steps)),
+            format!("mean {:.1}", measured_mean(strip, &steps)),
             format!("dropped: {dropped:.2} %"),
             "of all packets of the run".to_owned(),
         ];
         plot.label(lines, GREEN, end_of(&steps));
     }
-    plot.finish()
+    plot.finish(LABELS_BEYOND)
 }
 
 /// The probes.
-pub(crate) fn round_trip(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
-    let record = sheet.record;
+pub(crate) fn round_trip(strip: &Strip<'_, '_>) -> ChartResult<()> {
+    let record = strip.record;
     let base = record.setup.base_rtt().as_secs_f64() * 1e3;
-    let pieces = pieces(&record.rtt, sheet.width);
+    let pieces = pieces(&record.rtt, strip.width);
     let all = pieces.iter().flatten();
     let largest = all.map(|step| step.most).fold(1.2 * base, f64::max);
     let title = "round-trip time of the probes, ms (pale: least to most)";
-    let mut plot = sheet.plot(title, largest, 4)?;
-    plot.bound(base, MARK)?;
+    let mut plot = strip.plot(title, largest, 4)?;
+    plot.across(base, 4)?;
     for piece in &pieces {
-        plot.band(piece, INK)?;
+        band(&mut plot, piece, INK)?;
     }
     let lost = record.rtt.iter().filter(|probe| probe.ms.is_none());
     let moments: Vec<f64> = lost.map(|probe| probe.t).collect();
     // Narrower than a step: some lost of many must not look like all.
-    let width = record.setup.duration_s / LOSS_MARKS;
-    let ranges = sheet::ranges(moments.iter().copied(), width);
-    plot.at_top(&ranges, VERMILION)?;
+    let width = record.setup.duration_s / MAX_LOSS_MARKS;
+    let ranges = steps::ranges(moments.iter().copied(), width);
+    let top = plot.top();
+    let marks = ranges
+        .iter()
+        .map(|&(from, until)| [(from, 0.96 * top), (until, top)]);
+    plot.boxes(marks, VERMILION.filled())?;
     if !moments.is_empty() {
         let words = format!("lost: {} of {}", moments.len(), record.rtt.len());
-        plot.label([words], VERMILION, plot.most());
+        plot.label([words], VERMILION, plot.top());
     }
     let figure = |ms: Option<f64>| ms.map_or("\u{2013}".to_owned(), |ms| format!("{ms:.1}"));
     if let Some(last) = pieces.last() {
@@ -191,7 +201,7 @@ pub(crate) fn round_trip(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
         plot.label(["no probes".to_owned()], GREY, largest / 2.0);
     }
     plot.label([format!("without a queue {base}")], GREY, base);
-    plot.finish()
+    plot.finish(LABELS_BEYOND)
 }
 
 /// Steps of the probes that came back, broken where none of a step did.
@@ -200,7 +210,7 @@ fn pieces(probes: &[Probe], width: f64) -> Vec<Vec<Step>> {
     let step = |probe: &Probe| (probe.t / width).floor();
     for probes in probes.chunk_by(|one, other| step(one) == step(other)) {
         let came_back = probes.iter().filter_map(|probe| Some((probe.t, probe.ms?)));
-        let steps = sheet::steps(came_back, width);
+        let steps = steps::steps(came_back, width);
         match steps.first() {
             Some(&step) => {
                 let piece: &mut Vec<Step> = pieces.last_mut().expect("never empty");
@@ -216,8 +226,8 @@ fn pieces(probes: &[Probe], width: f64) -> Vec<Vec<Step>> {
     pieces
 }
 
-fn measured_mean(sheet: &Sheet<'_, '_>, steps: &[Step]) -> f64 {
-    let window = sheet.record.setup.measured();
+fn measured_mean(strip: &Strip<'_, '_>, steps: &[Step]) -> f64 {
+    let window = strip.record.setup.measured();
     let measured: Vec<f64> = steps
         .iter()
         .filter(|step| window.contains(&step.from))
@@ -227,26 +237,26 @@ fn measured_mean(sheet: &Sheet<'_, '_>, steps: &[Step]) -> f64 {
 }
 
 /// Most transfers that are drawn one by one.
-const ONE_BY_ONE: usize = 500;
+const MAX_ONE_BY_ONE: usize = 500;
 
 /// Web fetches.
-pub(crate) fn foreground(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
-    draw_fetches(sheet, "web fetches", &sheet.record.fetches, BLUE)
+pub(crate) fn foreground(strip: &Strip<'_, '_>) -> ChartResult<()> {
+    draw_fetches(strip, "web fetches", &strip.record.fetches, BLUE)
 }
 
 /// What the contender was asked to move in pieces.
-pub(crate) fn background(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
-    let jobs = sheet.record.jobs();
-    draw_fetches(sheet, "transfers of the background", &jobs, VERMILION)
+pub(crate) fn background(strip: &Strip<'_, '_>) -> ChartResult<()> {
+    let jobs = strip.record.jobs();
+    draw_fetches(strip, "transfers of the background", &jobs, VERMILION)
 }
 
 fn draw_fetches(
-    sheet: &Sheet<'_, '_>,
+    strip: &Strip<'_, '_>,
     what: &str,
     fetches: &[Fetch],
     color: RGBColor,
 ) -> ChartResult<()> {
-    let setup = &sheet.record.setup;
+    let setup = &strip.record.setup;
     let over: Vec<_> = fetches
         .iter()
         .filter_map(|fetch| Some((fetch.t, fetch.seconds?)))
@@ -262,20 +272,25 @@ fn draw_fetches(
         .chain(&open)
         .map(|&(_, seconds)| seconds)
         .fold(0.0, f64::max);
-    let aggregate = fetches.len() > ONE_BY_ONE;
+    let aggregate = fetches.len() > MAX_ONE_BY_ONE;
     let shape = if aggregate {
         "mean; pale: least to most"
     } else {
         "a dot where each began"
     };
     let title = format!("time of {what}, s ({shape})");
-    let mut plot = sheet.plot(&title, largest, 4)?;
+    let mut plot = strip.plot(&title, largest, 4)?;
     if aggregate {
-        plot.band(&sheet::steps(over.iter().copied(), sheet.width), color)?;
+        band(
+            &mut plot,
+            &steps::steps(over.iter().copied(), strip.width),
+            color,
+        )?;
     } else {
-        plot.dots(&over, color, false)?;
+        plot.dots(over.iter().copied(), DOT, dot_style(color, false))?;
     }
-    plot.dots(&open[open.len().saturating_sub(ONE_BY_ONE)..], GREY, true)?;
+    let last = open.iter().skip(open.len().saturating_sub(MAX_ONE_BY_ONE));
+    plot.dots(last.copied(), DOT, dot_style(GREY, true))?;
     let window = setup.measured();
     let measured = over.iter().chain(&open);
     let measured = measured.filter(|(t, _)| window.contains(t));
@@ -295,7 +310,7 @@ fn draw_fetches(
         ];
         plot.label(lines, GREY, largest);
     }
-    plot.finish()
+    plot.finish(LABELS_BEYOND)
 }
 
 /// Bytes per second in Mbit/s.
@@ -305,58 +320,57 @@ const MBIT: f64 = 8e-6;
 const MB: f64 = 1e-6;
 
 /// m, and the connections in use.
-pub(crate) fn connections(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
-    let limit = steps(sheet, |sample| Some(sample.m));
-    let active = steps(sheet, |sample| Some(f64::from(sample.active)));
+pub(crate) fn connections(strip: &Strip<'_, '_>) -> ChartResult<()> {
+    let limit = steps(strip, |sample| Some(sample.m));
+    let active = steps(strip, |sample| Some(f64::from(sample.active)));
     let all = limit.iter().chain(&active);
     let largest = all.map(|step| step.most).fold(1.0, f64::max);
-    let mut plot = sheet.plot("connections of fairbat", largest, 3)?;
-    let upper = sheet::line(&active, |step| step.mean);
-    let floor: Vec<_> = upper.iter().map(|&(moment, _)| (moment, 0.0)).collect();
-    plot.area(&floor, &upper, BLUE.mix(0.25))?;
-    plot.line(&sheet::line(&limit, |step| step.mean), INK, 2)?;
+    let mut plot = strip.plot("connections of fairbat", largest, 3)?;
+    let upper = line(&active, |step| step.mean);
+    plot.area(&floor(&upper), &upper, BLUE.mix(0.25))?;
+    plot.line(&line(&limit, |step| step.mean), INK, 2)?;
     plot.label(["m: limit".to_owned()], INK, end_of(&limit));
     plot.label(["in use".to_owned()], BLUE, end_of(&active) / 2.0);
-    plot.finish()
+    plot.finish(LABELS_BEYOND)
 }
 
 /// w.
-pub(crate) fn weight(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
-    let weight = steps(sheet, |sample| Some(sample.w));
-    let mut plot = sheet.plot("weight of each of its flows, 0 to 1", 1.0, 3)?;
-    if let Some(moment) = sheet.record.setup.pressure_until_s {
-        plot.moment(moment)?;
+pub(crate) fn weight(strip: &Strip<'_, '_>) -> ChartResult<()> {
+    let weight = steps(strip, |sample| Some(sample.w));
+    let mut plot = strip.plot("weight of each of its flows, 0 to 1", 1.0, 3)?;
+    if let Some(moment) = strip.record.setup.pressure_until_s {
+        plot.upright(moment, 4)?;
     }
-    plot.line(&sheet::line(&weight, |step| step.mean), GREEN, 2)?;
+    plot.line(&line(&weight, |step| step.mean), GREEN, 2)?;
     plot.label(["w".to_owned()], GREEN, end_of(&weight));
-    plot.finish()
+    plot.finish(LABELS_BEYOND)
 }
 
 /// The congestion window of a sender.
-pub(crate) fn window(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
-    let samples = sheet.record.sender().iter();
+pub(crate) fn window(strip: &Strip<'_, '_>) -> ChartResult<()> {
+    let samples = strip.record.sender().iter();
     let values = samples.map(|sample| (sample.t, f64::from(sample.cwnd)));
-    let window = sheet::steps(values, sheet.width.max(1.0));
+    let window = steps::steps(values, strip.width.max(1.0));
     let largest = window.iter().map(|step| step.most).fold(1.0, f64::max);
-    let mut plot = sheet.plot("its congestion window, packets", largest, 3)?;
-    plot.line(&sheet::line(&window, |step| step.mean), INK, 2)?;
+    let mut plot = strip.plot("its congestion window, packets", largest, 3)?;
+    plot.line(&line(&window, |step| step.mean), INK, 2)?;
     plot.label(["cwnd".to_owned()], INK, end_of(&window));
-    plot.finish()
+    plot.finish(LABELS_BEYOND)
 }
 
 /// zeta, and the rate that we have.
-pub(crate) fn deadline(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
-    let zeta = steps(sheet, |sample| Some(sample.zeta? * MBIT));
-    let rate = steps(sheet, |sample| Some(sample.rate * MBIT));
+pub(crate) fn deadline(strip: &Strip<'_, '_>) -> ChartResult<()> {
+    let zeta = steps(strip, |sample| Some(sample.zeta? * MBIT));
+    let rate = steps(strip, |sample| Some(sample.rate * MBIT));
     // zeta grows beyond all bounds at a deadline that cannot be met.
-    let link = sheet.record.setup.link.first();
+    let link = strip.record.setup.link.first();
     let bound = link.map_or(f64::INFINITY, |link| link.rate_mbit);
     let all = rate.iter().chain(&zeta);
     let largest = all.map(|step| step.most.min(bound)).fold(0.0, f64::max);
-    let setup = &sheet.record.setup.background;
+    let setup = &strip.record.setup.background;
     let due = setup.due().into_iter();
     let due: Vec<f64> = due.map(|one| setup.start_s + one.deadline_s).collect();
-    let done = sheet.record.done();
+    let done = strip.record.done();
     let mut title = match due[..] {
         [] => "what the deadline asks for, Mbit/s".to_owned(),
         [moment] => format!("what the deadline at {moment:.1} s asks for, Mbit/s"),
@@ -365,21 +379,21 @@ pub(crate) fn deadline(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
     if let Some(done) = done {
         title.push_str(&format!("; done at {done:.1} s"));
     }
-    let mut plot = sheet.plot(&title, largest, 3)?;
+    let mut plot = strip.plot(&title, largest, 3)?;
     for moment in due.into_iter().chain(done) {
-        plot.moment(moment)?;
+        plot.upright(moment, 4)?;
     }
-    plot.line(&sheet::line(&rate, |step| step.mean), PALE_BLUE, 2)?;
-    plot.line(&sheet::line(&zeta, |step| step.mean), VERMILION, 2)?;
+    plot.line(&line(&rate, |step| step.mean), PALE_BLUE, 2)?;
+    plot.line(&line(&zeta, |step| step.mean), VERMILION, 2)?;
     let words = ["\u{3b6}: still meets it".to_owned()];
     plot.label(words, VERMILION, end_of(&zeta));
-    let who = if sheet.record.sender().is_empty() {
+    let who = if strip.record.sender().is_empty() {
         "fairbat"
     } else {
         "it"
     };
     plot.label([format!("rate, as {who} sees it")], BLUE, end_of(&rate));
-    plot.finish()
+    plot.finish(LABELS_BEYOND)
 }
 
 /// Whether it tells how far each of several transfers is.
@@ -388,22 +402,22 @@ pub(crate) fn has_several(background: &BackgroundRecord) -> bool {
 }
 
 /// How far each of several transfers is, of the first contender that tells.
-pub(crate) fn progress(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
-    let all = &sheet.record.background;
+pub(crate) fn progress(strip: &Strip<'_, '_>) -> ChartResult<()> {
+    let all = &strip.record.background;
     let Some(background) = all.iter().find(|one| has_several(one)) else {
         return Ok(());
     };
     let transfers = &background.transfers;
     let largest = transfers.iter().map(|one| one.bytes).max();
     let title = "moved of each, MB; when it was due, and when it was there";
-    let mut plot = sheet.plot(title, largest.unwrap_or_default() as f64 * MB, 3)?;
+    let mut plot = strip.plot(title, largest.unwrap_or_default() as f64 * MB, 3)?;
     let colors = [BLUE, VERMILION, GREEN, INK].into_iter().cycle();
     for (index, (transfer, color)) in transfers.iter().zip(colors).enumerate() {
         let due = transfer
             .deadline_s
             .and_then(|time| Some(background.began? + time));
         for moment in due.into_iter().chain(transfer.done) {
-            plot.moment(moment)?;
+            plot.upright(moment, 4)?;
         }
         let told = background.progress.iter();
         let points: Vec<_> = told
@@ -413,14 +427,14 @@ pub(crate) fn progress(sheet: &Sheet<'_, '_>) -> ChartResult<()> {
         let middle = points.get(points.len() / 2).map_or(0.0, |point| point.1);
         plot.label([transfer.name.clone()], color, middle);
     }
-    plot.finish()
+    plot.finish(LABELS_BEYOND)
 }
 
 /// A value of the control loop, once a second or less often.
-fn steps(sheet: &Sheet<'_, '_>, value: impl Fn(&ControlSample) -> Option<f64>) -> Vec<Step> {
-    let samples = sheet.record.control().iter();
+fn steps(strip: &Strip<'_, '_>, value: impl Fn(&ControlSample) -> Option<f64>) -> Vec<Step> {
+    let samples = strip.record.control().iter();
     let values = samples.filter_map(|sample| Some((sample.t, value(sample)?)));
-    sheet::steps(values, sheet.width.max(1.0))
+    steps::steps(values, strip.width.max(1.0))
 }
 
 #[cfg(test)]

@@ -93,14 +93,6 @@ impl Place {
         }
     }
 
-    /// A scenario in one of several variants.
-    pub(crate) fn varied(scenario: &str, variant: &str) -> Self {
-        Self {
-            variant: Some(variant.to_owned()),
-            ..Self::plain(scenario)
-        }
-    }
-
     pub(crate) fn is_of(&self, run: &RunSummary) -> bool {
         self.scenario == run.scenario && self.variant == run.variant
     }

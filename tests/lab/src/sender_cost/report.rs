@@ -1,23 +1,21 @@
 //! The record as a page of Markdown.
 
 use std::error::Error;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::contender::Contender;
 use crate::sender_cost::{NAME, Packets, Record, Summary};
 use crate::statistics::{Quartiles, median};
+use crate::table::{Table, or_nothing};
+use crate::verdict::Verdict;
 
-/// Most of Reno's processor time that is accepted of ours.
-const MOST: f64 = 1.05;
+/// Processor time of ours that is accepted, times Reno's.
+const MAX_RATIO: f64 = 1.05;
 
-/// Most of the machine's processor time that is anybody else's while nothing
-/// else runs, as a share: what the kernel does in nobody's name is a tenth.
-const QUIET: f64 = 0.25;
-
-/// What a cell without a figure says.
-const NOTHING: &str = "\u{2013}";
+/// Share of the machine's processor time that others may have on a quiet machine:
+/// what the kernel does in nobody's name is a tenth.
+const MAX_OTHERS: f64 = 0.25;
 
 /// Writes record and page into a directory; returns where they are.
 ///
@@ -54,41 +52,37 @@ pub fn write_page(directory: &Path) -> Result<Option<PathBuf>, Box<dyn Error>> {
 
 /// The page.
 fn markdown(record: &Record) -> String {
-    let mut text = head(record);
-    for packets in Packets::ALL {
-        text.push_str(&section(record, packets));
-    }
-    text.push_str(&verdicts(record));
-    text.push_str(&how(record));
-    text
-}
-
-fn head(record: &Record) -> String {
-    format!(
-        "\
-# What congestion controls cost
-
-<!-- Made by `lab sender-cost` from {NAME}.json, where every transfer is. -->
-
-Our congestion controls are eBPF programs. This is what the machine pays for them beside the kernel's
-Reno: one connection over loopback, written and read in blocks of {block} KiB by two threads, each on a
-core of its own where there are two, with buffers of {buffer} KiB at both ends. Figures are medians over
-{rounds} rounds (quartiles), for each GB (10^9 bytes); 0.02 is the weight that yields to anybody, 1 that of
-a best-effort flow.
-
-*Machine* is the time that any processor of the machine was not idle. Congestion control runs when an
-acknowledgement arrives, in a softirq, and the kernel does that inside a call of the receiver, of the
-sender, or of nobody; so this is the figure that has all of it, and is what is required. *Both ends* is the
-processor time of the two threads, without what else the machine did. *Times Reno* is relative to the mean
-of the transfers by Reno right before and right after, and for Reno itself to those next to it: what is
-noise. Where packets, acknowledgements and context switches (of the two threads) are the same, the law is
-the only difference; a smaller window has more of them, which costs more than any law.
-",
+    let head = format!(
+        include_str!("../text/sender-cost-head.md"),
+        name = NAME,
         block = record.block >> 10,
         buffer = record.buffer >> 10,
         rounds = record.rounds,
+    );
+    let sections = Packets::ALL.map(|packets| section(record, packets));
+    format!(
+        "{head}{}{}{}",
+        sections.concat(),
+        verdicts(record),
+        how(record)
     )
 }
+
+/// Figures of a row: their name, to how many digits they are shown, and where they are.
+type Column = (&'static str, usize, fn(&Summary) -> Option<Quartiles>);
+
+const TABLE: [Column; 10] = [
+    ("machine, CPU s", 3, |row| row.machine),
+    ("times Reno", 3, |row| row.machine_ratio),
+    ("both ends, CPU s", 3, |row| row.threads),
+    ("times Reno", 3, |row| row.threads_ratio),
+    ("GB/s", 2, |row| row.goodput),
+    ("times Reno", 2, |row| row.goodput_ratio),
+    ("packets", 0, |row| row.packets_per_gb),
+    ("acknowledgements", 0, |row| row.acknowledgements_per_gb),
+    ("context switches", 0, |row| row.switches_per_gb),
+    ("sent again", 0, |row| row.repeated_per_gb),
+];
 
 fn section(record: &Record, packets: Packets) -> String {
     let bytes = record.runs.iter().filter(|run| run.packets == packets);
@@ -100,57 +94,35 @@ fn section(record: &Record, packets: Packets) -> String {
              that the law is\nasked as often as it can be. Nothing is required of this."
         }
     };
-    let mut text = format!(
-        "\n## {}\n\n{words} {} GB each time.\n\n\
-         | | w | machine, CPU s | times Reno | both ends, CPU s | times Reno | GB/s | times Reno | \
-         packets | acknowledgements | context switches | sent again |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
-        packets.title(),
-        bytes as f64 / 1e9
-    );
-    for row in record.summary.iter().filter(|row| row.packets == packets) {
-        let cells = [
-            shown(row.machine, 3),
-            shown(row.machine_ratio, 3),
-            shown(row.threads, 3),
-            shown(row.threads_ratio, 3),
-            shown(row.goodput, 2),
-            shown(row.goodput_ratio, 2),
-            shown(row.packets_per_gb, 0),
-            shown(row.acknowledgements_per_gb, 0),
-            shown(row.switches_per_gb, 0),
-            shown(row.repeated_per_gb, 0),
-        ];
-        let weight = row.weight.map_or(NOTHING.to_owned(), |w| w.to_string());
-        let _ = writeln!(
-            text,
-            "| {} | {weight} | {} |",
-            title_of(row),
-            cells.join(" | ")
+    let rows = record.summary.iter().filter(|row| row.packets == packets);
+    let table = Table::over(rows)
+        .column("", |row| title_of(row).to_owned())
+        .column("w", |row| or_nothing(row.weight))
+        .columns(
+            TABLE,
+            |(name, ..)| (*name).to_owned(),
+            |row, (_, digits, figure)| shown(figure(row), *digits),
         );
-    }
-    text
+    let (title, gb) = (packets.title(), bytes as f64 / 1e9);
+    format!("\n## {title}\n\n{words} {gb} GB each time.\n\n{table}")
 }
 
 fn verdicts(record: &Record) -> String {
-    let mut text = format!(
+    let rows = record.summary.iter();
+    let rows = rows.filter(|row| row.packets == Packets::Large && row.weight.is_some());
+    let table = Table::over(rows)
+        .column("", |row| title_of(row).to_owned())
+        .column("w", |row| or_nothing(row.weight))
+        .column("measured", |row| shown(row.machine_ratio, 3))
+        .column("", |row| {
+            let holds = row.machine_ratio.map(|ratio| ratio.median <= MAX_RATIO);
+            Verdict::from(holds).words()
+        });
+    format!(
         "\n## What is required\n\n\
-         Over loopback, of the machine, at most {MOST} times Reno's processor time for each GB:\n\n\
-         | | w | measured | |\n|---|---|---|---|\n"
-    );
-    for row in &record.summary {
-        let (Packets::Large, Some(w)) = (row.packets, row.weight) else {
-            continue;
-        };
-        let verdict = match row.machine_ratio {
-            Some(ratio) if ratio.median <= MOST => "holds",
-            Some(_) => "**does not hold**",
-            None => "not measured",
-        };
-        let measured = shown(row.machine_ratio, 3);
-        let _ = writeln!(text, "| {} | {w} | {measured} | {verdict} |", title_of(row));
-    }
-    text
+         Over loopback, of the machine, at most {MAX_RATIO} times Reno's processor time for each GB:\n\n\
+         {table}"
+    )
 }
 
 fn how(record: &Record) -> String {
@@ -158,7 +130,7 @@ fn how(record: &Record) -> String {
     let transfers = || record.runs.iter().map(|run| &run.transfer);
     let others = transfers().map(|it| 1.0 - it.threads_s() / it.machine_s);
     let others: Vec<_> = others.filter(|share| share.is_finite()).collect();
-    let disturbed = others.iter().filter(|&&share| share > QUIET).count();
+    let disturbed = others.iter().filter(|&&share| share > MAX_OTHERS).count();
     let stolen = transfers().map(|it| it.stolen_s / it.elapsed_s);
     let mut text = format!(
         "\n## How\n\n\
@@ -172,7 +144,7 @@ fn how(record: &Record) -> String {
         provenance.machine,
         100.0 * median(&others).unwrap_or(0.0),
         others.len(),
-        100.0 * QUIET,
+        100.0 * MAX_OTHERS,
         100.0 * stolen.fold(0.0, f64::max),
         if disturbed > others.len() / 10 {
             " **The machine was not quiet: these figures mean little.**"
@@ -180,9 +152,8 @@ fn how(record: &Record) -> String {
             ""
         }
     );
-    for version in &provenance.versions {
-        let _ = writeln!(text, "- {version}");
-    }
+    let versions = provenance.versions.iter();
+    text.extend(versions.map(|version| format!("- {version}\n")));
     text
 }
 
@@ -197,14 +168,13 @@ fn title_of(row: &Summary) -> &str {
 
 /// The median and, in parentheses, the quartiles.
 fn shown(quartiles: Option<Quartiles>, digits: usize) -> String {
-    quartiles.map_or(NOTHING.to_owned(), |it| {
-        let Quartiles {
-            lower,
-            median,
-            upper,
-        } = it;
-        format!("{median:.digits$} ({lower:.digits$}\u{2013}{upper:.digits$})")
-    })
+    or_nothing(quartiles.map(|it| {
+        let (lower, upper) = (it.lower, it.upper);
+        format!(
+            "{:.digits$} ({lower:.digits$}\u{2013}{upper:.digits$})",
+            it.median
+        )
+    }))
 }
 
 #[cfg(test)]
@@ -222,7 +192,7 @@ mod tests {
         let page = markdown(&record(&[0.2, 0.208, 0.2, 0.204, 0.2]));
         let row = "| Vegas | 1 | 1.030 (1.025\u{2013}1.035) | holds |";
         assert_eq!(line(&page, "| Vegas | 1 "), row);
-        let row = "| CDG | 1 | \u{2013} | not measured |";
+        let row = "| CDG | 1 | \u{2013} | **not measured** |";
         assert_eq!(line(&page, "| CDG | 1 "), row);
         let page = markdown(&record(&[0.2, 0.22, 0.2, 0.206, 0.2]));
         let row = line(&page, "| Vegas | 1 ");

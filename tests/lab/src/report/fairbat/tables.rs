@@ -238,8 +238,8 @@ pub(crate) fn limits(matrix: &MatrixRecord) -> String {
 pub(crate) fn scales<'a>(matrix: &'a MatrixRecord, other: &'a MatrixRecord) -> String {
     let mut all = Vec::new();
     for far in Point::all(other) {
-        let near = Point::all(matrix).into_iter();
-        let near = near.filter(|one| one.name == far.name).last();
+        let mut near = Point::all(matrix).into_iter();
+        let near = near.find(|one| one.name == far.name);
         for name in contenders(other) {
             all.extend(near.and_then(|near| Cell::of(matrix, near, name)));
             all.extend(Cell::of(other, far, name));

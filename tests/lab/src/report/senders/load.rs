@@ -283,8 +283,7 @@ mod tests {
     use crate::deadline::DeadlineFigures;
     use crate::record::TransferRecord;
     use crate::report::senders::{page, required};
-    use crate::report::tests::synthetic;
-    use crate::report::tests::synthetic::{matrix, run};
+    use crate::report::tests::synthetic::{line, matrix, run};
 
     fn timed(seed: u64, took: &[f64]) -> RunSummary {
         let mut run = run("web", "sender-vegas", seed, &[3.0]);
@@ -310,7 +309,7 @@ mod tests {
         matrix
     }
 
-    fn line(matrix: &MatrixRecord) -> String {
+    fn row(matrix: &MatrixRecord) -> String {
         let (page, _) = page(matrix, &[]).unwrap();
         let line = page.lines().find(|line| line.starts_with("| web |"));
         line.unwrap().to_owned()
@@ -323,7 +322,7 @@ mod tests {
             "| web | {} | 31.1 | 6 | 83 | 50.5 | 53.0 | 55.5 | 66.0 |",
             title("sender-vegas")
         );
-        assert_eq!(line(&of(runs)), expected);
+        assert_eq!(row(&of(runs)), expected);
     }
 
     #[test]
@@ -340,7 +339,7 @@ mod tests {
             "| web | {} | 31.1 | 9 | 44 | 52.0 | 66.0 | not there | 66.0, 4 not there |",
             title("sender-vegas")
         );
-        assert_eq!(line(&matrix), expected);
+        assert_eq!(row(&matrix), expected);
         let svg = drawn(&matrix);
         assert!(svg.contains("4 not there"), "{svg}");
         let nothing = of(vec![timed(1, &[99.0, 99.0, 99.0])]);
@@ -351,7 +350,7 @@ mod tests {
     fn the_load_that_came_is_not_the_one_that_was_meant() {
         let mut more = timed(2, &[54.0, 56.0, 66.0]);
         more.summary.foreground_mbit = vec![3.5];
-        let line = line(&of(vec![timed(1, &[40.0, 50.0, 52.0]), more]));
+        let line = row(&of(vec![timed(1, &[40.0, 50.0, 52.0]), more]));
         assert!(line.contains("| 33.7 (31.1\u{2013}36.3) | 6 |"), "{line}");
     }
 
@@ -373,11 +372,11 @@ mod tests {
 
     #[test]
     fn transfers_are_in_time_at_loads_up_to_the_half() {
-        let mut matrix = synthetic::matrix();
+        let mut matrix = matrix();
         matrix.name = "dalbe-load".to_owned();
         matrix.scenarios.retain(|name, _| name == "web");
         let of_law = |contender: &str, met: usize| {
-            let mut run = synthetic::run("web", contender, 1, &[3.0]);
+            let mut run = run("web", contender, 1, &[3.0]);
             let transfer = |index| TransferRecord {
                 met: Some(index < met),
                 took_s: Some(50.0),
@@ -391,16 +390,16 @@ mod tests {
         };
         matrix.runs = vec![of_law("sender-cdg", 3), of_law(DEFAULT_LAW, 19)];
         let text = required(&matrix);
-        let in_time = synthetic::line(&text, "| there in time");
+        let in_time = line(&text, "| there in time");
         assert!(
             in_time.ends_with("| load 30 % (31.1 came): 95.0 | holds, of 1 seed |"),
             "{in_time}"
         );
-        let counts = synthetic::line(&text, "| transfers beside");
+        let counts = line(&text, "| transfers beside");
         assert!(counts.ends_with(": 20 | holds |"), "{counts}");
         matrix.runs = vec![of_law(DEFAULT_LAW, 18)];
         let text = required(&matrix);
-        let in_time = synthetic::line(&text, "| there in time");
+        let in_time = line(&text, "| there in time");
         assert!(
             in_time.ends_with("| load 30 % (31.1 came): **90.0** | **does not hold**, of 1 seed |"),
             "{in_time}"

@@ -204,7 +204,7 @@ fn a_failure_is_listed_and_the_rest_is_drawn() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("yielding.svg");
     draw(&matrices, &path).unwrap();
-    let svg = std::fs::read_to_string(&path).unwrap();
+    let svg = fs::read_to_string(&path).unwrap();
     // Two panels have a dot, and the head one for the contender.
     assert_eq!(svg.matches("<circle").count(), 3);
     assert!(!svg.contains("NaN"));
@@ -248,7 +248,10 @@ fn figures_are_of_the_same_seed_and_the_same_way() {
     };
     let spread = Spread::of(&curl.values(&place, Figure::Beside(ALONE, kept), &runs)).unwrap();
     assert_eq!((spread.least, spread.most), (0.5, 1.0));
-    let place = Place::varied("constant", "w 0.02");
+    let place = Place {
+        variant: Some("w 0.02".to_owned()),
+        ..Place::plain("constant")
+    };
     let spread = Spread::of(&curl.values(&place, Figure::Varied("w 1", kept), &runs));
     assert_eq!(spread.unwrap().median, 1.25);
     assert_eq!(

@@ -511,8 +511,8 @@ fn scale(matrix: &MatrixRecord, other: Option<&MatrixRecord>) -> Requirement {
         Group::of(matrix, point, name).improvement(&Group::of(matrix, point, BASELINE))
     };
     for far in other.map_or(Vec::new(), Point::all) {
-        let points = Point::all(matrix).into_iter();
-        let near = points.filter(|one| one.name == far.name).last();
+        let mut points = Point::all(matrix).into_iter();
+        let near = points.find(|one| one.name == far.name);
         for name in other.map_or(Vec::new(), contenders) {
             let both = near.zip(other).and_then(|(near, other)| {
                 let near = improvement(matrix, near, name)?;
