@@ -1,12 +1,12 @@
 //! The receiver lever: from w to the receive window of a download.
 //!
 //! A download can only be slowed from its own end, by the receive window. A
-//! window per round trip is a rate. [`ReceiveWindowLimiter`] computes the
-//! window, [`WindowLever`] sets it on a socket.
+//! window per round trip is a rate. `limiter` computes the window, [`WindowLever`]
+//! sets it on a socket.
 //!
 //! - `limiter`: the window of one connection, from two candidates.
 //! - `policy`: the rule for a flow that yields: `yielding` (with `history` and
-//!   `growth`) or [`vulture`].
+//!   `growth`) or `vulture`.
 //! - `bottleneck`: an active test of the rate of the bottleneck.
 //! - `pause`: pauses between reads, for less than the smallest window.
 //! - `delays`: the queueing delay; `arrivals`: what the observer reports.
@@ -14,8 +14,8 @@
 //!   tried.
 //! - `lever`: the window on a socket.
 //!
-//! This room knows neither deadlines nor where w comes from. This file holds
-//! the kinds of levers, and the sample and the constants that several of the files share.
+//! This room knows neither deadlines nor where w comes from. This file holds the
+//! kinds of levers, and the sample and the constants that several files share.
 
 mod arrivals;
 mod bottleneck;

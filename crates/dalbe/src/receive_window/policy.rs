@@ -16,8 +16,7 @@ pub enum ReceiverPolicy {
     /// minimum.
     #[default]
     Delay,
-    /// Vulture's: packet-interval variations (Li and Welzl 2017, see
-    /// [`super::vulture`]).
+    /// Vulture's: packet-interval variations (Li and Welzl 2017).
     Vulture,
 }
 
