@@ -165,24 +165,22 @@ impl PartStore {
             }
             Ok(_) | Err(_) => {}
         }
-        let Some(file) = owner::lock(&paths)? else {
-            return match Journal::read(&paths)? {
-                FoundJournal::Journal(journal)
-                    if !named && !incoming.may_continue(&journal.record) =>
-                {
-                    Ok(None)
-                }
-                _ => Err(PartError::Busy(paths.part)),
-            };
+        let locked = owner::lock(&paths)?;
+        let found = Journal::read(&paths)?;
+        if let FoundJournal::Journal(journal) = &found
+            && !named
+            && !incoming.may_continue(&journal.record)
+        {
+            return Ok(None);
+        }
+        let Some(file) = locked else {
+            return Err(PartError::Busy(paths.part));
         };
-        let length = file
+        let metadata = file
             .metadata()
-            .map_err(|error| PartError::io("look at", &paths.part, error))?
-            .len();
-        let left = match Journal::read(&paths)? {
-            FoundJournal::Journal(journal) if !named && !incoming.may_continue(&journal.record) => {
-                return Ok(None);
-            }
+            .map_err(|error| PartError::io("look at", &paths.part, error))?;
+        let length = metadata.len();
+        let left = match found {
             FoundJournal::Journal(journal) => Some(*journal),
             // Some other program's part file: browsers use the same suffix.
             FoundJournal::Nothing if length > 0 && !owner::is_marked_part(&file) => {
