@@ -11,7 +11,7 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 use crate::contender::{Contender, ContenderError, Running};
 use crate::host::Host;
 use crate::machine::{Clock, Context as _};
-use crate::record::{BackgroundRecord, Provenance, Record};
+use crate::record::{BackgroundRecord, Record};
 use crate::scenario::Scenario;
 use crate::summary::{Measured, summarise};
 use crate::topology;
@@ -68,7 +68,9 @@ pub fn run(plan: &Plan) -> Result<Record, RunError> {
         ..plan.clone()
     };
     let Plan { scenario, seed, .. } = plan;
-    let provenance = provenance(plan);
+    let versions = versions::of(plan.contender);
+    let provenance =
+        versions::provenance(plan.command.clone(), versions, plan.side_by_side.clone());
     plan.contender.check(scenario)?;
     plan.contender.set_up()?;
     let hosts = topology::hosts(scenario)?;
@@ -176,18 +178,6 @@ fn finish_all(contenders: Vec<Running>) -> Vec<BackgroundRecord> {
         .collect();
     let joined = |ending: JoinHandle<_>| ending.join().expect("finishing does not panic");
     ending.into_iter().map(joined).collect()
-}
-
-fn provenance(plan: &Plan) -> Provenance {
-    Provenance {
-        command: plan.command.clone(),
-        commit: versions::commit(),
-        kernel: versions::kernel(),
-        machine: versions::machine(),
-        versions: versions::of(plan.contender),
-        started: versions::now(),
-        side_by_side: plan.side_by_side.clone(),
-    }
 }
 
 /// Processor time of this process.

@@ -115,19 +115,17 @@ fn supervise(work: &Path) -> io::Result<ExitCode> {
         // Before there is anything to end.
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut command = Command::new(std::env::current_exe()?);
+        command
             .args(std::env::args_os().skip(1))
             .env(MARK, work)
-            .env("TMPDIR", work)
-            // They are of another network.
-            .env_remove("http_proxy")
-            .env_remove("https_proxy")
-            .env_remove("all_proxy")
-            .env_remove("HTTP_PROXY")
-            .env_remove("HTTPS_PROXY")
-            .env_remove("ALL_PROXY")
-            .spawn()
-            .doing("start the lab again inside its namespaces")?;
+            .env("TMPDIR", work);
+        // They are of another network.
+        for name in ["http_proxy", "https_proxy", "all_proxy"] {
+            command.env_remove(name).env_remove(name.to_uppercase());
+        }
+        let child = command.spawn();
+        let mut child = child.doing("start the lab again inside its namespaces")?;
         let killed_by = tokio::select! {
             status = child.wait() => {
                 let code = status?.code().and_then(|code| u8::try_from(code).ok());

@@ -1,12 +1,15 @@
 //! Where a run is measured, and with what: it goes into every record. Knows
 //! no link and no host.
 
+use std::path::Path;
+
 use fairbat_tests::bin::{agent_binary, fairbat_binary};
 use fairbat_tests::environment;
 pub use fairbat_tests::environment::kernel;
 use fairbat_tests::environment::{first_line, nginx_version};
 
-use crate::contender::{Contender, PYTHON};
+use crate::contender::{Contender, PYTHON, Server};
+use crate::record::Provenance;
 
 /// Version of the lab, and the commit that it is built of.
 pub const VERSION: &str = concat!(
@@ -24,9 +27,8 @@ pub fn commit() -> String {
 }
 
 /// The moment, UTC, to the second, as RFC 3339 writes it.
-#[must_use]
 #[allow(clippy::disallowed_methods, reason = "the shell's clock")]
-pub fn now() -> String {
+fn now() -> String {
     let now = jiff::Timestamp::now();
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
@@ -51,36 +53,51 @@ pub fn machine() -> String {
 /// For `fairbat`, when it has to be built and cannot be.
 #[must_use]
 pub fn of(contender: Contender) -> Vec<String> {
-    let version_of = |program| first_line(&[program, "--version"]);
-    let client = match contender {
-        Contender::None => return Vec::new(),
+    let version_of = |program: &str| first_line(&[program, "--version"]);
+    let built = |path: &Path| version_of(&path.to_string_lossy());
+    let mut versions = match contender {
+        Contender::None | Contender::Tcp | Contender::TcpReno | Contender::Sender(_) => Vec::new(),
         Contender::Utp(_) => {
             let ask = "import libtorrent; print('libtorrent', libtorrent.version)";
-            return vec![first_line(&[PYTHON, "-c", ask]), version_of(PYTHON)];
+            vec![first_line(&[PYTHON, "-c", ask]), version_of(PYTHON)]
         }
-        Contender::Iperf3(_) => return vec![version_of("iperf3")],
-        Contender::Tcp | Contender::TcpReno => return vec![nginx_version()],
-        Contender::Sender(_) => {
-            return vec![congestion_controls()];
+        Contender::Iperf3(_) => vec![version_of("iperf3")],
+        Contender::Engine | Contender::Queue(_) => {
+            vec![format!("fairbat {}", env!("CARGO_PKG_VERSION"))]
         }
-        Contender::Engine | Contender::Queue(_) => format!("fairbat {}", env!("CARGO_PKG_VERSION")),
-        Contender::FairbatServed => {
-            let fairbat = version_of(&fairbat_binary().to_string_lossy());
-            return vec![fairbat, congestion_controls()];
+        Contender::Fairbat | Contender::FairbatServed | Contender::FairbatNoDeadline(_) => {
+            vec![built(fairbat_binary())]
         }
-        Contender::Agent => {
-            let agent = version_of(&agent_binary().to_string_lossy());
-            return vec![agent, congestion_controls()];
-        }
-        Contender::RclonePush => return vec![version_of("rclone")],
-        Contender::Fairbat | Contender::FairbatNoDeadline(_) => {
-            version_of(&fairbat_binary().to_string_lossy())
-        }
-        Contender::Curl => version_of("curl"),
-        Contender::Aria2 => version_of("aria2c"),
-        Contender::Rclone => version_of("rclone"),
+        Contender::Agent => vec![built(agent_binary())],
+        Contender::Curl => vec![version_of("curl")],
+        Contender::Aria2 => vec![version_of("aria2c")],
+        Contender::Rclone | Contender::RclonePush => vec![version_of("rclone")],
     };
-    vec![client, nginx_version()]
+    if contender.server() == Server::Nginx {
+        versions.push(nginx_version());
+    }
+    if matches!(
+        contender,
+        Contender::FairbatServed | Contender::Agent | Contender::Sender(_)
+    ) {
+        versions.push(congestion_controls());
+    }
+    versions
+}
+
+/// Of what begins now: the command that does it again, what takes part with
+/// versions, and how many labs run side by side.
+#[must_use]
+pub fn provenance(command: String, versions: Vec<String>, side_by_side: String) -> Provenance {
+    Provenance {
+        command,
+        commit: commit(),
+        kernel: kernel(),
+        machine: machine(),
+        versions,
+        started: now(),
+        side_by_side,
+    }
 }
 
 /// The congestion controls of ours that are set up for a run.

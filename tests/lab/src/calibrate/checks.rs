@@ -4,11 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use crate::calibrate::datagrams::{Arrival, Pattern, Receiver, send};
-use crate::calibrate::{ATTEMPTS, Bench, Figure, VAIN_ATTEMPTS, build};
-use crate::link::bottleneck::Limit;
+use crate::calibrate::{ATTEMPTS, Figure, VAIN_ATTEMPTS, build, usual_link, with_link};
 use crate::machine::{Clock, HARMLESS, Watch};
 use crate::record::LinkRecord;
-use crate::scenario::{Interval, RateStep};
+use crate::scenario::{Interval, LinkSpec, QueueSpec, RateStep};
 use crate::statistics::{mean, percentile};
 
 /// Length of a full packet, bytes.
@@ -62,8 +61,8 @@ pub fn check(print: &mut dyn FnMut(&str)) -> io::Result<Verdict> {
     for rate_mbit in [1.0, 10.0, 200.0] {
         measure(&|| delay(rate_mbit))?;
     }
-    measure(&|| queue(Limit::Packets(86), 86))?;
-    measure(&|| queue(Limit::Bytes(45_000), 30))?;
+    measure(&|| queue("86 packets", QueueSpec::Packets(86), 86))?;
+    measure(&|| queue("45000 bytes", QueueSpec::Bytes(45_000), 30))?;
     measure(&loss)?;
     measure(&jitter)?;
     measure(&outage)?;
@@ -107,19 +106,15 @@ fn measure(
 /// More than the link can carry, for so long: what comes out is its rate, and
 /// what it took to carry it.
 fn rate(rate_mbit: f64, seconds: f64, way: Way) -> io::Result<Vec<Figure>> {
-    let bench = Bench {
+    let link = LinkSpec {
         rate_mbit,
-        ..Bench::default()
+        ..usual_link()
     };
     let gap = FULL as f64 * 8.0 / (rate_mbit * 1e6) / 1.3;
-    let pattern = Pattern {
-        bytes: FULL,
-        count: (seconds / gap) as u64,
-        gap: Duration::from_secs_f64(gap),
-    };
-    let (arrivals, link) = through(&bench, pattern, way, Duration::from_millis(100))?;
+    let pattern = Pattern::new(FULL, (seconds / gap) as u64, Duration::from_secs_f64(gap));
+    let (arrivals, record) = through(&link, pattern, way, Duration::from_millis(100))?;
     // Well under a tenth of a core for 10 Mbit/s, less than one for 200.
-    let cores = link.cpu_s / seconds;
+    let cores = record.cpu_s / seconds;
     let most = (0.04 + 0.005 * rate_mbit).min(1.0);
     // That is said of an optimised build; another takes about twice as much.
     let most = if cfg!(debug_assertions) {
@@ -128,50 +123,48 @@ fn rate(rate_mbit: f64, seconds: f64, way: Way) -> io::Result<Vec<Figure>> {
         most
     };
     Ok(vec![
-        within_share(
+        Figure::within_share(
             format!("rate of a full link, {rate_mbit} Mbit/s{}", way.words()),
             rate_mbit,
             rate_of(&arrivals),
             0.01,
         ),
-        Figure {
-            what: "  processor time of the link, cores".to_owned(),
-            expected: 0.0,
-            measured: cores,
-            tolerance: (0.0, most),
-        },
-        late(
+        Figure::new(
+            "  processor time of the link, cores",
+            0.0,
+            cores,
+            (0.0, most),
+        ),
+        Figure::late(
             "  handed over late, median, ms",
-            link.lateness.median_ms,
+            record.lateness.median_ms,
             0.3,
         ),
-        late("  handed over late, 99 %, ms", link.lateness.p99_ms, 1.0),
+        Figure::late("  handed over late, 99 %, ms", record.lateness.p99_ms, 1.0),
     ])
 }
 
 /// Single packets through an idle link.
 fn delay(rate_mbit: f64) -> io::Result<Vec<Figure>> {
-    let bench = Bench {
+    let link = LinkSpec {
         rate_mbit,
-        ..Bench::default()
+        ..usual_link()
     };
-    let pattern = Pattern {
-        bytes: 128,
-        count: 300,
-        gap: Duration::from_millis(4),
-    };
-    let (arrivals, _) = through(&bench, pattern, Way::Forward, Duration::from_millis(50))?;
-    let expected = bench.delay_ms + pattern.bytes as f64 * 8.0 / (rate_mbit * 1e3);
+    let pattern = Pattern::new(128, 300, Duration::from_millis(4));
+    let (arrivals, _) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
+    let expected = link.delay_ms + pattern.bytes as f64 * 8.0 / (rate_mbit * 1e3);
     let delays: Vec<_> = arrivals
         .iter()
         .map(|arrival| (arrival.came - arrival.sent) * 1e3)
         .collect();
     let percentile = |share| percentile(&delays, share).unwrap_or(f64::INFINITY);
-    let figure = |what: &str, measured, above| Figure {
-        what: format!("delay at {rate_mbit} Mbit/s, {what}, ms"),
-        expected,
-        measured,
-        tolerance: (expected - 0.001, expected + above),
+    let figure = |what: &str, measured, above| {
+        Figure::new(
+            format!("delay at {rate_mbit} Mbit/s, {what}, ms"),
+            expected,
+            measured,
+            (expected - 0.001, expected + above),
+        )
     };
     Ok(vec![
         figure("median", percentile(0.5), 0.3),
@@ -180,185 +173,155 @@ fn delay(rate_mbit: f64) -> io::Result<Vec<Figure>> {
 }
 
 /// A burst of more than the queue holds.
-fn queue(limit: Limit, packets: u64) -> io::Result<Vec<Figure>> {
-    let bench = Bench {
+fn queue(words: &str, queue: QueueSpec, packets: u64) -> io::Result<Vec<Figure>> {
+    let link = LinkSpec {
         rate_mbit: 5.0,
-        limit,
-        ..Bench::default()
+        queue,
+        ..usual_link()
     };
-    let pattern = Pattern {
-        bytes: FULL,
-        count: packets * 3,
-        gap: Duration::ZERO,
-    };
-    let wire = FULL as f64 * 8.0 / (bench.rate_mbit * 1e3);
+    let pattern = Pattern::new(FULL, packets * 3, Duration::ZERO);
+    let wire = FULL as f64 * 8.0 / (link.rate_mbit * 1e3);
     let drained = Duration::from_secs_f64((packets as f64 + 5.0) * wire / 1e3);
-    let (arrivals, link) = through(
-        &bench,
+    let (arrivals, record) = through(
+        &link,
         pattern,
         Way::Forward,
         drained + Duration::from_millis(50),
     )?;
-    let counters = link.forward.counters;
-    let what = match limit {
-        Limit::Packets(packets) => format!("queue of {packets} packets"),
-        Limit::Bytes(bytes) => format!("queue of {bytes} bytes"),
-    };
+    let counters = record.forward.counters;
     let came = arrivals.len() as f64;
     let first_full = arrivals.get(packets as usize - 1);
     let last_delay = first_full.map_or(0.0, |arrival| (arrival.came - arrival.sent) * 1e3);
-    let theory = bench.delay_ms + packets as f64 * wire;
+    let theory = link.delay_ms + packets as f64 * wire;
     // The burst itself takes up to two packets' time.
     Ok(vec![
-        Figure {
-            what: format!("{what}: a burst of {}, carried", pattern.count),
-            expected: packets as f64,
-            measured: came,
-            tolerance: (packets as f64, packets as f64 + 2.0),
-        },
-        Figure {
-            what: "  dropped, as the link counts".to_owned(),
-            expected: pattern.count as f64 - came,
-            measured: counters.dropped as f64,
-            tolerance: (pattern.count as f64 - came, pattern.count as f64 - came),
-        },
-        Figure {
-            what: "  delay of the last that found room at once, ms".to_owned(),
-            expected: theory,
-            measured: last_delay,
-            tolerance: (theory - 2.0 * wire, theory + 1.0),
-        },
+        Figure::new(
+            format!("queue of {words}: a burst of {}, carried", pattern.count),
+            packets as f64,
+            came,
+            (packets as f64, packets as f64 + 2.0),
+        ),
+        Figure::exactly(
+            "  dropped, as the link counts",
+            pattern.count as f64 - came,
+            counters.dropped as f64,
+        ),
+        Figure::new(
+            "  delay of the last that found room at once, ms",
+            theory,
+            last_delay,
+            (theory - 2.0 * wire, theory + 1.0),
+        ),
     ])
 }
 
 /// Losses at random.
 fn loss() -> io::Result<Vec<Figure>> {
-    let bench = Bench {
+    let link = LinkSpec {
         rate_mbit: 50.0,
         loss: 0.05,
-        ..Bench::default()
+        ..usual_link()
     };
-    let pattern = Pattern {
-        bytes: 200,
-        count: 4000,
-        gap: Duration::from_micros(250),
-    };
-    let (arrivals, link) = through(&bench, pattern, Way::Forward, Duration::from_millis(50))?;
-    let counters = link.forward.counters;
-    let expected = pattern.count as f64 * bench.loss;
-    let deviation = (expected * (1.0 - bench.loss)).sqrt();
+    let pattern = Pattern::new(200, 4000, Duration::from_micros(250));
+    let (arrivals, record) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
+    let counters = record.forward.counters;
+    let expected = pattern.count as f64 * link.loss;
+    let deviation = (expected * (1.0 - link.loss)).sqrt();
     Ok(vec![
-        Figure {
-            what: "lost of 4000 packets at 5 % (4 standard deviations)".to_owned(),
+        Figure::new(
+            "lost of 4000 packets at 5 % (4 standard deviations)",
             expected,
-            measured: counters.lost as f64,
-            tolerance: (expected - 4.0 * deviation, expected + 4.0 * deviation),
-        },
-        Figure {
-            what: "  missing at the receiver".to_owned(),
-            expected: counters.lost as f64,
-            measured: pattern.count as f64 - arrivals.len() as f64,
-            tolerance: (counters.lost as f64, counters.lost as f64),
-        },
+            counters.lost as f64,
+            (expected - 4.0 * deviation, expected + 4.0 * deviation),
+        ),
+        Figure::exactly(
+            "  missing at the receiver",
+            counters.lost as f64,
+            pattern.count as f64 - arrivals.len() as f64,
+        ),
     ])
 }
 
 /// Delay that varies, with packets so far apart that none waits for another.
 fn jitter() -> io::Result<Vec<Figure>> {
-    let bench = Bench {
+    let link = LinkSpec {
         rate_mbit: 50.0,
         jitter_ms: 5.0,
-        ..Bench::default()
+        ..usual_link()
     };
-    let pattern = Pattern {
-        bytes: 200,
-        count: 400,
-        gap: Duration::from_millis(6),
-    };
-    let (arrivals, _) = through(&bench, pattern, Way::Forward, Duration::from_millis(50))?;
-    let base = bench.delay_ms + pattern.bytes as f64 * 8.0 / (bench.rate_mbit * 1e3);
+    let pattern = Pattern::new(200, 400, Duration::from_millis(6));
+    let (arrivals, _) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
+    let base = link.delay_ms + pattern.bytes as f64 * 8.0 / (link.rate_mbit * 1e3);
     let delays = arrivals.iter();
     let delays = delays.map(|arrival| (arrival.came - arrival.sent) * 1e3 - base);
     let delays: Vec<_> = delays.collect();
-    let deviation = bench.jitter_ms / (12.0 * pattern.count as f64).sqrt();
-    let middle = bench.jitter_ms / 2.0;
+    let deviation = link.jitter_ms / (12.0 * pattern.count as f64).sqrt();
+    let middle = link.jitter_ms / 2.0;
     Ok(vec![
-        Figure {
-            what: "jitter of 5 ms, mean, ms (4 standard deviations)".to_owned(),
-            expected: middle,
-            measured: mean(&delays).unwrap_or(f64::INFINITY),
-            tolerance: (middle - 4.0 * deviation, middle + 4.0 * deviation + 0.3),
-        },
-        Figure {
-            what: "  95 % of the packets, ms".to_owned(),
-            expected: 0.95 * bench.jitter_ms,
-            measured: percentile(&delays, 0.95).unwrap_or(f64::INFINITY),
-            tolerance: (0.9 * bench.jitter_ms, bench.jitter_ms + 0.3),
-        },
+        Figure::new(
+            "jitter of 5 ms, mean, ms (4 standard deviations)",
+            middle,
+            mean(&delays).unwrap_or(f64::INFINITY),
+            (middle - 4.0 * deviation, middle + 4.0 * deviation + 0.3),
+        ),
+        Figure::new(
+            "  95 % of the packets, ms",
+            0.95 * link.jitter_ms,
+            percentile(&delays, 0.95).unwrap_or(f64::INFINITY),
+            (0.9 * link.jitter_ms, link.jitter_ms + 0.3),
+        ),
     ])
 }
 
 /// A link that carries nothing for a while.
 fn outage() -> io::Result<Vec<Figure>> {
-    let bench = Bench {
+    let link = LinkSpec {
         outage: vec![Interval {
             from_s: 0.5,
             until_s: 1.0,
         }],
-        ..Bench::default()
+        ..usual_link()
     };
-    let pattern = Pattern {
-        bytes: 200,
-        count: 750,
-        gap: Duration::from_millis(2),
-    };
-    let (arrivals, link) = through(&bench, pattern, Way::Forward, Duration::from_millis(50))?;
+    let pattern = Pattern::new(200, 750, Duration::from_millis(2));
+    let (arrivals, record) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
     let gaps = arrivals.windows(2).map(|two| two[1].sent - two[0].sent);
     Ok(vec![
-        Figure {
-            what: "an outage of 0.5 s: the longest gap, s".to_owned(),
-            expected: 0.5,
-            measured: gaps.fold(0.0, f64::max),
-            tolerance: (0.496, 0.51),
-        },
-        Figure {
-            what: "  missing at the receiver".to_owned(),
-            expected: link.forward.counters.lost as f64,
-            measured: pattern.count as f64 - arrivals.len() as f64,
-            tolerance: (
-                link.forward.counters.lost as f64,
-                link.forward.counters.lost as f64,
-            ),
-        },
+        Figure::new(
+            "an outage of 0.5 s: the longest gap, s",
+            0.5,
+            gaps.fold(0.0, f64::max),
+            (0.496, 0.51),
+        ),
+        Figure::exactly(
+            "  missing at the receiver",
+            record.forward.counters.lost as f64,
+            pattern.count as f64 - arrivals.len() as f64,
+        ),
     ])
 }
 
 /// A link that becomes slower and faster.
 fn schedule() -> io::Result<Vec<Figure>> {
     let steps = [(0.0, 10.0), (1.0, 2.0), (2.0, 20.0)];
-    let bench = Bench {
+    let link = LinkSpec {
         rate_mbit: steps[0].1,
-        limit: Limit::Packets(20),
+        queue: QueueSpec::Packets(20),
         schedule: steps[1..]
             .iter()
             .map(|&(at_s, rate_mbit)| RateStep { at_s, rate_mbit })
             .collect(),
-        ..Bench::default()
+        ..usual_link()
     };
-    let pattern = Pattern {
-        bytes: FULL,
-        count: 6000,
-        gap: Duration::from_micros(500),
-    };
-    let (arrivals, _) = through(&bench, pattern, Way::Forward, Duration::from_millis(50))?;
-    let delay = bench.delay_ms / 1e3;
+    let pattern = Pattern::new(FULL, 6000, Duration::from_micros(500));
+    let (arrivals, _) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
+    let delay = link.delay_ms / 1e3;
     let figures = steps.iter().map(|&(at, rate_mbit)| {
         let during: Vec<_> = arrivals
             .iter()
             .filter(|arrival| (at + 0.2..at + 0.95).contains(&(arrival.came - delay)))
             .copied()
             .collect();
-        within_share(
+        Figure::within_share(
             format!("rate of the schedule after {at} s, Mbit/s"),
             rate_mbit,
             rate_of(&during),
@@ -371,12 +334,12 @@ fn schedule() -> io::Result<Vec<Figure>> {
 /// Sends a pattern through a link of its own, waits for the last to come, and
 /// returns all that came and what the link says.
 fn through(
-    bench: &Bench,
+    link: &LinkSpec,
     pattern: Pattern,
     way: Way,
     patience: Duration,
 ) -> io::Result<(Vec<Arrival>, LinkRecord)> {
-    let (topology, clock) = build(&bench.scenario())?;
+    let (topology, clock) = build(&with_link(link.clone()))?;
     let [left, right] = topology.hosts() else {
         unreachable!("one link joins two hosts");
     };
@@ -386,7 +349,7 @@ fn through(
     };
     let receiver = Receiver::start(to, clock)?;
     send(from, to, pattern, clock)?;
-    clock.sleep_until(clock.now() + Duration::from_secs_f64(bench.delay_ms / 1e3) + patience);
+    clock.sleep_until(clock.now() + Duration::from_secs_f64(link.delay_ms / 1e3) + patience);
     let arrivals = receiver.finish()?;
     let mut links = topology.finish()?;
     let in_order = arrivals.is_sorted_by_key(|arrival| arrival.number);
@@ -401,22 +364,4 @@ fn rate_of(arrivals: &[Arrival]) -> f64 {
     };
     let bytes: usize = arrivals[1..].iter().map(|arrival| arrival.bytes).sum();
     bytes as f64 * 8.0 / 1e6 / (last.came - first.came).max(1e-9)
-}
-
-fn within_share(what: String, expected: f64, measured: f64, share: f64) -> Figure {
-    Figure {
-        what,
-        expected,
-        measured,
-        tolerance: (expected * (1.0 - share), expected * (1.0 + share)),
-    }
-}
-
-fn late(what: &str, measured: f64, most: f64) -> Figure {
-    Figure {
-        what: what.to_owned(),
-        expected: 0.0,
-        measured,
-        tolerance: (0.0, most),
-    }
 }

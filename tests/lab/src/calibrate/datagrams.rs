@@ -129,6 +129,13 @@ pub(crate) struct Pattern {
     pub(crate) gap: Duration,
 }
 
+impl Pattern {
+    /// Packets of so many bytes, so many of them, with this gap.
+    pub(crate) fn new(bytes: usize, count: u64, gap: Duration) -> Self {
+        Self { bytes, count, gap }
+    }
+}
+
 /// Sends them all from `host` to `to`, and returns when the last is sent.
 pub(crate) fn send(host: &Host, to: &Host, pattern: Pattern, clock: Clock) -> io::Result<()> {
     let to = to.address(Class::Probe);

@@ -13,12 +13,9 @@ mod datagrams;
 use std::io;
 
 pub use crate::calibrate::checks::{Verdict, check};
-use crate::link::bottleneck::Limit;
 use crate::machine::Clock;
 use crate::run::{SAMPLING, own_cpu};
-use crate::scenario::{
-    Background, Foreground, Interval, LinkSpec, QueueSpec, RateStep, Scenario, Traffic,
-};
+use crate::scenario::{Background, Foreground, LinkSpec, QueueSpec, Scenario, Traffic};
 use crate::topology;
 use crate::topology::Topology;
 use crate::traffic::Sources;
@@ -44,6 +41,32 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// With the least and the most that are right.
+    fn new(what: impl Into<String>, expected: f64, measured: f64, tolerance: (f64, f64)) -> Self {
+        Self {
+            what: what.into(),
+            expected,
+            measured,
+            tolerance,
+        }
+    }
+
+    /// Of a delay, which should be none and may be this.
+    fn late(what: &str, measured: f64, most: f64) -> Self {
+        Self::new(what, 0.0, measured, (0.0, most))
+    }
+
+    /// Of something that is counted, and known.
+    fn exactly(what: &str, expected: f64, measured: f64) -> Self {
+        Self::new(what, expected, measured, (expected, expected))
+    }
+
+    /// That may be off by this share.
+    fn within_share(what: String, expected: f64, measured: f64, share: f64) -> Self {
+        let off = expected * share;
+        Self::new(what, expected, measured, (expected - off, expected + off))
+    }
+
     /// Whether it is within its tolerance.
     #[must_use]
     pub fn is_right(&self) -> bool {
@@ -71,60 +94,32 @@ impl Figure {
     }
 }
 
-/// A link to be looked at.
-#[derive(Debug, Clone)]
-struct Bench {
-    rate_mbit: f64,
-    delay_ms: f64,
-    limit: Limit,
-    loss: f64,
-    jitter_ms: f64,
-    schedule: Vec<RateStep>,
-    outage: Vec<Interval>,
-}
-
-impl Default for Bench {
-    fn default() -> Self {
-        Self {
-            rate_mbit: 10.0,
-            delay_ms: 10.0,
-            limit: Limit::Packets(100),
-            loss: 0.0,
-            jitter_ms: 0.0,
-            schedule: Vec::new(),
-            outage: Vec::new(),
-        }
+/// A link to be looked at, unless a check changes it.
+fn usual_link() -> LinkSpec {
+    LinkSpec {
+        rate_mbit: 10.0,
+        delay_ms: 10.0,
+        queue: QueueSpec::Packets(100),
+        loss: 0.0,
+        jitter_ms: 0.0,
+        schedule: Vec::new(),
+        outage: Vec::new(),
+        backward: None,
     }
 }
 
-impl Bench {
-    fn scenario(&self) -> Scenario {
-        Scenario {
-            description: "calibration".to_owned(),
-            duration_s: 60.0,
-            measure_from_s: 0.0,
-            measure_until_s: None,
-            pressure_until_s: None,
-            link: vec![LinkSpec {
-                rate_mbit: self.rate_mbit,
-                delay_ms: self.delay_ms,
-                queue: match self.limit {
-                    Limit::Packets(packets) => QueueSpec::Packets(packets as u32),
-                    Limit::Bytes(bytes) => QueueSpec::Bytes(bytes as u64),
-                },
-                loss: self.loss,
-                jitter_ms: self.jitter_ms,
-                schedule: self.schedule.clone(),
-                outage: self.outage.clone(),
-                backward: None,
-            }],
-            foreground: Vec::new(),
-            background: Background {
-                congestion_control: "reno".to_owned(),
-                ..Background::default()
-            },
-            quick: None,
-        }
+/// A scenario with this link and nothing on it.
+fn with_link(link: LinkSpec) -> Scenario {
+    Scenario {
+        description: "calibration".to_owned(),
+        duration_s: 60.0,
+        measure_from_s: 0.0,
+        measure_until_s: None,
+        pressure_until_s: None,
+        link: vec![link],
+        foreground: Vec::new(),
+        background: Background::default(),
+        quick: None,
     }
 }
 
@@ -168,9 +163,9 @@ pub fn cost() -> io::Result<Cost> {
 
 /// Processor time of one measurement, share of one core.
 fn once() -> io::Result<f64> {
-    let bench = Bench {
+    let link = LinkSpec {
         rate_mbit: RATE_MBIT,
-        ..Bench::default()
+        ..usual_link()
     };
     let scenario = Scenario {
         duration_s: SECONDS,
@@ -182,7 +177,7 @@ fn once() -> io::Result<f64> {
             link: None,
             backward: false,
         }],
-        ..bench.scenario()
+        ..with_link(link)
     };
     let (topology, clock) = build(&scenario)?;
     let before = own_cpu()?;

@@ -10,7 +10,7 @@ use dalbe::ebpf::EbpfPart;
 use fairbat_lab::calibrate::cost;
 use fairbat_lab::machine::Clock;
 use fairbat_lab::matrix::{Budget, Cell, Job, Matrix, Variant, run_all, weight};
-use fairbat_lab::record::{Provenance, Record, Summary};
+use fairbat_lab::record::{Record, Summary};
 use fairbat_lab::report;
 use fairbat_lab::results::{MatrixRecord, RunSummary};
 use fairbat_lab::scenario::Scenario;
@@ -154,15 +154,11 @@ impl<'a> Plan<'a> {
         MatrixRecord {
             name: self.name.clone(),
             description: self.matrix.description.clone(),
-            provenance: Provenance {
-                command: command_line(),
-                commit: versions::commit(),
-                kernel: versions::kernel(),
-                machine: versions::machine(),
-                versions: matrix_versions(&self.matrix),
-                started: versions::now(),
-                side_by_side: side_by_side.join("; "),
-            },
+            provenance: versions::provenance(
+                command_line(),
+                matrix_versions(&self.matrix),
+                side_by_side.join("; "),
+            ),
             scenarios: self.scenarios.clone(),
             planned: self.matrix.planned(),
             runs: Vec::new(),
@@ -246,33 +242,35 @@ impl<'a> Plan<'a> {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        if let Some(name) = &cell.congestion_control {
-            command.args(["--congestion-control", name]);
-        }
-        if let Some(interval) = batch.variant.and_then(|variant| variant.sampling_ms) {
-            command.args(["--sampling", &interval.to_string()]);
-        }
-        if let Some(path) = batch.variant.and_then(|variant| variant.path) {
-            command.args(["--path", &path.to_string()]);
-        }
-        if let Some(weight) = batch.weight() {
-            command.args(["--weight", &weight.to_string()]);
-        }
-        if let Some(g_ms) = batch.variant.and_then(|variant| variant.g_ms) {
-            command.args(["--g-ms", &g_ms.to_string()]);
-        }
-        if let Some(controller) = batch.variant.and_then(|variant| variant.controller) {
-            command.args(["--controller", controller.name()]);
+        let variant = batch.variant;
+        let whole = Some(&self.matrix).filter(|_| !self.arguments.quick);
+        let number = |value: Option<f64>| value.map(|value| value.to_string());
+        let options = [
+            ("--congestion-control", cell.congestion_control.clone()),
+            (
+                "--sampling",
+                variant.and_then(|it| Some(it.sampling_ms?.to_string())),
+            ),
+            ("--path", variant.and_then(|it| Some(it.path?.to_string()))),
+            ("--weight", number(batch.weight())),
+            ("--g-ms", number(variant.and_then(|it| it.g_ms))),
+            (
+                "--controller",
+                variant.and_then(|it| Some(it.controller?.name().to_owned())),
+            ),
+            ("--time-scale", number(whole.and_then(|it| it.time_scale))),
+            (
+                "--measure-last",
+                number(whole.and_then(|it| it.measure_last_s)),
+            ),
+        ];
+        for (option, value) in options {
+            if let Some(value) = value {
+                command.args([option, &value]);
+            }
         }
         if self.arguments.quick {
             command.arg("--quick");
-        } else {
-            if let Some(factor) = self.matrix.time_scale {
-                command.args(["--time-scale", &factor.to_string()]);
-            }
-            if let Some(last) = self.matrix.measure_last_s {
-                command.args(["--measure-last", &last.to_string()]);
-            }
         }
         // Built once, and not beside runs.
         command.envs(cell.contender.programs());

@@ -78,10 +78,10 @@ impl Agent {
     }
 
     /// Has it run all jobs, until they are done or the run is over, and ends it.
-    pub(crate) fn run(mut self, site: &Site, over: &Over) -> BackgroundRecord {
+    pub(crate) fn run(mut self, site: &Site, over: &Over) -> Result<BackgroundRecord, String> {
         if !site.is_time(over) {
             self.program.end();
-            return BackgroundRecord::default();
+            return Ok(BackgroundRecord::default());
         }
         let mut told = Told::new(site);
         let followed = self.order(site).and_then(|()| self.follow(&mut told, over));
@@ -94,7 +94,7 @@ impl Agent {
             ));
         }
         self.watch.finish(&mut record);
-        record
+        Ok(record)
     }
 
     /// Begins all jobs at once, in the order of the scenario.
@@ -138,23 +138,8 @@ pub(crate) struct Status {
 pub(crate) struct Lane {
     direction: String,
     lever: String,
-    /// The last second of it.
-    pub(crate) sample: Sample,
-}
-
-/// State of the control loop.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(crate) struct Sample {
-    /// When, s since 1970.
-    pub(crate) t: f64,
-    pub(crate) n: f64,
-    pub(crate) m: f64,
-    pub(crate) active: u32,
-    pub(crate) w: f64,
-    /// byte/s.
-    pub(crate) zeta: Option<f64>,
-    /// byte/s.
-    pub(crate) rate: f64,
+    /// The last second of it; its moment is in seconds since 1970.
+    sample: ControlSample,
 }
 
 /// A job.
@@ -329,7 +314,10 @@ impl Told {
         let moment = lane.sample.t - self.zero;
         if lane.sample.t > self.last {
             self.last = lane.sample.t;
-            self.record.control.push(control(&lane.sample, moment));
+            self.record.control.push(ControlSample {
+                t: moment,
+                ..lane.sample
+            });
             self.progress(status, moment);
         }
         for job in self.jobs.clone() {
@@ -369,18 +357,6 @@ impl Told {
             let all = self.record.transfers.iter().filter_map(|one| one.done);
             self.record.done = all.reduce(f64::max);
         }
-    }
-}
-
-fn control(sample: &Sample, t: f64) -> ControlSample {
-    ControlSample {
-        t,
-        n: sample.n,
-        m: sample.m,
-        active: sample.active,
-        w: sample.w,
-        zeta: sample.zeta,
-        rate: sample.rate,
     }
 }
 

@@ -22,7 +22,6 @@ use crate::contender::servers::Origin;
 use crate::contender::site;
 use crate::contender::site::Site;
 use crate::contender::tools;
-use crate::contender::tools::failed;
 use crate::machine::Clock;
 use crate::record::{BackgroundRecord, ControlSample};
 use crate::tuning;
@@ -40,13 +39,10 @@ pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the engine, in the network namespace of this thread, until it is done
 /// or the run is over.
-pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord {
-    let runtime = match runtime(2) {
-        Ok(runtime) => runtime,
-        Err(failure) => return failed(failure),
-    };
+pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> Result<BackgroundRecord, String> {
+    let runtime = runtime(2)?;
     if !site.is_time(over) {
-        return BackgroundRecord::default();
+        return Ok(BackgroundRecord::default());
     }
     let (sender, mut receiver) = unbounded_channel();
     let stop = Stop::new();
@@ -68,10 +64,10 @@ pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord
     record.failure = record.failure.or(failure);
     // Not as dropping does it, which waits for what blocks.
     runtime.shutdown_timeout(GRACE);
-    record
+    Ok(record)
 }
 
-/// So many threads for an engine in the network namespace of this one: also those
+/// So many threads in the network namespace of this one: also those
 /// that it makes later are inside, for they begin where the thread is that makes
 /// them.
 pub(crate) fn runtime(threads: usize) -> Result<Runtime, String> {
@@ -79,7 +75,7 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime, String> {
         .worker_threads(threads)
         .enable_all()
         .build()
-        .map_err(|error| format!("start threads for the engine: {error}"))
+        .map_err(|error| format!("start threads: {error}"))
 }
 
 /// Waits for an engine that is done or has been told to stop; what went wrong with
@@ -145,7 +141,7 @@ fn from_now(seconds: f64) -> jiff::Timestamp {
 }
 
 /// m_max: more than the law asks for in any scenario that is stable.
-const MOST: u32 = 64;
+const MAX_CONNECTIONS: u32 = 64;
 
 /// Longer than any job, bytes: a job is one chunk.
 const WHOLE: u64 = 1 << 40;
@@ -182,13 +178,10 @@ pub(crate) fn run_queue(
     admitting: Admitting,
     jobs: &Jobs,
     over: &Over,
-) -> BackgroundRecord {
-    let runtime = match runtime(1) {
-        Ok(runtime) => runtime,
-        Err(failure) => return failed(failure),
-    };
+) -> Result<BackgroundRecord, String> {
+    let runtime = runtime(1)?;
     if !site.is_time(over) {
-        return BackgroundRecord::default();
+        return Ok(BackgroundRecord::default());
     }
     let (sender, requests) = unbounded_channel();
     let (events, happening) = unbounded_channel();
@@ -232,12 +225,12 @@ pub(crate) fn run_queue(
     let now = site.clock.seconds();
     stop.interrupt();
     let failure = ended(&runtime, running);
-    let seen = runtime.block_on(async { tokio::time::timeout(GRACE, watching).await });
+    let told = runtime.block_on(async { tokio::time::timeout(GRACE, watching).await });
     runtime.shutdown_timeout(GRACE);
-    let Ok(Ok(seen)) = seen else {
-        return failed("the engine's events have no end".to_owned());
+    let Ok(Ok(told)) = told else {
+        return Err("the engine's events have no end".to_owned());
     };
-    seen.record(&jobs.arrivals, now, failure)
+    Ok(told.record(&jobs.arrivals, now, failure))
 }
 
 /// Sends each job when it is due.
@@ -256,7 +249,7 @@ async fn arrive(
 
 /// What the engine has told.
 #[derive(Debug, Default)]
-struct Seen {
+struct QueueTold {
     control: Vec<ControlSample>,
     /// When each job was done, s, by the name of its file.
     done: HashMap<String, f64>,
@@ -269,14 +262,17 @@ struct Seen {
 
 /// Takes note of what happens, and throws away what has come: the files of a run
 /// are in memory.
-async fn watch(mut happening: UnboundedReceiver<TimedEvent>, started: Arc<OnceLock<f64>>) -> Seen {
-    let mut seen = Seen::default();
+async fn watch(
+    mut happening: UnboundedReceiver<TimedEvent>,
+    started: Arc<OnceLock<f64>>,
+) -> QueueTold {
+    let mut told = QueueTold::default();
     while let Some(TimedEvent { t, event }) = happening.recv().await {
         let started = started.get().expect("nothing happens before");
         match event {
             Event::Control(control) => {
-                seen.bytes = control.bytes_done;
-                seen.control.push(ControlSample {
+                told.bytes = control.bytes_done;
+                told.control.push(ControlSample {
                     t: started + t,
                     n: control.n,
                     m: control.m,
@@ -287,25 +283,25 @@ async fn watch(mut happening: UnboundedReceiver<TimedEvent>, started: Arc<OnceLo
                 });
             }
             Event::Done { path, bytes, .. } => {
-                seen.bytes_whole += bytes;
+                told.bytes_whole += bytes;
                 let _ = fs::remove_file(&path);
                 let name = path.file_name().unwrap_or_default();
-                seen.done
+                told.done
                     .insert(name.to_string_lossy().into_owned(), started + t);
             }
             // The end of the lab's run is not a failure.
             Event::Error { kind, message, .. }
                 if kind != fairbat::error::ErrorKind::Interrupted =>
             {
-                seen.failure.get_or_insert(message);
+                told.failure.get_or_insert(message);
             }
             _ => {}
         }
     }
-    seen
+    told
 }
 
-impl Seen {
+impl QueueTold {
     fn record(self, arrivals: &[Arrival], now: f64, failure: Option<String>) -> BackgroundRecord {
         let done = |number| self.done.get(&name(number)).copied();
         let ends: Vec<_> = (0..arrivals.len()).map(done).collect();
@@ -324,7 +320,7 @@ fn law(admitting: Admitting) -> AdmissionSettings {
     // there is none at times, or with a lever one that yields.
     let law = AdmissionSettings {
         m_min: MIN_WEIGHT,
-        m_max: MOST,
+        m_max: MAX_CONNECTIONS,
         ..AdmissionSettings::immediate()
     };
     let fixed = |connections| AdmissionSettings {
@@ -348,7 +344,7 @@ fn law(admitting: Admitting) -> AdmissionSettings {
 fn queue_settings(site: &Site, admitting: Admitting) -> Settings {
     let download = settings(site);
     Settings {
-        max_connections: MOST,
+        max_connections: MAX_CONNECTIONS,
         weight: match admitting {
             Admitting::Levers => download.weight,
             Admitting::Plain | Admitting::Undamped | Admitting::One | Admitting::Four => 1.0,

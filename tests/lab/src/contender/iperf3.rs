@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::contender::process::{Over, Program};
 use crate::contender::site::Site;
-use crate::contender::tools::failed;
 use crate::contender::{CongestionControl, ContenderError};
 use crate::record::BackgroundRecord;
 
@@ -56,12 +55,10 @@ pub(crate) fn run(
     mut server: Server,
     congestion_control: CongestionControl,
     over: &Over,
-) -> BackgroundRecord {
-    if let Err(failure) = server.wait(site, over) {
-        return failed(failure);
-    }
+) -> Result<BackgroundRecord, String> {
+    server.wait(site, over)?;
     if !site.is_time(over) {
-        return BackgroundRecord::default();
+        return Ok(BackgroundRecord::default());
     }
     let mut command = Command::new("iperf3");
     command.args(["--json", "--reverse"]);
@@ -73,10 +70,8 @@ pub(crate) fn run(
         Some(bytes) => command.args(["--bytes", &bytes.to_string()]),
         None => command.args(["--time", "0"]),
     };
-    let mut client = match Program::start(&site.client, &site.work, "iperf3", command) {
-        Ok(client) => client,
-        Err(error) => return failed(format!("start iperf3: {error}")),
-    };
+    let mut client = Program::start(&site.client, &site.work, "iperf3", command)
+        .map_err(|error| format!("start iperf3: {error}"))?;
     let status = client.wait(over);
     let ended = site.clock.seconds();
     // One after the other: each writes a report of what there was when the other
@@ -92,7 +87,7 @@ pub(crate) fn run(
     };
     match status {
         // Whoever has sent nothing has no congestion control to tell of.
-        None if record.bytes.unwrap_or(0) == 0 => return record,
+        None if record.bytes.unwrap_or(0) == 0 => return Ok(record),
         None => {}
         // With --json some failures end with status 0.
         Some(status) if status.success() && report(&client)["error"].is_null() => {
@@ -100,11 +95,11 @@ pub(crate) fn run(
         }
         Some(status) => {
             record.failure = Some(complaint(&client, status));
-            return record;
+            return Ok(record);
         }
     }
     record.failure = other_congestion_control(&report(&server.program), congestion_control);
-    record
+    Ok(record)
 }
 
 /// What is wrong with the congestion control that the one who sent tells of.

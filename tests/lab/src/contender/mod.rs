@@ -32,7 +32,7 @@ use crate::contender::agent::Agent;
 use crate::contender::engine::Jobs;
 pub use crate::contender::error::ContenderError;
 use crate::contender::error::require;
-use crate::contender::iperf3::Server;
+pub(crate) use crate::contender::name::Server;
 pub use crate::contender::name::{
     Admitting, CongestionControl, Contender, Receiver, Sending, TargetDelay,
 };
@@ -49,7 +49,9 @@ use crate::record::BackgroundRecord;
 use crate::scenario::{Background, Scenario};
 
 /// Drives a contender until it is done or the run is over.
-type Drive = Box<dyn FnOnce(&Site, &Over) -> BackgroundRecord + Send>;
+///
+/// What went wrong before anything was moved is said in words.
+type Drive = Box<dyn FnOnce(&Site, &Over) -> Result<BackgroundRecord, String> + Send>;
 
 impl Contender {
     /// Whether this contender can do what the scenario asks for, here. What
@@ -74,45 +76,25 @@ impl Contender {
         if self.pushes() && !is_list && scenario.background.size_mb.is_none() {
             return Err(ContenderError::WantsEnd(self));
         }
-        let goes_on = matches!(
-            self,
-            Self::Engine
-                | Self::Agent
-                | Self::RclonePush
-                | Self::Utp(_)
-                | Self::Iperf3(_)
-                | Self::Tcp
-                | Self::TcpReno
-                | Self::Queue(_)
-                | Self::Sender(_)
-        );
-        if scenario.background.stopped.is_some() && goes_on {
+        let can_be_stopped = self == Self::None || self.is_download_tool();
+        if scenario.background.stopped.is_some() && !can_be_stopped {
             return Err(ContenderError::GoesOn(self));
         }
         self.heeds(&scenario.background)?;
-        match self {
-            Self::None | Self::Sender(_) => return Ok(()),
+        // They are built now.
+        let _ = self.programs();
+        let installed = match self {
             Self::Utp(_) => return utp::require_libtorrent(),
-            Self::Iperf3(_) => return require("iperf3", "iperf3"),
-            Self::Curl => require("curl", "curl")?,
-            Self::Aria2 => require("aria2c", "aria2")?,
-            Self::Rclone => require("rclone", "rclone")?,
-            Self::Fairbat | Self::FairbatNoDeadline(_) => drop(fairbat_binary()),
-            Self::FairbatServed => {
-                let _ = fairbat_binary();
-                return require("ss", "iproute2");
-            }
-            Self::Agent => {
-                let _ = (agent_binary(), s3_server_binary());
-                return require("ss", "iproute2");
-            }
-            Self::RclonePush => {
-                let _ = s3_server_binary();
-                return require("rclone", "rclone");
-            }
-            Self::Engine | Self::Tcp | Self::TcpReno | Self::Queue(_) => {}
-        }
-        require("nginx", "nginx")
+            Self::Iperf3(_) => Some(("iperf3", "iperf3")),
+            Self::Curl => Some(("curl", "curl")),
+            Self::Aria2 => Some(("aria2c", "aria2")),
+            Self::Rclone | Self::RclonePush => Some(("rclone", "rclone")),
+            Self::FairbatServed | Self::Agent => Some(("ss", "iproute2")),
+            _ => None,
+        };
+        let nginx = (self.server() == Server::Nginx).then_some(("nginx", "nginx"));
+        let mut all = installed.into_iter().chain(nginx);
+        all.try_for_each(|(program, package)| require(program, package))
     }
 
     /// The programs of ours that it runs, by the variables that say where they are.
@@ -146,12 +128,7 @@ impl Contender {
                 who,
             })
         };
-        let serves_itself = matches!(
-            self,
-            Self::FairbatServed | Self::Utp(_) | Self::Iperf3(_) | Self::Sender(_)
-        );
-        let has_nginx = !serves_itself && !self.pushes();
-        if background.server_kb_s.is_some() && !has_nginx {
+        if background.server_kb_s.is_some() && self.server() != Server::Nginx {
             return refuse("server_kb_s", "those whose server is nginx");
         }
         if !background.weights.is_empty() && !has_weight {
@@ -232,7 +209,12 @@ impl Contender {
         let (end, over) = Over::pair();
         let thread = self.prepare(&site)?.map(|drive| {
             let site = Arc::clone(&site);
-            site.client.clone().run(move || drive(&site, &over))
+            site.client.clone().run(move || {
+                drive(&site, &over).unwrap_or_else(|failure| BackgroundRecord {
+                    failure: Some(failure),
+                    ..BackgroundRecord::default()
+                })
+            })
         });
         Ok(Running { site, thread, end })
     }
@@ -254,9 +236,9 @@ impl Contender {
                 let origin = Origin::start(site, self)?;
                 let tool = Tool::of(self, site, origin.source(site, self)?);
                 Box::new(move |site, over| {
-                    let mut record = tools::run(site, tool, over);
+                    let mut record = tools::run(site, tool, over)?;
                     origin.finish(&mut record);
-                    record
+                    Ok(record)
                 })
             }
             Self::Agent => {
@@ -293,7 +275,7 @@ impl Contender {
                 Box::new(move |site, over| utp::run(site, seed, over))
             }
             Self::Iperf3(congestion_control) => {
-                let server = Server::start(site)?;
+                let server = iperf3::Server::start(site)?;
                 Box::new(move |site, over| iperf3::run(site, server, congestion_control, over))
             }
         }))
@@ -348,20 +330,20 @@ impl Running {
 }
 
 /// How much later than it should a contender may begin, s.
-const LATEST: f64 = 0.2;
+const MAX_START_DELAY: f64 = 0.2;
 
 /// With jobs it may be this part of the time until figures are taken, if that is
 /// more. Jobs that have come by then are begun at once, count from when they had
 /// come, and are done with before anything is measured.
-const LATEST_PART: f64 = 0.05;
+const START_DELAY_SHARE: f64 = 0.05;
 
 /// What was wrong, for people. `ended` is when the run was over, s.
 pub(crate) fn failure(site: &Site, record: &BackgroundRecord, ended: f64) -> Option<String> {
     let start = site.background.start_s;
     let is_endless = site.end().is_none() && site.background.jobs.is_none();
     let latest = match site.background.jobs {
-        Some(_) => latest_with_jobs(site.measure_from_s - start),
-        None => LATEST,
+        Some(_) => max_start_delay_with_jobs(site.measure_from_s - start),
+        None => MAX_START_DELAY,
     };
     late(site.began.get().copied(), start, ended, latest)
         .or_else(|| {
@@ -372,8 +354,8 @@ pub(crate) fn failure(site: &Site, record: &BackgroundRecord, ended: f64) -> Opt
 }
 
 /// How late whoever takes jobs may begin, s, when figures are taken after `lead_s`.
-fn latest_with_jobs(lead_s: f64) -> f64 {
-    (lead_s * LATEST_PART).max(LATEST)
+fn max_start_delay_with_jobs(lead_s: f64) -> f64 {
+    (lead_s * START_DELAY_SHARE).max(MAX_START_DELAY)
 }
 
 /// For a transfer that was to begin at `start`, or by `latest` seconds later, and

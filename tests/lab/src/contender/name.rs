@@ -209,29 +209,38 @@ impl Contender {
         self.names().1
     }
 
-    /// Whether `background.congestion_control` of a scenario makes a
-    /// difference: whether a server of the lab sends, over the kernel's TCP
-    /// and with whatever congestion control its host has.
-    #[must_use]
-    pub fn heeds_server_congestion_control(self) -> bool {
+    /// Whose program sends.
+    pub(crate) fn server(self) -> Server {
         match self {
-            Self::None
-            | Self::FairbatServed
-            | Self::Agent
-            | Self::Utp(_)
-            | Self::Iperf3(_)
-            | Self::TcpReno
-            | Self::Sender(_) => false,
+            Self::None => Server::None,
             Self::Engine
             | Self::Fairbat
             | Self::FairbatNoDeadline(_)
             | Self::Curl
             | Self::Aria2
             | Self::Rclone
-            | Self::RclonePush
             | Self::Tcp
-            | Self::Queue(_) => true,
+            | Self::TcpReno
+            | Self::Queue(_) => Server::Nginx,
+            Self::FairbatServed => Server::Serve,
+            Self::Agent | Self::RclonePush => Server::Store,
+            Self::Utp(_) | Self::Iperf3(_) | Self::Sender(_) => Server::Own,
         }
+    }
+
+    /// Whether `background.congestion_control` of a scenario makes a
+    /// difference: whether a server of the lab sends, over the kernel's TCP
+    /// and with whatever congestion control its host has.
+    #[must_use]
+    pub fn heeds_server_congestion_control(self) -> bool {
+        let is_nginx = self.server() == Server::Nginx && self != Self::TcpReno;
+        is_nginx || self == Self::RclonePush
+    }
+
+    /// Whether it is a program that downloads files, and leaves them as they were
+    /// served.
+    pub(crate) fn is_download_tool(self) -> bool {
+        self.is_fairbat() || matches!(self, Self::Curl | Self::Aria2 | Self::Rclone)
     }
 
     /// Whether this is the program `fairbat`.
@@ -243,7 +252,7 @@ impl Contender {
     /// Whether it pushes directories to a store, in place of files that are fetched.
     #[must_use]
     pub fn pushes(self) -> bool {
-        matches!(self, Self::Agent | Self::RclonePush)
+        self.server() == Server::Store
     }
 
     /// Whether it is told of a deadline by a flag of `fairbat get`.
@@ -328,29 +337,19 @@ impl TryFrom<String> for Contender {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_the_way_back() {
-        for contender in Contender::ALL {
-            assert_eq!(contender.to_string().parse(), Ok(contender));
-        }
-    }
-
-    #[test]
-    fn an_unknown_name_is_answered_with_all_names() {
-        let error = "wget".parse::<Contender>().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "there is no contender \"wget\"; there are none, engine, fairbat, \
-             fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
-             curl, aria2c, rclone, agent, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
-             fairbat-undamped, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
-             sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic"
-        );
-    }
+/// Whose program sends what a contender moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// Nothing is sent.
+    None,
+    /// nginx.
+    Nginx,
+    /// `fairbat serve`.
+    Serve,
+    /// A store, to which the contender sends itself.
+    Store,
+    /// Another one of the contender's own.
+    Own,
 }
 
 /// What delay LEDBAT aims at, and how fast.
@@ -491,5 +490,30 @@ impl CongestionControl {
             Self::Cubic => "cubic",
             Self::Bbr => "bbr",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_way_back() {
+        for contender in Contender::ALL {
+            assert_eq!(contender.to_string().parse(), Ok(contender));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_all_names() {
+        let error = "wget".parse::<Contender>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no contender \"wget\"; there are none, engine, fairbat, \
+             fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
+             curl, aria2c, rclone, agent, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
+             fairbat-undamped, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
+             sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic"
+        );
     }
 }

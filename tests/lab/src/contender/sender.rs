@@ -25,10 +25,9 @@ use socket2::{Domain, Socket, Type};
 
 use crate::contender::process::Over;
 use crate::contender::site::Site;
-use crate::contender::tools::failed;
-use crate::contender::weigh::{Seen, Weigher};
+use crate::contender::weigh::{Reading, Weigher};
 use crate::contender::{ContenderError, Sending};
-use crate::machine::Clock;
+use crate::machine::{Clock, Context as _};
 use crate::record::{BackgroundRecord, ControlSample, SenderSample};
 use crate::traffic::Meter;
 
@@ -36,15 +35,17 @@ use crate::traffic::Meter;
 const SAMPLE: Duration = Duration::from_secs(1);
 
 /// Sends until everything is there or the run is over.
-pub(crate) fn run(site: &Site, sending: Sending, ends: Ends, over: &Over) -> BackgroundRecord {
-    let hold = match Hold::of(sending, site.background.g_ms) {
-        Ok(hold) => hold,
-        Err(why) => return failed(why),
-    };
+pub(crate) fn run(
+    site: &Site,
+    sending: Sending,
+    ends: Ends,
+    over: &Over,
+) -> Result<BackgroundRecord, String> {
+    let hold = Hold::of(sending, site.background.g_ms)?;
     if !site.is_time(over) {
-        return BackgroundRecord::default();
+        return Ok(BackgroundRecord::default());
     }
-    drive(site, sending, hold, ends, over).unwrap_or_else(|error| failed(format!("send: {error}")))
+    drive(site, sending, hold, ends, over).map_err(|error| format!("send: {error}"))
 }
 
 fn drive(
@@ -99,10 +100,10 @@ struct Driver {
 impl Driver {
     /// Looks at the connection, and does what there is to do now.
     fn step(&mut self, now: Duration) -> io::Result<()> {
-        let info = self.socket.info()?;
+        let info = self.socket.info().doing("ask how the connection stands")?;
         let acked = info.bytes_acked.unwrap_or(0);
         let state = self.hold.state(&self.socket)?;
-        let seen = Seen {
+        let reading = Reading {
             now,
             acked,
             carried: self.arrived.since_last(&info),
@@ -111,20 +112,20 @@ impl Driver {
             segment: f64::from(info.snd_mss),
             state,
         };
-        self.weigher.look(&seen);
+        self.weigher.look(&reading);
         let order = self.weigher.order(now);
         self.hold
             .hold(now, &self.socket, order, self.weigher.phi())?;
         if now >= self.sampled.0 + SAMPLE {
-            self.sample(&seen, order.w, info.snd_cwnd);
+            self.sample(&reading, order.w, info.snd_cwnd);
         }
         Ok(())
     }
 
-    fn sample(&mut self, seen: &Seen, w: f64, cwnd: u32) {
-        let (since, before) = std::mem::replace(&mut self.sampled, (seen.now, seen.acked));
-        let t = seen.now.as_secs_f64();
-        let rate = (seen.acked - before) as f64 / (seen.now - since).as_secs_f64();
+    fn sample(&mut self, reading: &Reading, w: f64, cwnd: u32) {
+        let (since, before) = std::mem::replace(&mut self.sampled, (reading.now, reading.acked));
+        let t = reading.now.as_secs_f64();
+        let rate = (reading.acked - before) as f64 / (reading.now - since).as_secs_f64();
         self.record.control.push(ControlSample {
             t,
             n: 0.0,
@@ -134,20 +135,20 @@ impl Driver {
             zeta: self.weigher.zeta(),
             rate,
         });
-        let state = seen.state.unwrap_or_default();
+        let state = reading.state.unwrap_or_default();
         self.record.sender.push(SenderSample {
             t,
             w,
             phi: self.weigher.phi(),
             rate,
             cwnd,
-            rtt_ms: seen.rtt.as_secs_f64() * 1e3,
-            base_rtt_ms: seen.base_rtt() * 1e3,
+            rtt_ms: reading.rtt.as_secs_f64() * 1e3,
+            base_rtt_ms: reading.base_rtt() * 1e3,
             losses: state.losses,
             delays: state.delays,
             phantoms: state.phantoms,
             backoffs: state.backoffs,
-            is_yielding: seen.state.map(|state| state.is_yielding),
+            is_yielding: reading.state.map(|state| state.is_yielding),
         });
     }
 
@@ -191,14 +192,16 @@ impl Ends {
     /// before.
     pub(crate) fn join(self, site: &Site, over: &Over) -> io::Result<Option<(Idle, Incoming)>> {
         let (from, to) = (site.server_address(), self.listener.local_addr()?);
-        let connecting = site.server.within(move || connect((from, 0).into(), to))?;
+        let connecting = site.server.within(move || connect((from, 0).into(), to));
+        let connecting = connecting.doing(format_args!("connect from {from} to {to}"))?;
         let mut error = None;
         let is_over = over.comes_before(|| {
             error = connecting.take_error().transpose();
             error.is_some() || connecting.peer_addr().is_ok()
         });
         if let Some(error) = error {
-            return Err(error.unwrap_or_else(|error| error));
+            let error = error.unwrap_or_else(|error| error);
+            return Err(error).doing(format_args!("connect from {from} to {to}"));
         }
         if is_over {
             return Ok(None);
@@ -206,7 +209,7 @@ impl Ends {
         connecting.set_nonblocking(false)?;
         connecting.set_write_timeout(Some(WAIT))?;
         let outgoing = connecting.into();
-        let (stream, _) = self.listener.accept()?;
+        let (stream, _) = self.listener.accept().doing("accept the sender")?;
         stream.set_read_timeout(Some(WAIT))?;
         let length = Duration::from_secs_f64(site.duration_s);
         let (meter, clock) = (Meter::new(site.clock, length), site.clock);
@@ -441,7 +444,8 @@ impl Hold {
                     capacity: order.capacity,
                 };
                 if set.is_none_or(|set| is_news(&set, &parameters)) {
-                    congestion.set(socket, &parameters)?;
+                    let told = congestion.set(socket, &parameters);
+                    told.doing("tell a congestion control its weight")?;
                     *set = Some(parameters);
                 }
                 Ok(())
@@ -449,7 +453,8 @@ impl Hold {
             Self::Paced { pacer, next } if now >= *next => {
                 match pacer.update(now, &socket.info()?, order) {
                     Some(pace) => {
-                        socket.sender().set_max_pacing_rate(pace.rate)?;
+                        let set = socket.sender().set_max_pacing_rate(pace.rate);
+                        set.doing("set the rate of packets")?;
                         *next = now + pace.next;
                     }
                     None => *next = now,
@@ -463,7 +468,9 @@ impl Hold {
     /// What the kernel's side tells of it, where it does.
     pub(crate) fn state(&self, socket: &TcpSocket) -> io::Result<Option<CongestionState>> {
         match self {
-            Self::Law { congestion, .. } => congestion.state(socket),
+            Self::Law { congestion, .. } => congestion
+                .state(socket)
+                .doing("read the state of a congestion control"),
             Self::Kernel(_) | Self::Paced { .. } => Ok(None),
         }
     }

@@ -95,25 +95,7 @@ pub(crate) fn lay_out(
 /// What is in a file, unless it is holes: real bytes where the file that
 /// arrives is kept as it was served.
 fn content(contender: Contender, served: &Served) -> Option<Content> {
-    let is_kept = match contender {
-        // Both ends of a torrent know it beforehand, by its hashes.
-        Contender::Utp(_) => false,
-        // They move directories.
-        Contender::Agent | Contender::RclonePush => false,
-        Contender::None
-        | Contender::Iperf3(_)
-        | Contender::Tcp
-        | Contender::TcpReno
-        | Contender::Queue(_)
-        | Contender::Sender(_) => false,
-        Contender::Engine
-        | Contender::Fairbat
-        | Contender::FairbatServed
-        | Contender::FairbatNoDeadline(_)
-        | Contender::Curl
-        | Contender::Aria2
-        | Contender::Rclone => true,
-    };
+    let is_kept = contender == Contender::Engine || contender.is_download_tool();
     served.content().filter(|_| is_kept)
 }
 

@@ -11,15 +11,14 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::runtime::Builder;
 use url::Url;
 
 use crate::arrivals::Arrival;
+use crate::contender::engine;
 use crate::contender::process::Over;
 use crate::contender::servers::Origin;
 use crate::contender::site;
 use crate::contender::site::Site;
-use crate::contender::tools::failed;
 use crate::machine::Clock;
 use crate::record::BackgroundRecord;
 
@@ -37,20 +36,13 @@ struct Get {
 
 /// Runs all transfers, in the network namespace of this thread, until they
 /// are done or the run is over. With jobs it is never done before.
-pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord {
+pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> Result<BackgroundRecord, String> {
     let url = Url::parse(&origin.url()).expect("nginx has a URL");
     let server = SocketAddr::new(
         site.server_address().into(),
         url.port().expect("nginx has a port"),
     );
-    let runtime = match Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => return failed(format!("start threads: {error}")),
-    };
+    let runtime = engine::runtime(1)?;
     let gets: Vec<_> = site::arrivals(site).into_iter().map(Get::new).collect();
     for get in &gets {
         let (get, path) = (Arc::clone(get), url.path().to_owned());
@@ -62,7 +54,7 @@ pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> BackgroundRecord
     }
     let now = site.clock.seconds();
     runtime.shutdown_timeout(Duration::from_secs(1));
-    record(&gets, has_jobs, now)
+    Ok(record(&gets, has_jobs, now))
 }
 
 impl Get {

@@ -16,6 +16,7 @@ use crate::contender::served::FILE;
 use crate::contender::servers;
 use crate::contender::servers::{ACCESS_KEY, BUCKET, SECRET_KEY, Store};
 use crate::contender::site::Site;
+use crate::host::Host;
 use crate::link::bytes_per_s;
 use crate::record::{BackgroundRecord, ControlSample, Forecast, TransferRecord};
 use crate::scenario::Background;
@@ -24,45 +25,65 @@ use crate::scenario::Background;
 const BLOCK: u64 = 512;
 
 /// Runs the tool until it is done or the run is over.
-pub(crate) fn run(site: &Site, tool: Tool, over: &Over) -> BackgroundRecord {
-    if !site.is_time(over) {
-        return BackgroundRecord::default();
-    }
+pub(crate) fn run(site: &Site, tool: Tool, over: &Over) -> Result<BackgroundRecord, String> {
     let name = tool.contender.to_string();
-    let mut command = if tool.contender.is_fairbat() {
+    let is_fairbat = tool.contender.is_fairbat();
+    let mut command = if is_fairbat {
         Command::new(fairbat_binary())
     } else {
         Command::new(&name)
     };
     command.args(tool.arguments);
+    carry(
+        site,
+        &site.client,
+        &name,
+        command,
+        over,
+        |program, started| {
+            if is_fairbat {
+                return record(parse(&program.stdout()), started);
+            }
+            BackgroundRecord {
+                bytes: Some(on_disk(&site.download)),
+                ..BackgroundRecord::default()
+            }
+        },
+    )
+}
+
+/// Runs a program when it is time, until it is done or the run is over. `moved`
+/// says what it has moved since it started.
+fn carry(
+    site: &Site,
+    host: &Host,
+    name: &str,
+    command: Command,
+    over: &Over,
+    moved: impl FnOnce(&Program, f64) -> BackgroundRecord,
+) -> Result<BackgroundRecord, String> {
+    if !site.is_time(over) {
+        return Ok(BackgroundRecord::default());
+    }
     let started = site.clock.seconds();
-    let mut program = match Program::start(&site.client, &site.work, &name, command) {
-        Ok(program) => program,
-        Err(error) => return failed(format!("start {name}: {error}")),
-    };
+    let mut program = Program::start(host, &site.work, name, command)
+        .map_err(|error| format!("start {name}: {error}"))?;
     let status = wait(site, &mut program, over);
     let ended = site.clock.seconds();
     let cpu_s = program.cpu_s();
     program.end();
-    let mut record = if tool.contender.is_fairbat() {
-        record(parse(&program.stdout()), started)
-    } else {
-        BackgroundRecord {
-            bytes: Some(on_disk(&site.download)),
-            ..BackgroundRecord::default()
-        }
+    let mut record = BackgroundRecord {
+        cpu_s,
+        ..moved(&program, started)
     };
-    record.cpu_s = cpu_s;
     match status {
-        Some(status) if status.success() => {
-            record.done = record.done.or(Some(ended));
-        }
+        Some(status) if status.success() => record.done = record.done.or(Some(ended)),
         Some(status) if record.failure.is_none() => {
             record.failure = Some(program.complaint(status));
         }
         _ => {}
     }
-    record
+    Ok(record)
 }
 
 /// Waits until it has ended, or the run is over (`None`), and stops it meanwhile
@@ -81,14 +102,6 @@ fn wait(site: &Site, program: &mut Program, over: &Over) -> Option<ExitStatus> {
         status.is_some()
     });
     status
-}
-
-/// What is left to say when nothing was done.
-pub(crate) fn failed(why: String) -> BackgroundRecord {
-    BackgroundRecord {
-        failure: Some(why),
-        ..BackgroundRecord::default()
-    }
 }
 
 /// Bytes of the files in this directory that were written, whatever their
@@ -268,35 +281,18 @@ pub(crate) fn record(events: impl IntoIterator<Item = Value>, started: f64) -> B
 const REMOTE: &str = "store";
 
 /// What its files are called.
-const NAME: &str = "rclone-push";
+const PUSH: &str = "rclone-push";
 
 /// Copies the directory to the store, without a limit, until that is done or the
 /// run is over.
-pub(crate) fn push(site: &Site, store: &Store, over: &Over) -> BackgroundRecord {
-    if !site.is_time(over) {
-        return BackgroundRecord::default();
-    }
-    let program = command(site, store)
-        .and_then(|command| Program::start(&site.server, &site.work, NAME, command));
-    let mut program = match program {
-        Ok(program) => program,
-        Err(error) => return failed(format!("start rclone: {error}")),
-    };
-    let status = program.wait(over);
-    let ended = site.clock.seconds();
-    let cpu_s = program.cpu_s();
-    program.end();
-    let mut record = BackgroundRecord {
-        bytes: Some(servers::bytes(&site.download.join(BUCKET))),
-        cpu_s,
-        ..BackgroundRecord::default()
-    };
-    match status {
-        Some(status) if status.success() => record.done = Some(ended),
-        Some(status) => record.failure = Some(program.complaint(status)),
-        None => {}
-    }
-    record
+pub(crate) fn push(site: &Site, store: &Store, over: &Over) -> Result<BackgroundRecord, String> {
+    let command = command(site, store).map_err(|error| format!("configure rclone: {error}"))?;
+    carry(site, &site.server, PUSH, command, over, |_, _| {
+        BackgroundRecord {
+            bytes: Some(servers::bytes(&site.download.join(BUCKET))),
+            ..BackgroundRecord::default()
+        }
+    })
 }
 
 fn command(site: &Site, store: &Store) -> io::Result<Command> {

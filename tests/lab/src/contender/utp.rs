@@ -20,7 +20,6 @@ use crate::contender::process::{Over, Program};
 use crate::contender::served::FILE;
 use crate::contender::site;
 use crate::contender::site::Site;
-use crate::contender::tools::failed;
 use crate::contender::{ContenderError, TargetDelay};
 use crate::host::{Class, Host};
 use crate::machine::Clock;
@@ -186,26 +185,20 @@ fn device_to(address: Ipv4Addr) -> io::Result<String> {
 
 /// Leeches until everything is there or the run is over. With jobs it is never
 /// done before the run is over, though the leech ends when all are there.
-pub(crate) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord {
-    let port = match site.free_port(&site.client) {
-        Ok(port) => port,
-        Err(error) => return failed(format!("find a port: {error}")),
-    };
+pub(crate) fn run(site: &Site, mut seed: Seed, over: &Over) -> Result<BackgroundRecord, String> {
+    let port = site.free_port(&site.client);
+    let port = port.map_err(|error| format!("find a port: {error}"))?;
     let listen = format!("{}:{port}", site.client_address());
     let mut command = script("leech", &seed.list, seed.target);
     command.arg(&site.download).arg(listen);
     command.args([site.server_address().to_string(), seed.port.to_string()]);
-    let mut leech = match Program::start(&site.client, &site.work, "leech", command) {
-        Ok(leech) => leech,
-        Err(error) => return failed(format!("start the leech: {error}")),
-    };
+    let mut leech = Program::start(&site.client, &site.work, "leech", command)
+        .map_err(|error| format!("start the leech: {error}"))?;
     for program in [&mut seed.program, &mut leech] {
-        if let Err(failure) = wait_for(program, over) {
-            return failed(failure);
-        }
+        wait_for(program, over)?;
     }
     if !site.is_time(over) {
-        return BackgroundRecord::default();
+        return Ok(BackgroundRecord::default());
     }
     let status = leech.wait(over);
     let has_jobs = site.background.jobs.is_some();
@@ -233,7 +226,7 @@ pub(crate) fn run(site: &Site, mut seed: Seed, over: &Over) -> BackgroundRecord 
     if let Some(status) = too_soon.filter(|_| record.failure.is_none()) {
         record.failure = Some(seed.program.complaint(status));
     }
-    record
+    Ok(record)
 }
 
 /// Waits until an end can be reached.

@@ -65,7 +65,7 @@ pub fn run_all(
 }
 
 /// Labs side by side, at most, whatever the machine.
-const MOST_LABS: usize = 8;
+const MAX_LABS: usize = 8;
 
 /// Share of the machine that all labs together may use: the rest is for
 /// contenders, whose own work is about as much again, and for the packets
@@ -86,7 +86,7 @@ impl Budget {
     #[must_use]
     pub fn of(cost: Cost, cores: usize) -> Self {
         Self {
-            labs: MOST_LABS,
+            labs: MAX_LABS,
             mbit: (cores as f64 * SHARE / cost.cores_per_mbit).max(1.0),
         }
     }

@@ -37,7 +37,6 @@ use dalbe::socket::TcpSocket;
 
 use crate::contender::ContenderError;
 use crate::host::Host;
-use crate::record::Provenance;
 use crate::sender_cost::record::{Control, EBPF_CONTROLS};
 pub use crate::sender_cost::record::{NAME, Packets, Record, Run, Summary};
 pub use crate::sender_cost::report::{write_all, write_page};
@@ -114,7 +113,8 @@ pub fn measure(
 ) -> Result<Record, SenderCostError> {
     // All of them are set up together.
     EBPF_CONTROLS[0].contender().set_up()?;
-    let provenance = provenance(command);
+    let versions = versions::of(Control::Reno.contender());
+    let provenance = versions::provenance(command.to_owned(), versions, "1 lab".to_owned());
     let site = Site {
         congestion: WeightedCongestion::open()?,
         host: Host::new(0).map_err(SenderCostError::Network)?,
@@ -188,18 +188,6 @@ impl Site {
             }
         }
         pair.carry(bytes)
-    }
-}
-
-fn provenance(command: &str) -> Provenance {
-    Provenance {
-        command: command.to_owned(),
-        commit: versions::commit(),
-        kernel: versions::kernel(),
-        machine: versions::machine(),
-        versions: versions::of(Control::Reno.contender()),
-        started: versions::now(),
-        side_by_side: "1 lab".to_owned(),
     }
 }
 

@@ -15,7 +15,7 @@ const IN_A_ROW: u32 = 3;
 
 /// Where others leave less of the link than this there is nothing to be found
 /// out about who takes the rest.
-const LEAST_LEFT: f64 = 0.25;
+const MIN_SHARE_LEFT: f64 = 0.25;
 
 /// Sums of the samples, so that any span takes two lookups.
 pub(crate) struct Carried {
@@ -86,7 +86,7 @@ impl Carried {
     pub(crate) fn reaches(&self, share: f64, from: f64, until: f64) -> f64 {
         self.first(from, until, |span| {
             let left = self.left(span);
-            left >= LEAST_LEFT * self.capacity(span) && self.ours(span) >= share * left
+            left >= MIN_SHARE_LEFT * self.capacity(span) && self.ours(span) >= share * left
         })
     }
 

@@ -365,22 +365,25 @@ fn one_that_is_ended_before_its_start_has_done_nothing() {
 
 #[test]
 fn whoever_begins_late_says_so() {
-    assert_eq!(late(Some(2.19), 2.0, 30.0, LATEST), None);
-    let said = late(Some(3.5), 2.0, 30.0, LATEST);
+    assert_eq!(late(Some(2.19), 2.0, 30.0, MAX_START_DELAY), None);
+    let said = late(Some(3.5), 2.0, 30.0, MAX_START_DELAY);
     assert_eq!(said.as_deref(), Some("it began 1.5 s late"));
 }
 
 #[test]
 fn whoever_takes_jobs_has_some_time_if_nothing_is_measured_yet() {
-    assert_eq!(latest_with_jobs(40.0), 2.0);
-    assert_eq!(latest_with_jobs(-3.0), LATEST);
-    assert_eq!(late(Some(3.5), 2.0, 30.0, latest_with_jobs(40.0)), None);
+    assert_eq!(max_start_delay_with_jobs(40.0), 2.0);
+    assert_eq!(max_start_delay_with_jobs(-3.0), MAX_START_DELAY);
+    assert_eq!(
+        late(Some(3.5), 2.0, 30.0, max_start_delay_with_jobs(40.0)),
+        None
+    );
 }
 
 #[test]
 fn whoever_has_not_begun_is_late_only_when_it_was_time() {
-    assert_eq!(late(None, 2.0, 1.0, LATEST), None);
-    let said = late(None, 2.0, 5.0, LATEST);
+    assert_eq!(late(None, 2.0, 1.0, MAX_START_DELAY), None);
+    let said = late(None, 2.0, 5.0, MAX_START_DELAY);
     let expected = "it had not begun 3.0 s after its time, when the run was over";
     assert_eq!(said.as_deref(), Some(expected));
 }

@@ -1,5 +1,5 @@
 //! The weight of the connection: what the scenario says, or what a deadline
-//! makes of what was seen. Pure.
+//! makes of what was reading. Pure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::scenario::{Background, DeadlineController};
 /// T_w of the paper's controllers is this share of a deadline's window, ...
 const PERIODS: u32 = 100;
 /// ... within these bounds, the upper of which is the paper's value.
-const PERIOD_LEAST: Duration = Duration::from_secs(1);
-const PERIOD_MOST: Duration = Duration::from_secs(10);
+const MIN_PERIOD: Duration = Duration::from_secs(1);
+const MAX_PERIOD: Duration = Duration::from_secs(10);
 
 /// What is seen of the connection.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct Reading {
     /// When.
     pub(crate) now: Duration,
     /// Bytes that have been acknowledged.
@@ -39,7 +39,7 @@ pub(crate) struct Seen {
     pub(crate) state: Option<CongestionState>,
 }
 
-impl Seen {
+impl Reading {
     /// Round-trip time without queues, s.
     pub(crate) fn base_rtt(&self) -> f64 {
         let told = self.state.map(|state| state.base_rtt);
@@ -108,7 +108,7 @@ impl Weigher {
         let rule = match due {
             Some((size, window_s)) => {
                 let window = Duration::from_secs_f64(window_s);
-                let period = (window / PERIODS).clamp(PERIOD_LEAST, PERIOD_MOST);
+                let period = (window / PERIODS).clamp(MIN_PERIOD, MAX_PERIOD);
                 let by = began + window;
                 let papers = background.controller;
                 Rule::Due(Box::new(Due {
@@ -160,8 +160,8 @@ impl Weigher {
     }
 
     /// Takes what is seen now.
-    pub(crate) fn look(&mut self, seen: &Seen) {
-        let Seen { now, carried, .. } = *seen;
+    pub(crate) fn look(&mut self, reading: &Reading) {
+        let Reading { now, carried, .. } = *reading;
         self.steering.delivered(now, carried);
         let demand = match &mut self.rule {
             Rule::Steps(steps) => {
@@ -171,15 +171,15 @@ impl Weigher {
                 None
             }
             Rule::Due(due) => {
-                let remaining = due.size.saturating_sub(seen.acked);
+                let remaining = due.size.saturating_sub(reading.acked);
                 let demand = Demand::of(now, [(due.deadline, remaining)]);
                 let zeta = demand.map_or(0.0, |demand| demand.zeta);
                 self.zeta = Some(zeta);
                 if let Some(prices) = &mut due.prices {
-                    prices.watch(seen);
+                    prices.watch(reading);
                 }
                 let capacity = self.steering.target(now).capacity;
-                if let Some(w) = due.update(seen, zeta, capacity) {
+                if let Some(w) = due.update(reading, zeta, capacity) {
                     self.controlled = Some(w);
                 }
                 self.phi = due.prices.as_ref().map_or(self.phi, Prices::phi);
@@ -196,21 +196,21 @@ impl Due {
     /// At the end of a period the weight that one of the paper's controllers
     /// has for the next. `capacity` is what the path carried when nobody else
     /// used it, byte/s.
-    fn update(&mut self, seen: &Seen, zeta: f64, capacity: f64) -> Option<f64> {
+    fn update(&mut self, reading: &Reading, zeta: f64, capacity: f64) -> Option<f64> {
         let control = self.control.as_mut()?;
         let (start, before) = self.since;
-        let lasted = seen.now.saturating_sub(start);
+        let lasted = reading.now.saturating_sub(start);
         if lasted < self.period {
             return None;
         }
-        self.since = (seen.now, seen.acked);
+        self.since = (reading.now, reading.acked);
         let measurement = RateMeasurement {
             period: lasted,
             zeta,
-            rate: (seen.acked - before) as f64 / lasted.as_secs_f64(),
+            rate: (reading.acked - before) as f64 / lasted.as_secs_f64(),
         };
         let prices = self.prices.as_mut();
-        let compared = prices.map(|prices| prices.compare(zeta, seen, capacity));
+        let compared = prices.map(|prices| prices.compare(zeta, reading, capacity));
         match control {
             Control::None => None,
             Control::Pid(pid) => Some(pid.update(&measurement).w),
@@ -302,20 +302,20 @@ impl Prices {
     }
 
     /// Takes a round-trip time.
-    pub(crate) fn watch(&mut self, seen: &Seen) {
-        self.round_trips.0 += seen.rtt.as_secs_f64();
+    pub(crate) fn watch(&mut self, reading: &Reading) {
+        self.round_trips.0 += reading.rtt.as_secs_f64();
         self.round_trips.1 += 1.0;
     }
 
     /// q of the period that is over, and the price at which the next would have
     /// the rate `zeta`, byte/s. `capacity` is what the path carries altogether,
     /// byte/s.
-    pub(crate) fn compare(&mut self, zeta: f64, seen: &Seen, capacity: f64) -> (f64, f64) {
-        self.count(seen);
+    pub(crate) fn compare(&mut self, zeta: f64, reading: &Reading, capacity: f64) -> (f64, f64) {
+        self.count(reading);
         let (sum, count) = std::mem::take(&mut self.round_trips);
         let rtt = if count > 0.0 { sum / count } else { 0.0 };
-        let base = seen.base_rtt();
-        let segment = seen.segment;
+        let base = reading.base_rtt();
+        let segment = reading.segment;
         let (price, model) = match self.law {
             CongestionLaw::CubicPhantom | CongestionLaw::CubicBeta => (
                 self.loss_price(),
@@ -345,8 +345,8 @@ impl Prices {
     }
 
     /// Counts what has happened since the last time.
-    fn count(&mut self, seen: &Seen) {
-        let Some(state) = seen.state else {
+    fn count(&mut self, reading: &Reading) {
+        let Some(state) = reading.state else {
             return;
         };
         let before = std::mem::replace(&mut self.counted, state);
@@ -370,7 +370,7 @@ impl Prices {
             let removed = (state.delay_share - before.delay_share).max(0.0);
             let kappa = if delays > 0.0 { removed / delays } else { 0.0 };
             self.phi.indications(CongestionSignal::Delay, delays, kappa);
-            self.phi.update(seen.now);
+            self.phi.update(reading.now);
         }
     }
 

@@ -16,9 +16,9 @@ fn background(text: &str) -> Background {
 /// Of a packet of 1000 bytes and a round trip of 50 ms, 20 of them in queues;
 /// one of 500 packets is lost, and one of 100 is an indication by delay, which
 /// takes a tenth of the window.
-fn seen(t: f64, before: f64, acked: f64) -> Seen {
+fn seen(t: f64, before: f64, acked: f64) -> Reading {
     let packets = (acked / 1000.0) as u64;
-    Seen {
+    Reading {
         now: Duration::from_secs_f64(t),
         acked: acked as u64,
         carried: acked as u64 - before as u64,
@@ -114,7 +114,7 @@ fn what_has_no_weight_is_let_be() {
 fn without_a_told_base_the_least_round_trip_is_one() {
     let told = seen(1.0, 0.0, 0.0);
     assert_eq!(told.base_rtt(), 0.03);
-    let not = Seen {
+    let not = Reading {
         state: None,
         ..told
     };
@@ -122,8 +122,8 @@ fn without_a_told_base_the_least_round_trip_is_one() {
 }
 
 /// After so many packets of 1000 bytes, with these counts.
-fn counted(t: u64, packets: u64, losses: u32, delays: u32, delay_share: f64) -> Seen {
-    Seen {
+fn counted(t: u64, packets: u64, losses: u32, delays: u32, delay_share: f64) -> Reading {
+    Reading {
         now: Duration::from_secs(t),
         acked: 1000 * packets,
         carried: 0,
@@ -144,7 +144,7 @@ fn counted(t: u64, packets: u64, losses: u32, delays: u32, delay_share: f64) -> 
 fn cubic_pays_for_losses_as_rare_as_they_are() {
     let period = Duration::from_secs(1);
     let mut prices = Prices::new(CongestionLaw::CubicPhantom, 1.0, period, Duration::ZERO);
-    let mut price = |seen: Seen| {
+    let mut price = |seen: Reading| {
         prices.watch(&seen);
         prices.compare(1e5, &seen, 1e6).0
     };

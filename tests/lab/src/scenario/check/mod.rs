@@ -117,31 +117,25 @@ impl Scenario {
 fn background(background: &Background) -> Result<(), String> {
     within("start_s", background.start_s, MOMENT)?;
     congestion_control(&background.congestion_control)?;
-    if let Some(size) = background.size_mb {
-        within("size_mb", size, SIZE_MB)?;
-    }
-    if let Some(time) = background.deadline_s {
-        within("deadline_s", time, LENGTH)?;
-    }
-    if let Some(of_each) = background.weight {
-        weight(of_each)?;
+    for (name, value, bounds) in [
+        ("size_mb", background.size_mb, SIZE_MB),
+        ("deadline_s", background.deadline_s, LENGTH),
+        ("weight", background.weight, WEIGHT),
+        ("g_ms", background.g_ms, SCALE),
+        ("phi", background.phi, PRICE_RATIO),
+        ("connections", background.connections.map(f64::from), COUNT),
+        ("server_kb_s", background.server_kb_s, MEAN_KB),
+        ("copies", Some(background.copies.into()), COUNT),
+        ("stagger_s", Some(background.stagger_s), MOMENT),
+    ] {
+        if let Some(value) = value {
+            within(name, value, bounds)?;
+        }
     }
     weights(background)?;
-    if let Some(g_ms) = background.g_ms {
-        scale(g_ms)?;
-    }
-    if let Some(phi) = background.phi {
-        within("phi", phi, PRICE_RATIO)?;
-    }
     let has_deadline = background.size_mb.is_some() && background.deadline_s.is_some();
     if background.controller.is_some() && !has_deadline {
         return Err("controller needs size_mb and deadline_s".to_owned());
-    }
-    if let Some(connections) = background.connections {
-        within("connections", f64::from(connections), COUNT)?;
-    }
-    if let Some(rate) = background.server_kb_s {
-        within("server_kb_s", rate, MEAN_KB)?;
     }
     if let Some(stopped) = background.stopped {
         interval("stopped", stopped)?;
@@ -155,8 +149,6 @@ fn background(background: &Background) -> Result<(), String> {
     if !background.transfer.is_empty() && (is_single || background.jobs.is_some()) {
         return Err("it has either [[background.transfer]] or what is for one".to_owned());
     }
-    within("copies", f64::from(background.copies), COUNT)?;
-    within("stagger_s", background.stagger_s, MOMENT)?;
     if let Some(jobs) = background.jobs {
         within("jobs.load", jobs.load, LOAD)?;
         within("jobs.mean_kb", jobs.mean_kb, MEAN_KB)?;
@@ -175,15 +167,11 @@ fn background(background: &Background) -> Result<(), String> {
 
 /// What a sender's weight changes to.
 fn weights(background: &Background) -> Result<(), String> {
-    let mut before = 0.0;
     for step in &background.weights {
         within("weights: at_s", step.at_s, MOMENT)?;
         weight(step.weight).map_err(|error| format!("weights: {error}"))?;
-        if step.at_s <= before {
-            return Err("weights: at_s must rise from above 0".to_owned());
-        }
-        before = step.at_s;
     }
+    rises("weights", background.weights.iter().map(|step| step.at_s))?;
     if !background.weights.is_empty() && background.deadline_s.is_some() {
         return Err("it has either weights or a deadline, which makes them".to_owned());
     }
@@ -206,16 +194,19 @@ fn direction(spec: &DirectionSpec) -> Result<(), String> {
         QueueSpec::Bytes(bytes) => within("queue.bytes", bytes as f64, 1500.0..=1e9)?,
         QueueSpec::Bdp(times) => within("queue.bdp", times, 0.001..=1000.0)?,
     }
-    let mut before = 0.0;
     for step in &spec.schedule {
         within("schedule: rate_mbit", step.rate_mbit, RATE)?;
         within("schedule: at_s", step.at_s, MOMENT)?;
-        if step.at_s <= before {
-            return Err("schedule: at_s must rise from above 0".to_owned());
-        }
-        before = step.at_s;
     }
-    Ok(())
+    rises("schedule", spec.schedule.iter().map(|step| step.at_s))
+}
+
+fn rises(what: &str, moments: impl Iterator<Item = f64>) -> Result<(), String> {
+    let all = [0.0].into_iter().chain(moments);
+    if all.is_sorted_by(|before, after| before < after) {
+        return Ok(());
+    }
+    Err(format!("{what}: at_s must rise from above 0"))
 }
 
 fn interval(what: &str, interval: Interval) -> Result<(), String> {
