@@ -6,7 +6,7 @@ use std::ops::Range;
 use dalbe::weight::MIN_WEIGHT;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{BackgroundRecord, ControlSample, Forecast, TransferRecord};
+use crate::samples::{BackgroundRecord, ControlSample, Forecast, TransferRecord};
 use crate::scenario::Scenario;
 use crate::statistics::{deviation, mean};
 
@@ -185,7 +185,7 @@ fn settled(samples: &[&ControlSample], until: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Progress;
+    use crate::samples::Progress;
 
     fn setup() -> Scenario {
         let text = "description = \"a test\"\nduration_s = 80.0\nmeasure_from_s = 2.0\n\

@@ -19,6 +19,7 @@ pub mod report;
 mod requirement;
 pub mod results;
 pub mod run;
+pub mod samples;
 pub mod sandbox;
 pub mod scenario;
 pub mod sender_cost;

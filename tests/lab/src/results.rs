@@ -349,6 +349,18 @@ mod tests {
     }
 
     #[test]
+    fn the_index_names_every_page() {
+        let results = crate::files::results();
+        let index = fs::read_to_string(results.join("README.md")).unwrap();
+        for entry in fs::read_dir(&results).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") && name != "README.md" {
+                assert!(index.contains(&format!("]({name})")), "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn a_matrix_survives_its_file() {
         let mut matrix = synthetic::matrix();
         matrix.runs = vec![synthetic::run("constant", "curl", 1, &[4.5, 0.25])];

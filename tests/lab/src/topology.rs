@@ -7,7 +7,7 @@ use crate::host::{Class, Host};
 use crate::link::bottleneck::{Limit, Settings};
 use crate::link::{Link, MTU, Rate, bytes_per_s};
 use crate::machine::Clock;
-use crate::record::LinkRecord;
+use crate::samples::LinkRecord;
 use crate::scenario::{DirectionSpec, Interval, QueueSpec, Scenario};
 
 /// The network of a run.

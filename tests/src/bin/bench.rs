@@ -66,7 +66,7 @@ fn save(record: &Record, directory: &Path) -> Result<(), Box<dyn Error>> {
 
 fn write_report(record: &Record, directory: &Path) -> Result<(), Box<dyn Error>> {
     let page = report::markdown(record);
-    fs::write(directory.join("README.md"), &page)?;
+    fs::write(directory.join("speed.md"), &page)?;
     picture::draw(record, &directory.join("speed.svg"))?;
     println!("{page}\nwritten to {}", directory.display());
     Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::calibrate::datagrams::{Arrival, Pattern, Receiver, send};
 use crate::calibrate::{ATTEMPTS, Figure, VAIN_ATTEMPTS, build, usual_link, with_link};
 use crate::machine::{Clock, HARMLESS, Watch};
-use crate::record::LinkRecord;
+use crate::samples::LinkRecord;
 use crate::scenario::{Interval, LinkSpec, QueueSpec, RateStep};
 use crate::statistics::{mean, percentile};
 

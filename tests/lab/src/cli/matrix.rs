@@ -135,16 +135,21 @@ impl<'a> Plan<'a> {
 
     /// One batch for each variant, or the only one.
     fn batches(&self, usual: Budget, directory: &Path) -> Vec<Batch<'_>> {
-        if self.matrix.variants.is_empty() {
-            return vec![Batch {
-                variant: None,
-                cells: self.matrix.cells(),
-                budget: usual,
-                directory: directory.to_owned(),
-            }];
-        }
-        let batch = |variant| Batch::of(variant, self.matrix.cells(), usual, directory);
-        self.matrix.variants.iter().map(batch).collect()
+        let variants = &self.matrix.variants;
+        let none = variants.is_empty().then_some(None);
+        let all = variants.iter().map(Some).chain(none);
+        let batch = |variant| Batch {
+            variant,
+            cells: self.matrix.cells(),
+            budget: variant
+                .and_then(|variant| variant.jobs)
+                .map_or(usual, Budget::fixed),
+            directory: variant.map_or_else(
+                || directory.to_owned(),
+                |variant| directory.join(&variant.name),
+            ),
+        };
+        all.map(batch).collect()
     }
 
     /// A record without any runs yet.
@@ -287,16 +292,7 @@ struct Batch<'a> {
     directory: PathBuf,
 }
 
-impl<'a> Batch<'a> {
-    fn of(variant: &'a Variant, cells: Vec<Cell>, usual: Budget, directory: &Path) -> Self {
-        Self {
-            variant: Some(variant),
-            cells,
-            budget: variant.jobs.map_or(usual, Budget::fixed),
-            directory: directory.join(&variant.name),
-        }
-    }
-
+impl Batch<'_> {
     fn weight(&self) -> Option<f64> {
         self.variant?.weight
     }

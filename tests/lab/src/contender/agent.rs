@@ -18,10 +18,10 @@ use serde_json::json;
 
 use crate::contender::lever_watch::{LeverWatch, Port, Watched};
 use crate::contender::process::{Over, Program};
-use crate::contender::served::Served;
-use crate::contender::servers::{ACCESS_KEY, BUCKET, SECRET_KEY, Store};
+use crate::contender::served::{BUCKET, Served};
+use crate::contender::servers::{ACCESS_KEY, SECRET_KEY, Store};
 use crate::contender::site::Site;
-use crate::record::{BackgroundRecord, ControlSample, Progress, TransferRecord};
+use crate::samples::{BackgroundRecord, ControlSample, Progress, TransferRecord};
 use crate::scenario::Background;
 
 /// How long it may take to answer at first.

@@ -23,7 +23,7 @@ use crate::contender::site;
 use crate::contender::site::Site;
 use crate::contender::tools;
 use crate::machine::Clock;
-use crate::record::{BackgroundRecord, ControlSample};
+use crate::samples::{BackgroundRecord, ControlSample};
 use crate::tuning;
 use fairbat::download;
 use fairbat::download::{Arrivals, Report, RunMode, Stop};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::contender::process::{Over, Program};
 use crate::contender::site::Site;
 use crate::contender::{CongestionControl, ContenderError};
-use crate::record::BackgroundRecord;
+use crate::samples::BackgroundRecord;
 
 /// iperf3's server, for one test.
 #[derive(Debug)]

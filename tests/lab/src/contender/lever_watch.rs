@@ -12,7 +12,7 @@ use dalbe::sender::{SenderLeverKind, SenderPolicy};
 
 use crate::contender::process::{End, Over};
 use crate::host::Host;
-use crate::record::BackgroundRecord;
+use crate::samples::BackgroundRecord;
 
 /// How often its connections are looked at.
 const LOOK: Duration = Duration::from_millis(100);

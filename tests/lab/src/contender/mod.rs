@@ -21,9 +21,11 @@ mod tools;
 mod utp;
 mod weigh;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::{fs, io};
 
 use dalbe::ebpf::setup;
 use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
@@ -38,14 +40,15 @@ pub use crate::contender::name::{
 };
 use crate::contender::process::{End, Over};
 use crate::contender::sender::Ends;
+use crate::contender::served::Served;
 use crate::contender::servers::{Origin, Store};
-use crate::contender::site::Site;
+use crate::contender::site::{DOWNLOAD, ORIGIN, Site, content};
 use crate::contender::tools::Tool;
 pub(crate) use crate::contender::utp::PYTHON;
 use crate::contender::utp::Seed;
 use crate::host::Host;
 use crate::machine::Clock;
-use crate::record::BackgroundRecord;
+use crate::samples::BackgroundRecord;
 use crate::scenario::{Background, Scenario};
 
 /// Drives a contender until it is done or the run is over.
@@ -180,8 +183,33 @@ impl Contender {
         seed: u64,
         work: &Path,
     ) -> Result<(), ContenderError> {
-        site::lay_out(self, background, seed, work)
+        self.make_files(background, seed, work)
             .map_err(ContenderError::cannot("make the file to be moved"))
+    }
+
+    /// Bytes that no other file has, or zeros and nothing but holes where that
+    /// would be too many.
+    fn make_files(self, background: &Background, seed: u64, work: &Path) -> io::Result<()> {
+        let origin = work.join(ORIGIN);
+        fs::create_dir_all(&origin)?;
+        fs::create_dir_all(work.join(DOWNLOAD))?;
+        let all = Served::all(background, seed);
+        for served in &all {
+            let path = origin.join(&served.name);
+            if self.pushes() {
+                served::write(&served.leaves(), &path)?;
+                continue;
+            }
+            match content(self, served) {
+                Some(content) => content.write_to(&path)?,
+                None => File::create(&path)?.set_len(served.size())?,
+            }
+        }
+        if self == Self::FairbatServed {
+            let names = all.iter().map(|served| served.name.as_str());
+            servers::settle(&origin, names, work)?;
+        }
+        Ok(())
     }
 
     /// Prepares the servers now, and begins the transfer at

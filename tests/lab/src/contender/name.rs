@@ -58,134 +58,115 @@ pub enum Contender {
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 34] = [
-        (Self::None, "none", "none"),
-        (Self::Engine, "engine", "FAIRBAT engine"),
-        (Self::Fairbat, "fairbat", "fairbat get"),
-        (
-            Self::FairbatServed,
-            "fairbat-served",
-            "fairbat get, from fairbat serve",
-        ),
-        (
-            Self::FairbatNoDeadline(Receiver::Plain),
-            "fairbat-no-deadline",
-            "fairbat get, no deadline",
-        ),
-        (
-            Self::FairbatNoDeadline(Receiver::Observed),
-            "fairbat-observed",
-            "fairbat get, observed",
-        ),
-        (
-            Self::FairbatNoDeadline(Receiver::Vulture),
-            "fairbat-vulture",
-            "Vulture",
-        ),
-        (
-            Self::FairbatNoDeadline(Receiver::VultureObserved),
-            "fairbat-vulture-observed",
-            "Vulture, observed",
-        ),
-        (Self::Curl, "curl", "curl"),
-        (Self::Aria2, "aria2c", "aria2c -x4"),
-        (
-            Self::Rclone,
-            "rclone",
-            "rclone --bwlimit (30 % of the link)",
-        ),
-        (Self::Agent, "agent", "fairbat-agent, push"),
-        (Self::RclonePush, "rclone-push", "rclone copy, push"),
-        (
-            Self::Utp(TargetDelay::Standard),
-            "utp",
-            "libtorrent uTP (LEDBAT)",
-        ),
-        (
-            Self::Utp(TargetDelay::Early),
-            "utp-25",
-            "libtorrent uTP, target 25 ms",
-        ),
-        (
-            Self::Iperf3(CongestionControl::Reno),
-            "iperf3-reno",
-            "iperf3 Reno",
-        ),
-        (
-            Self::Iperf3(CongestionControl::Cubic),
-            "iperf3-cubic",
-            "iperf3 CUBIC",
-        ),
-        (
-            Self::Iperf3(CongestionControl::Bbr),
-            "iperf3-bbr",
-            "iperf3 BBR",
-        ),
-        (Self::Tcp, "tcp", "plain TCP"),
-        (Self::TcpReno, "tcp-reno", "plain TCP, Reno"),
-        (
-            Self::Queue(Admitting::Plain),
-            "fairbat-plain",
-            "FAIRBAT, plain TCP",
-        ),
-        (
-            Self::Queue(Admitting::Undamped),
-            "fairbat-undamped",
-            "FAIRBAT, plain TCP, undamped",
-        ),
-        (
-            Self::Queue(Admitting::Levers),
-            "fairbat-levers",
-            "FAIRBAT with our lever",
-        ),
-        (Self::Queue(Admitting::One), "fixed-1", "one connection"),
-        (Self::Queue(Admitting::Four), "fixed-4", "four connections"),
-        (
-            Self::Sender(Sending::Law(CongestionLaw::Vegas)),
-            "sender-vegas",
-            "sender, Vegas",
-        ),
-        (
-            Self::Sender(Sending::Law(CongestionLaw::VegasPaper)),
-            "sender-vegas-paper",
-            "sender, DA-LBE's Vegas",
-        ),
-        (
-            Self::Sender(Sending::Law(CongestionLaw::Cdg)),
-            "sender-cdg",
-            "sender, CDG",
-        ),
-        (
-            Self::Sender(Sending::Law(CongestionLaw::CdgPaper)),
-            "sender-cdg-paper",
-            "sender, CDG as published",
-        ),
-        (
-            Self::Sender(Sending::Law(CongestionLaw::CubicPhantom)),
-            "sender-cubic-phantom",
-            "sender, CUBIC with phantom signals",
-        ),
-        (
-            Self::Sender(Sending::Law(CongestionLaw::CubicBeta)),
-            "sender-cubic-beta",
-            "sender, CUBIC by beta",
-        ),
-        (
-            Self::Sender(Sending::Paced),
-            "sender-paced",
-            "sender, paced",
-        ),
-        (
-            Self::Sender(Sending::Kernel(CongestionControl::Reno)),
-            "sender-kernel-reno",
-            "sender, kernel's Reno",
-        ),
-        (
-            Self::Sender(Sending::Kernel(CongestionControl::Cubic)),
-            "sender-kernel-cubic",
-            "sender, kernel's CUBIC",
-        ),
-    ];
+    const NAMES: [(Self, &str, &str); 34] = {
+        use CongestionControl::{Bbr, Cubic, Reno};
+        use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
+        use Sending::{Kernel, Law, Paced};
+        [
+            (Self::None, "none", "none"),
+            (Self::Engine, "engine", "FAIRBAT engine"),
+            (Self::Fairbat, "fairbat", "fairbat get"),
+            (
+                Self::FairbatServed,
+                "fairbat-served",
+                "fairbat get, from fairbat serve",
+            ),
+            (
+                Self::FairbatNoDeadline(Receiver::Plain),
+                "fairbat-no-deadline",
+                "fairbat get, no deadline",
+            ),
+            (
+                Self::FairbatNoDeadline(Receiver::Observed),
+                "fairbat-observed",
+                "fairbat get, observed",
+            ),
+            (
+                Self::FairbatNoDeadline(Receiver::Vulture),
+                "fairbat-vulture",
+                "Vulture",
+            ),
+            (
+                Self::FairbatNoDeadline(Receiver::VultureObserved),
+                "fairbat-vulture-observed",
+                "Vulture, observed",
+            ),
+            (Self::Curl, "curl", "curl"),
+            (Self::Aria2, "aria2c", "aria2c -x4"),
+            (
+                Self::Rclone,
+                "rclone",
+                "rclone --bwlimit (30 % of the link)",
+            ),
+            (Self::Agent, "agent", "fairbat-agent, push"),
+            (Self::RclonePush, "rclone-push", "rclone copy, push"),
+            (
+                Self::Utp(TargetDelay::Standard),
+                "utp",
+                "libtorrent uTP (LEDBAT)",
+            ),
+            (
+                Self::Utp(TargetDelay::Early),
+                "utp-25",
+                "libtorrent uTP, target 25 ms",
+            ),
+            (Self::Iperf3(Reno), "iperf3-reno", "iperf3 Reno"),
+            (Self::Iperf3(Cubic), "iperf3-cubic", "iperf3 CUBIC"),
+            (Self::Iperf3(Bbr), "iperf3-bbr", "iperf3 BBR"),
+            (Self::Tcp, "tcp", "plain TCP"),
+            (Self::TcpReno, "tcp-reno", "plain TCP, Reno"),
+            (
+                Self::Queue(Admitting::Plain),
+                "fairbat-plain",
+                "FAIRBAT, plain TCP",
+            ),
+            (
+                Self::Queue(Admitting::Undamped),
+                "fairbat-undamped",
+                "FAIRBAT, plain TCP, undamped",
+            ),
+            (
+                Self::Queue(Admitting::Levers),
+                "fairbat-levers",
+                "FAIRBAT with our lever",
+            ),
+            (Self::Queue(Admitting::One), "fixed-1", "one connection"),
+            (Self::Queue(Admitting::Four), "fixed-4", "four connections"),
+            (Self::Sender(Law(Vegas)), "sender-vegas", "sender, Vegas"),
+            (
+                Self::Sender(Law(VegasPaper)),
+                "sender-vegas-paper",
+                "sender, DA-LBE's Vegas",
+            ),
+            (Self::Sender(Law(Cdg)), "sender-cdg", "sender, CDG"),
+            (
+                Self::Sender(Law(CdgPaper)),
+                "sender-cdg-paper",
+                "sender, CDG as published",
+            ),
+            (
+                Self::Sender(Law(CubicPhantom)),
+                "sender-cubic-phantom",
+                "sender, CUBIC with phantom signals",
+            ),
+            (
+                Self::Sender(Law(CubicBeta)),
+                "sender-cubic-beta",
+                "sender, CUBIC by beta",
+            ),
+            (Self::Sender(Paced), "sender-paced", "sender, paced"),
+            (
+                Self::Sender(Kernel(Reno)),
+                "sender-kernel-reno",
+                "sender, kernel's Reno",
+            ),
+            (
+                Self::Sender(Kernel(Cubic)),
+                "sender-kernel-cubic",
+                "sender, kernel's CUBIC",
+            ),
+        ]
+    };
 
     /// All of them.
     pub const ALL: [Self; Self::NAMES.len()] = {

@@ -28,7 +28,7 @@ use crate::contender::site::Site;
 use crate::contender::weigh::{Reading, Weigher};
 use crate::contender::{ContenderError, Sending};
 use crate::machine::{Clock, Context as _};
-use crate::record::{BackgroundRecord, ControlSample, SenderSample};
+use crate::samples::{BackgroundRecord, ControlSample, SenderSample};
 use crate::traffic::Meter;
 
 /// From sample to sample.

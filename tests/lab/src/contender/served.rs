@@ -9,11 +9,14 @@ use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
-use crate::record::TransferRecord;
+use crate::samples::TransferRecord;
 use crate::scenario::Background;
 
 /// Name of the file that is moved, at both ends, when it is the only one.
 pub(crate) const FILE: &str = "file";
+
+/// The only bucket of the store that directories are pushed to.
+pub(crate) const BUCKET: &str = "bucket";
 
 /// Size of the file that stands for a transfer without an end, bytes: more
 /// than any run moves.

@@ -14,11 +14,11 @@ use serde::Deserialize;
 
 use crate::contender::lever_watch::{LeverWatch, Port, Watched};
 use crate::contender::process::Program;
-use crate::contender::served::FILE;
+use crate::contender::served::{BUCKET, FILE};
 use crate::contender::site::Site;
 use crate::contender::{Contender, ContenderError};
 use crate::host::{Class, Host};
-use crate::record::BackgroundRecord;
+use crate::samples::BackgroundRecord;
 
 /// Name of the file that says what there is to fetch, when it is more than one.
 const LIST: &str = "list";
@@ -253,9 +253,6 @@ fn head(address: SocketAddr, name: &str) -> io::Result<String> {
     stream.read_to_string(&mut head)?;
     Ok(head)
 }
-
-/// The only bucket.
-pub(crate) const BUCKET: &str = "bucket";
 
 /// Who may write to it.
 pub(crate) const ACCESS_KEY: &str = "lab-access";

@@ -1,11 +1,10 @@
 //! Where a contender works, and what it is to move.
 
-use std::fs::File;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
-use std::{fs, io};
 
 use fairbat_tests::content::Content;
 use rand::SeedableRng as _;
@@ -15,18 +14,16 @@ use crate::arrivals;
 use crate::arrivals::Arrival;
 use crate::contender::Contender;
 use crate::contender::process::Over;
-use crate::contender::served::{Served, fault, outcomes, write};
-use crate::contender::servers;
-use crate::contender::servers::BUCKET;
+use crate::contender::served::{BUCKET, Served, fault, outcomes};
 use crate::host::{Class, Host};
 use crate::link::{PAYLOAD_SHARE, bytes_per_s};
 use crate::machine::Clock;
-use crate::record::{BackgroundRecord, Fetch};
+use crate::samples::{BackgroundRecord, Fetch};
 use crate::scenario::{Background, Jobs, Scenario};
 
 /// Where the files are, and where they are moved to.
-const ORIGIN: &str = "origin";
-const DOWNLOAD: &str = "download";
+pub(crate) const ORIGIN: &str = "origin";
+pub(crate) const DOWNLOAD: &str = "download";
 
 /// Where a contender works, and what it is to do there.
 #[derive(Debug)]
@@ -62,45 +59,15 @@ pub(crate) struct Site {
     pub(crate) began: OnceLock<f64>,
 }
 
-/// Makes the files to be moved: bytes that no other file has, or zeros and
-/// nothing but holes where that would be too many. Takes its time.
-pub(crate) fn lay_out(
-    contender: Contender,
-    background: &Background,
-    seed: u64,
-    work: &Path,
-) -> io::Result<()> {
-    let origin = work.join(ORIGIN);
-    fs::create_dir_all(&origin)?;
-    fs::create_dir_all(work.join(DOWNLOAD))?;
-    let all = Served::all(background, seed);
-    for served in &all {
-        let path = origin.join(&served.name);
-        if contender.pushes() {
-            write(&served.leaves(), &path)?;
-            continue;
-        }
-        match content(contender, served) {
-            Some(content) => content.write_to(&path)?,
-            None => File::create(&path)?.set_len(served.size())?,
-        }
-    }
-    if contender == Contender::FairbatServed {
-        let names = all.iter().map(|served| served.name.as_str());
-        servers::settle(&origin, names, work)?;
-    }
-    Ok(())
-}
-
 /// What is in a file, unless it is holes: real bytes where the file that
 /// arrives is kept as it was served.
-fn content(contender: Contender, served: &Served) -> Option<Content> {
+pub(crate) fn content(contender: Contender, served: &Served) -> Option<Content> {
     let is_kept = contender == Contender::Engine || contender.is_download_tool();
     served.content().filter(|_| is_kept)
 }
 
 impl Site {
-    /// For what [`lay_out`] has made.
+    /// For what [`Contender::lay_out`] has made.
     pub(crate) fn new(
         contender: Contender,
         scenario: &Scenario,

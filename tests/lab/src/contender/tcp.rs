@@ -20,7 +20,7 @@ use crate::contender::servers::Origin;
 use crate::contender::site;
 use crate::contender::site::Site;
 use crate::machine::Clock;
-use crate::record::BackgroundRecord;
+use crate::samples::BackgroundRecord;
 
 /// Longest head of a response, bytes.
 const HEAD_LIMIT: usize = 16 << 10;

@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::contender::Contender;
 use crate::contender::process::{Over, Program};
-use crate::contender::served::FILE;
+use crate::contender::served::{BUCKET, FILE};
 use crate::contender::servers;
-use crate::contender::servers::{ACCESS_KEY, BUCKET, SECRET_KEY, Store};
+use crate::contender::servers::{ACCESS_KEY, SECRET_KEY, Store};
 use crate::contender::site::Site;
 use crate::host::Host;
 use crate::link::bytes_per_s;
-use crate::record::{BackgroundRecord, ControlSample, Forecast, TransferRecord};
+use crate::samples::{BackgroundRecord, ControlSample, Forecast, TransferRecord};
 use crate::scenario::Background;
 
 /// Size of the blocks that a file system counts in, bytes (stat(2)).

@@ -23,7 +23,7 @@ use crate::contender::site::Site;
 use crate::contender::{ContenderError, TargetDelay};
 use crate::host::{Class, Host};
 use crate::machine::Clock;
-use crate::record::BackgroundRecord;
+use crate::samples::BackgroundRecord;
 
 /// Debian's Python, which has Debian's libtorrent.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals;
 use crate::arrivals::SharedLink;
 use crate::link::{PAYLOAD_SHARE, bytes_per_s};
-use crate::record::Fetch;
+use crate::samples::Fetch;
 use crate::scenario::{Scenario, Traffic};
 use crate::statistics::{deviation, mean};
 

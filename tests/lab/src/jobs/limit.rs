@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::jobs::{rounded, within};
-use crate::record::ControlSample;
+use crate::samples::ControlSample;
 use crate::statistics::{deviation, mean};
 
 /// A limit is smoothed over so many mean chunk times: it steers by chunks that come and

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::jobs::ideal::IdealFigures;
 pub use crate::jobs::limit::{Found, LimitCourse, LimitFigures, SOON};
 use crate::link::{PAYLOAD_SHARE, bytes_per_s};
-use crate::record::{BackgroundRecord, ControlSample, Fetch};
+use crate::samples::{BackgroundRecord, ControlSample, Fetch};
 use crate::scenario::{Scenario, Traffic};
 use crate::statistics::{Moments, mean, percentile};
 

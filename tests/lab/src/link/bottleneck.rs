@@ -15,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::host::Class;
 use crate::link::{Packet, Rate};
-use crate::record::{Connection, Counters, DirectionRecord, Samples};
+use crate::samples::{Connection, Counters, DirectionRecord, Samples};
 
 /// How much a queue holds, the packet being sent included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use tun_rs::SyncDevice;
 use crate::link::bottleneck::Bottleneck;
 use crate::link::{Histogram, MTU, PATIENCE, Packet};
 use crate::machine::{Clock, be_punctual};
-use crate::record::LinkRecord;
+use crate::samples::LinkRecord;
 
 /// Packets read in one go before those that are due are looked at again.
 const READ_AT_ONCE: usize = 32;

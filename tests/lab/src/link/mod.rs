@@ -17,7 +17,7 @@ use crate::host::{Class, Host};
 use crate::link::bottleneck::{Bottleneck, Settings};
 use crate::link::forwarder::Forwarder;
 use crate::machine::{Clock, Context as _};
-use crate::record::{Lateness, LinkRecord};
+use crate::samples::{Lateness, LinkRecord};
 use crate::scenario::DirectionSpec;
 
 /// Size of the largest packet, bytes.

@@ -13,7 +13,7 @@ pub use crate::matrix::budget::{Budget, Job, run_all, weight};
 use crate::record::file_name;
 use crate::results::Planned;
 use crate::scenario;
-use crate::scenario::{DeadlineController, Path, Scenario, congestion_control};
+use crate::scenario::{DeadlineController, Path, Scenario, congestion_control, within};
 
 /// What is to be run; the whole of a file in `matrices`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -139,11 +139,8 @@ impl Content for Matrix {
         for name in &self.congestion_controls {
             congestion_control(name)?;
         }
-        if self
-            .time_scale
-            .is_some_and(|scale| !(0.01..=100.0).contains(&scale))
-        {
-            return Err("time_scale must be 0.01 to 100".to_owned());
+        if let Some(scale) = self.time_scale {
+            within("time_scale", scale, 0.01..=100.0)?;
         }
         if !self.variants.is_empty() {
             some_once(
@@ -180,20 +177,16 @@ impl Variant {
                 self.name
             ));
         }
-        if self.jobs.is_some_and(|jobs| !(1..=64).contains(&jobs)) {
-            return Err("variants: jobs must be 1 to 64".to_owned());
-        }
-        if self
-            .sampling_ms
-            .is_some_and(|sampling| !(1..=10_000).contains(&sampling))
-        {
-            return Err("variants: sampling_ms must be 1 to 10000".to_owned());
-        }
+        let jobs = self.jobs.map(|jobs| jobs as f64);
+        let jobs = jobs.map_or(Ok(()), |jobs| within("jobs", jobs, 1.0..=64.0));
+        let sampling = self.sampling_ms.map(|sampling| sampling as f64);
+        let sampling = sampling.map_or(Ok(()), |sampling| {
+            within("sampling_ms", sampling, 1.0..=10_000.0)
+        });
         let weight = self.weight.map_or(Ok(()), scenario::weight);
         let scale = self.g_ms.map_or(Ok(()), scenario::scale);
-        weight
-            .and(scale)
-            .map_err(|error| format!("variants: {error}"))
+        let all = jobs.and(sampling).and(weight).and(scale);
+        all.map_err(|error| format!("variants: {error}"))
     }
 }
 

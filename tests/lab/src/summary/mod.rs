@@ -9,16 +9,103 @@ use serde::{Deserialize, Serialize};
 use crate::deadline::DeadlineFigures;
 use crate::jobs::JobsFigures;
 use crate::link::{PAYLOAD_SHARE, Rate};
-use crate::record::{BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Samples, Summary};
+use crate::samples::{
+    BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Samples, goodput, ratio,
+};
 use crate::scenario::{DirectionSpec, Foreground, Scenario, Traffic};
 use crate::statistics::{mean, median, percentile};
 use crate::yielding::{BesideFigures, YieldFigures, fairness};
 
-/// Interval of [`FlowRecord::received`], s.
-const RECEIVED_EVERY: f64 = 0.1;
-
 /// How long after the background's start the foreground is looked at besides, s.
 const FIRST: f64 = 10.0;
+
+/// The figures of a run, over the measured part of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Payload of the foreground in the direction of the data, Mbit/s, by
+    /// flow, at its receiver, while the flow was active.
+    pub foreground_mbit: Vec<f64>,
+    /// The same of all of them together, over the whole of the measured part.
+    pub foreground_together_mbit: f64,
+    /// Payload of flows in the other direction, Mbit/s, by flow.
+    pub backward_mbit: Vec<f64>,
+    /// Payload of the background that crossed the last link, Mbit/s, what was
+    /// sent twice included.
+    pub background_mbit: f64,
+    /// What the receivers of senders of the lab's got, Mbit/s: nothing that was
+    /// sent twice. `None` for other contenders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_mbit: Option<f64>,
+    /// Payload of the foreground in the direction of the data in the 10 s after
+    /// the background's start, at its receivers, Mbit/s; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreground_first_mbit: Option<f64>,
+    /// Jain's index of what contenders carried over the last link; `None` with
+    /// fewer than two.
+    #[serde(default)]
+    pub background_jain: Option<f64>,
+    /// Share of the first link's rate in use by both, 0 to 1, their payload
+    /// taken for that of full packets.
+    pub utilisation: f64,
+    /// Round-trip time, mean, ms.
+    #[serde(default)]
+    pub rtt_mean_ms: Option<f64>,
+    /// Round-trip time, median, ms.
+    pub rtt_median_ms: Option<f64>,
+    /// Round-trip time, 95th percentile, ms.
+    pub rtt_p95_ms: Option<f64>,
+    /// Probes that did not come back, 0 to 1.
+    pub probe_loss: f64,
+    /// Mean queue of the first link, packets.
+    pub queue_mean_packets: f64,
+    /// Web fetches that began in the measured part.
+    pub fetches: usize,
+    /// Of these, not over at the end.
+    pub unfinished: usize,
+    /// Mean time of a fetch, s; one that was not over counts with the time it
+    /// had taken so far.
+    pub fetch_mean_s: Option<f64>,
+    /// 95th percentile of the time of a fetch, s, counted alike.
+    pub fetch_p95_s: Option<f64>,
+    /// 99 % of the packets were handed over by the links at most so much
+    /// later than they should have been, ms; of the worst link.
+    pub late_p99_ms: f64,
+    /// Processor time of all links, share of one core.
+    pub link_cores: f64,
+    /// Processor time of the lab with its generators and links, share of one
+    /// core.
+    pub lab_cores: f64,
+    /// What became of transfers with deadlines; of the whole run, whatever part
+    /// of it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<DeadlineFigures>,
+    /// How the background yielded, and used what nobody else wanted; `None`
+    /// without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yielding: Option<YieldFigures>,
+    /// How a sender of the lab's stood beside others; `None` for whoever is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideFigures>,
+    /// How it went, where a controller made the weight of a sender of the lab's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
+    /// See [`Summary::rate_against_greedy()`]; filled in where the course is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_against_greedy: Option<f64>,
+    /// What web fetches and background chunks had of each other; `None` where no
+    /// chunks arrive at random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<JobsFigures>,
+}
+
+impl Summary {
+    /// Payload of the background, Mbit/s: what its receivers got where that is
+    /// known, as that of the foreground, else what crossed the last link.
+    #[must_use]
+    pub fn goodput_mbit(&self) -> f64 {
+        self.received_mbit.unwrap_or(self.background_mbit)
+    }
+}
 
 /// What the figures are taken from.
 #[derive(Debug, Clone, Copy)]
@@ -129,13 +216,6 @@ fn foreground(measured: &Measured<'_>, window: &Range<f64>, backward: bool) -> V
     flows.collect()
 }
 
-/// What a receiver got between two moments, Mbit/s, of what it had got by 100 ms
-/// ([`FlowRecord::received`]).
-pub(crate) fn goodput(counts: &[u64], from: f64, until: f64) -> f64 {
-    let bytes = received(counts, until) - received(counts, from);
-    ratio(bytes.max(0.0) * 8e-6, until - from)
-}
-
 /// Goodput of the whole foreground over the whole window, Mbit/s.
 fn together(measured: &Measured<'_>, window: &Range<f64>) -> f64 {
     let flows = measured.flows.iter().filter(|flow| !flow.backward);
@@ -158,19 +238,6 @@ fn received_by_contenders(measured: &Measured<'_>, window: &Range<f64>) -> Optio
     let known = all.filter(|received| !received.is_empty());
     let rates = known.map(|received| goodput(received, window.start, window.end));
     rates.reduce(|all, one| all + one)
-}
-
-/// What a receiver had got at this moment, bytes, linear between two samples.
-fn received(counts: &[u64], moment: f64) -> f64 {
-    let at = |index: usize| {
-        let index = index.min(counts.len());
-        index
-            .checked_sub(1)
-            .map_or(0.0, |index| counts[index] as f64)
-    };
-    let place = (moment / RECEIVED_EVERY).max(0.0);
-    let below = place.floor() as usize;
-    at(below) + (place - place.floor()) * (at(below + 1) - at(below))
 }
 
 /// Indices of the samples whose intervals lie in the window, by their middle.
@@ -205,12 +272,6 @@ fn mean_queue(samples: &Samples, window: &Range<f64>) -> f64 {
     let queue = &samples.queue_packets[indices(samples, window)];
     let packets: Vec<f64> = queue.iter().map(|&packets| f64::from(packets)).collect();
     mean(&packets).unwrap_or(0.0)
-}
-
-/// A share of nothing is 0.
-fn ratio(part: f64, whole: f64) -> f64 {
-    let ratio = part / whole;
-    if ratio.is_finite() { ratio } else { 0.0 }
 }
 
 /// Steps of a course, at most.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{DirectionRecord, Lateness, SenderSample};
+use crate::samples::{DirectionRecord, Lateness, SenderSample};
 
 fn setup(more: &str) -> Scenario {
     let text = format!(

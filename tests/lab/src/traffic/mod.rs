@@ -18,7 +18,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::host::Host;
 use crate::machine::{Clock, Context as _};
-use crate::record::{Fetch, FlowRecord};
+use crate::samples::{Fetch, FlowRecord};
 use crate::scenario::Scenario;
 use crate::traffic::setup::{BACKWARD, Setup};
 use crate::traffic::sources::Log;

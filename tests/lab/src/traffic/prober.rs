@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::host::{Class, Host};
 use crate::machine::{Clock, Context as _};
-use crate::record::Probe;
+use crate::samples::Probe;
 
 /// From one probe to the next.
 const INTERVAL: Duration = Duration::from_millis(20);

@@ -16,7 +16,7 @@ use crate::arrivals::{Arrival, exponential};
 use crate::host::{Class, Host};
 use crate::link::PAYLOAD;
 use crate::machine::{Clock, Context as _};
-use crate::record::Fetch;
+use crate::samples::Fetch;
 use crate::traffic::stage::{instant, panicked};
 use crate::traffic::tcp::{ZEROS, connect, read};
 use crate::traffic::{Meter, Span, make_room};

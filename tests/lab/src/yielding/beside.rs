@@ -6,9 +6,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::link::bytes_per_s;
-use crate::record::{BackgroundRecord, FlowRecord, LinkRecord};
+use crate::samples::{BackgroundRecord, FlowRecord, LinkRecord, goodput};
 use crate::scenario::{Foreground, Scenario, Traffic};
-use crate::summary::goodput;
 use crate::yielding;
 use crate::yielding::carried::Carried;
 
@@ -171,7 +170,7 @@ fn acted(setup: &Scenario, carried: &Carried, life: &Range<f64>) -> Vec<Option<f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{DirectionRecord, Lateness, Samples, SenderSample};
+    use crate::samples::{DirectionRecord, Lateness, Samples, SenderSample};
 
     fn setup(more: &str) -> Scenario {
         let text = format!(

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::link::{PAYLOAD_SHARE, Rate};
-use crate::record::Samples;
+use crate::samples::Samples;
 use crate::scenario::DirectionSpec;
 
 /// Length of the means by which moments are found, s.

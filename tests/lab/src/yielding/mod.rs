@@ -10,7 +10,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::link::bytes_per_s;
-use crate::record::{BackgroundRecord, Connection, LinkRecord};
+use crate::samples::{BackgroundRecord, Connection, LinkRecord};
 use crate::scenario::{DirectionSpec, Scenario, Traffic};
 use crate::statistics::{jain, median};
 pub use crate::yielding::beside::{BesideFigures, FlowFigures};

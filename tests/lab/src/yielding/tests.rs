@@ -1,6 +1,6 @@
 use super::*;
 use crate::link::PAYLOAD_SHARE;
-use crate::record::{Connection, DirectionRecord, Lateness, Samples};
+use crate::samples::{Connection, DirectionRecord, Lateness, Samples};
 use crate::statistics::jain;
 
 /// Interval of samples, s.

@@ -17,7 +17,7 @@ fn a_failure_is_told() {
             continue;
         };
         let (running, clock) = lab.start(contender, &scenario);
-        std::fs::remove_file(lab.work.path().join("origin/file")).expect("it is there");
+        fs::remove_file(lab.work.path().join("origin/file")).expect("it is there");
         wait(clock, || running.is_done());
         let record = running.finish();
         let failure = record.failure.expect("it failed");
@@ -53,8 +53,8 @@ fn utp_tells_of_a_file_that_cannot_be_written() {
     };
     let (running, clock) = lab.start(Contender::Utp(TargetDelay::Standard), &scenario);
     let download = lab.work.path().join("download");
-    std::fs::remove_dir(&download).expect("it is there, and empty");
-    std::fs::write(&download, "in the way").expect("a file");
+    fs::remove_dir(&download).expect("it is there, and empty");
+    fs::write(&download, "in the way").expect("a file");
     wait(clock, || running.is_done());
     let failure = running.finish().failure.expect("it failed");
     assert!(failure.contains("Not a directory"), "{failure}");
@@ -147,7 +147,7 @@ fn a_file_is_looked_at_when_the_run_is_over() {
             wait(clock, || running.is_done());
             // Were it looked at before, nobody would notice.
             let arrived = lab.work.path().join("download/file");
-            std::fs::write(arrived, "something else").expect("a file");
+            fs::write(arrived, "something else").expect("a file");
             let failure = running.finish().failure.expect("it is another file");
             let expected = "the file that has arrived is not the one that was served";
             assert!(failure.starts_with(expected), "{contender}: {failure}");

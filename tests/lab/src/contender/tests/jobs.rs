@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::link;
-use crate::record::Fetch;
+use crate::samples::Fetch;
 
 /// How much the link lets through at once, bytes, and then some.
 const AT_ONCE: u64 = 40_000;
@@ -99,7 +99,7 @@ fn fetched(host: &Host) -> u64 {
 
 /// How many TCP connections this host has opened.
 fn opened(host: &Host) -> usize {
-    let counts = host.within(|| std::fs::read_to_string("/proc/thread-self/net/snmp"));
+    let counts = host.within(|| fs::read_to_string("/proc/thread-self/net/snmp"));
     let counts = counts.expect("read /proc");
     let mut lines = counts.lines().filter_map(|line| line.strip_prefix("Tcp: "));
     let (names, values) = lines.next().zip(lines.next()).expect("TCP is counted");

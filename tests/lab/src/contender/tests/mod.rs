@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::host::Class;
 use crate::machine::undisturbed;
-use crate::record::ControlSample;
+use crate::samples::ControlSample;
 
 /// Longest time that a contender may take for a few megabytes, s.
 const PATIENCE_S: f64 = 60.0;
@@ -86,7 +86,7 @@ impl Lab {
         directory: &str,
     ) -> Running {
         let work = self.work.path().join(directory);
-        std::fs::create_dir_all(&work).expect("a directory");
+        fs::create_dir_all(&work).expect("a directory");
         let laid_out = contender.lay_out(&scenario.background, 1, &work);
         laid_out.expect("room for files");
         let running = contender.start(scenario, &self.hosts, 1, clock, &work);
@@ -95,16 +95,16 @@ impl Lab {
 
     /// That nothing is left running in the hosts.
     fn assert_empty(&self) {
-        let link = |process: &Path| std::fs::read_link(process.join("ns/net")).ok();
+        let link = |process: &Path| fs::read_link(process.join("ns/net")).ok();
         let own = self
             .hosts
             .clone()
             .map(|host| host.within(move || link(Path::new("/proc/thread-self"))));
         assert!(own.iter().all(Option::is_some), "a thread has a namespace");
-        let processes = std::fs::read_dir("/proc").expect("read /proc");
+        let processes = fs::read_dir("/proc").expect("read /proc");
         for process in processes.filter_map(Result::ok) {
             if own.contains(&link(&process.path()).or(Some("none".into()))) {
-                let words = std::fs::read_to_string(process.path().join("cmdline"));
+                let words = fs::read_to_string(process.path().join("cmdline"));
                 panic!("left running: {words:?}");
             }
         }

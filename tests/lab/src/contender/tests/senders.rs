@@ -1,7 +1,7 @@
 //! What only senders of the lab's do.
 
 use super::*;
-use crate::record::SenderSample;
+use crate::samples::SenderSample;
 
 #[test]
 fn what_is_for_senders_is_refused_by_others() {

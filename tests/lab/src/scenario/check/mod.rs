@@ -218,7 +218,8 @@ fn interval(what: &str, interval: Interval) -> Result<(), String> {
     Ok(())
 }
 
-fn within(what: &str, value: f64, bounds: RangeInclusive<f64>) -> Result<(), String> {
+/// Whether a number lies within its bounds.
+pub(crate) fn within(what: &str, value: f64, bounds: RangeInclusive<f64>) -> Result<(), String> {
     if bounds.contains(&value) {
         return Ok(());
     }
