@@ -1,6 +1,7 @@
 //! One run: builds the network of a scenario, lets foreground and background
 //! loose on it, and writes down what happened.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -47,23 +48,12 @@ pub struct Plan {
     pub work: PathBuf,
 }
 
-/// Why there is no record.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The network or the foreground could not be made.
-    #[error("{0}")]
-    Network(#[from] io::Error),
-    /// The contender could not be started.
-    #[error("{0}")]
-    Contender(#[from] ContenderError),
-}
-
 /// Runs it; takes as long as the scenario says.
 ///
 /// # Errors
 /// When it could not be set up, or a link failed. What a contender does wrong
 /// is in the record.
-pub fn run(plan: &Plan) -> Result<Record, RunError> {
+pub fn run(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let plan = &Plan {
         scenario: plan.contender.as_run(&plan.scenario),
         ..plan.clone()
@@ -128,7 +118,7 @@ struct Copy {
 
 impl Copy {
     /// As many as there are, each with a directory of its own, and files in it.
-    fn all(plan: &Plan) -> Result<Vec<Self>, RunError> {
+    fn all(plan: &Plan) -> Result<Vec<Self>, Box<dyn Error>> {
         let copies = match plan.contender {
             Contender::None => 0,
             _ => plan.scenario.background.copies,
@@ -138,7 +128,7 @@ impl Copy {
             .collect()
     }
 
-    fn lay_out(plan: &Plan, index: u32) -> Result<Self, RunError> {
+    fn lay_out(plan: &Plan, index: u32) -> Result<Self, Box<dyn Error>> {
         let mut scenario = plan.scenario.clone();
         scenario.background.start_s += scenario.background.stagger_s * f64::from(index);
         let seed = plan.seed ^ (u64::from(index) << 40);
@@ -159,14 +149,14 @@ fn start_contenders(
     copies: &[Copy],
     hosts: &[Host],
     clock: Clock,
-) -> Result<Vec<Running>, RunError> {
+) -> Result<Vec<Running>, ContenderError> {
     let start = |copy: &Copy| {
         let Copy {
             scenario,
             seed,
             work,
         } = copy;
-        Ok(plan.contender.start(scenario, hosts, *seed, clock, work)?)
+        plan.contender.start(scenario, hosts, *seed, clock, work)
     };
     copies.iter().map(start).collect()
 }

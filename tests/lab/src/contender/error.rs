@@ -29,33 +29,14 @@ pub enum ContenderError {
         /// The Debian package it is in.
         package: &'static str,
     },
-    /// The scenario has `[background.jobs]`, which this contender cannot do.
-    #[error(
-        "{0} takes no transfers while it runs: a scenario with [background.jobs] is for {takers}",
-        takers = takers_of_jobs()
-    )]
-    TakesNoJobs(Contender),
-    /// The scenario has no `[background.jobs]`, and this contender moves nothing
-    /// else.
-    #[error("{0} moves what comes: it is for scenarios with [background.jobs]")]
-    WantsJobs(Contender),
-    /// The scenario has `[[background.transfer]]`, which this contender cannot
-    /// do.
-    #[error(
-        "{0} moves one thing: a scenario with [[background.transfer]] is for none and those called \
-         fairbat"
-    )]
-    TakesNoList(Contender),
-    /// The scenario has something without an end, and this contender moves what
-    /// there is.
-    #[error("{0} pushes what there is: a scenario without background.size_mb is not for it")]
-    WantsEnd(Contender),
-    /// The scenario has `background.stopped`, and this contender is no program
-    /// that could be.
-    #[error(
-        "{0} is not stopped under way: a scenario with background.stopped is for download tools"
-    )]
-    GoesOn(Contender),
+    /// The scenario asks for something that this contender does not do.
+    #[error("{contender} {why}")]
+    Unfit {
+        /// Who does not.
+        contender: Contender,
+        /// What, and which contenders do.
+        why: String,
+    },
     /// The machine could not be set up.
     #[error("{contender} needs the {part} of `fairbat setup`, which cannot be had: {source}")]
     NotSetUp {
@@ -66,16 +47,6 @@ pub enum ContenderError {
         /// Why.
         source: Box<SetupError>,
     },
-    /// The scenario has something that only senders of the lab's heed.
-    #[error("{contender} does not heed background.{key}: it is for {who}")]
-    DoesNotHeed {
-        /// Who does not.
-        contender: Contender,
-        /// What.
-        key: &'static str,
-        /// Whom it is for.
-        who: &'static str,
-    },
     /// Something that the transfer needs could not be made.
     #[error("cannot {what}: {source}")]
     Prepare {
@@ -84,15 +55,6 @@ pub enum ContenderError {
         /// What the system said.
         source: io::Error,
     },
-}
-
-/// All that take jobs, for people.
-fn takers_of_jobs() -> String {
-    let takers = Contender::ALL
-        .iter()
-        .filter(|contender| contender.takes_jobs());
-    let names: Vec<_> = takers.map(Contender::to_string).collect();
-    names.join(", ")
 }
 
 impl ContenderError {

@@ -65,25 +65,10 @@ impl Contender {
     /// When a program is missing, or the scenario asks for something that
     /// this contender cannot do.
     pub fn check(self, scenario: &Scenario) -> Result<(), ContenderError> {
-        if scenario.background.jobs.is_some() && !self.takes_jobs() {
-            return Err(ContenderError::TakesNoJobs(self));
+        if let Some(why) = self.unfit(scenario) {
+            let contender = self;
+            return Err(ContenderError::Unfit { contender, why });
         }
-        if scenario.background.jobs.is_none() && matches!(self, Self::Queue(_)) {
-            return Err(ContenderError::WantsJobs(self));
-        }
-        let is_list = !scenario.background.transfer.is_empty();
-        let takes_list = self.is_fairbat() || matches!(self, Self::None | Self::Agent);
-        if is_list && !takes_list {
-            return Err(ContenderError::TakesNoList(self));
-        }
-        if self.pushes() && !is_list && scenario.background.size_mb.is_none() {
-            return Err(ContenderError::WantsEnd(self));
-        }
-        let can_be_stopped = self == Self::None || self.is_download_tool();
-        if scenario.background.stopped.is_some() && !can_be_stopped {
-            return Err(ContenderError::GoesOn(self));
-        }
-        self.heeds(&scenario.background)?;
         // They are built now.
         let _ = self.programs();
         let installed = match self {
@@ -114,40 +99,90 @@ impl Contender {
         }
     }
 
-    /// Whether it does what the keys ask for that not everybody heeds.
-    fn heeds(self, background: &Background) -> Result<(), ContenderError> {
+    /// What the scenario asks for that this contender does not do, and which
+    /// contenders do.
+    fn unfit(self, scenario: &Scenario) -> Option<String> {
+        let background = &scenario.background;
+        let takers = || {
+            let takers = Self::ALL.into_iter().filter(|one| one.takes_jobs());
+            let names: Vec<_> = takers.map(|one| one.to_string()).collect();
+            names.join(", ")
+        };
+        let is_list = !background.transfer.is_empty();
+        let takes_list = self.is_fairbat() || matches!(self, Self::None | Self::Agent);
+        let has_end = is_list || background.size_mb.is_some();
+        let can_be_stopped = self == Self::None || self.is_download_tool();
+        let asks = [
+            (
+                background.jobs.is_some() && !self.takes_jobs(),
+                format!(
+                    "takes no transfers while it runs: a scenario with [background.jobs] is for {}",
+                    takers()
+                ),
+            ),
+            (
+                background.jobs.is_none() && matches!(self, Self::Queue(_)),
+                "moves what comes: it is for scenarios with [background.jobs]".to_owned(),
+            ),
+            (
+                is_list && !takes_list,
+                "moves one thing: a scenario with [[background.transfer]] is for none, agent and \
+                 those called fairbat"
+                    .to_owned(),
+            ),
+            (
+                self.pushes() && !has_end,
+                "pushes what there is: a scenario without background.size_mb is not for it"
+                    .to_owned(),
+            ),
+            (
+                background.stopped.is_some() && !can_be_stopped,
+                "is not stopped under way: a scenario with background.stopped is for download tools"
+                    .to_owned(),
+            ),
+        ];
+        let unfit = asks.into_iter().find(|(is_asked, _)| *is_asked);
+        unfit
+            .map(|(_, why)| why)
+            .or_else(|| self.does_not_heed(background))
+    }
+
+    /// The key of the background that this contender does not heed, and which
+    /// contenders do.
+    fn does_not_heed(self, background: &Background) -> Option<String> {
         let sending = match self {
-            Self::None => return Ok(()),
+            Self::None => return None,
             Self::Sender(sending) => Some(sending),
             _ => None,
         };
         let has_weight = sending.is_some_and(Sending::has_weight);
         let has_scale = sending.is_some_and(Sending::has_scale);
-        let is_kernel = sending.is_some() && !has_weight;
-        let refuse = |key, who| {
-            Err(ContenderError::DoesNotHeed {
-                contender: self,
-                key,
-                who,
-            })
-        };
-        if background.server_kb_s.is_some() && self.server() != Server::Nginx {
-            return refuse("server_kb_s", "those whose server is nginx");
-        }
-        if !background.weights.is_empty() && !has_weight {
-            return refuse("weights", "senders of the lab's with a weight");
-        }
-        if background.g_ms.is_some() && !has_scale {
-            return refuse("g_ms", "sender-cdg and sender-cdg-paper");
-        }
-        if background.phi.is_some() && sending.and_then(Sending::law).is_none() {
-            return refuse("phi", "senders with a congestion control of ours");
-        }
-        // One that cannot be controlled is the reference of those that can.
-        if background.controller.is_some() && !has_weight && !is_kernel {
-            return refuse("controller", "senders of the lab's");
-        }
-        Ok(())
+        let has_law = sending.and_then(Sending::law).is_some();
+        // A sender that cannot be controlled is the reference of those that can.
+        let keys = [
+            (
+                background.server_kb_s.is_some() && self.server() != Server::Nginx,
+                "server_kb_s: it is for those whose server is nginx",
+            ),
+            (
+                !background.weights.is_empty() && !has_weight,
+                "weights: it is for senders of the lab's with a weight",
+            ),
+            (
+                background.g_ms.is_some() && !has_scale,
+                "g_ms: it is for sender-cdg and sender-cdg-paper",
+            ),
+            (
+                background.phi.is_some() && !has_law,
+                "phi: it is for senders with a congestion control of ours",
+            ),
+            (
+                background.controller.is_some() && sending.is_none(),
+                "controller: it is for senders of the lab's",
+            ),
+        ];
+        let unheeded = keys.into_iter().find(|(is_unheeded, _)| *is_unheeded);
+        unheeded.map(|(_, key)| format!("does not heed background.{key}"))
     }
 
     /// Makes what this contender needs of the machine, and nothing else: an

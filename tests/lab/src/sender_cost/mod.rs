@@ -30,13 +30,14 @@ mod record;
 mod report;
 mod transfer;
 
+use std::error::Error;
 use std::io;
 
-use dalbe::ebpf::{CongestionParameters, EbpfUnavailable, WeightedCongestion};
+use dalbe::ebpf::{CongestionParameters, WeightedCongestion};
 use dalbe::socket::TcpSocket;
 
-use crate::contender::ContenderError;
 use crate::host::Host;
+use crate::machine::Context as _;
 use crate::sender_cost::record::{Control, EBPF_CONTROLS};
 pub use crate::sender_cost::record::{NAME, Packets, Record, Run, Summary};
 pub use crate::sender_cost::report::{write_all, write_page};
@@ -78,27 +79,8 @@ impl Plan {
     }
 }
 
-/// Why there are no figures.
-#[derive(Debug, thiserror::Error)]
-pub enum SenderCostError {
-    /// There are no congestion controls of ours to be had.
-    #[error("{0}")]
-    Setup(#[from] ContenderError),
-    /// They are there and cannot be used.
-    #[error("open the congestion controls: {0}")]
-    Open(#[from] EbpfUnavailable),
-    /// The network could not be made.
-    #[error("make a network of the lab's own: {0}")]
-    Network(#[source] io::Error),
-    /// A transfer failed.
-    #[error("{who}: {source}")]
-    Transfer {
-        /// Whose.
-        who: String,
-        /// Why.
-        source: io::Error,
-    },
-}
+/// What is being done when the network cannot be made.
+const NETWORK: &str = "make a network of the lab's own";
 
 /// Measures all of it, and says each transfer as it is done. `command` is what
 /// does it again.
@@ -110,19 +92,20 @@ pub fn measure(
     plan: &Plan,
     command: &str,
     said: &mut dyn FnMut(&str),
-) -> Result<Record, SenderCostError> {
+) -> Result<Record, Box<dyn Error>> {
     // All of them are set up together.
     EBPF_CONTROLS[0].contender().set_up()?;
     let versions = versions::of(Control::Reno.contender());
     let provenance = versions::provenance(command.to_owned(), versions, "1 lab".to_owned());
     let site = Site {
-        congestion: WeightedCongestion::open()?,
-        host: Host::new(0).map_err(SenderCostError::Network)?,
+        congestion: WeightedCongestion::open()
+            .map_err(|error| format!("open the congestion controls: {error}"))?,
+        host: Host::new(0).doing(NETWORK)?,
     };
     let mut runs = Vec::new();
     for packets in Packets::ALL {
         let set = site.host.ip(packets.setting());
-        set.map_err(SenderCostError::Network)?;
+        set.doing(NETWORK)?;
         let bytes = plan.bytes(packets);
         // Code and buffers that are used for the first time.
         site.run(packets, Control::Reno, bytes)?;
@@ -152,7 +135,7 @@ struct Site {
 }
 
 impl Site {
-    fn run(&self, packets: Packets, control: Control, bytes: u64) -> Result<Run, SenderCostError> {
+    fn run(&self, packets: Packets, control: Control, bytes: u64) -> Result<Run, Box<dyn Error>> {
         let transfer = self.transfer(control, bytes);
         let mut run = Run {
             packets,
@@ -160,10 +143,7 @@ impl Site {
             weight: control.weight(),
             transfer: Transfer::default(),
         };
-        run.transfer = transfer.map_err(|source| SenderCostError::Transfer {
-            who: run.name(),
-            source,
-        })?;
+        run.transfer = transfer.doing(run.name())?;
         Ok(run)
     }
 

@@ -22,8 +22,8 @@ fn what_is_for_senders_is_refused_by_others() {
     ] {
         let scenario = scenario(key);
         let refuses = |contender: Contender| {
-            let heeds = contender.heeds(&scenario.background);
-            matches!(heeds, Err(ContenderError::DoesNotHeed { .. }))
+            let why = contender.does_not_heed(&scenario.background);
+            why.is_some_and(|why| why.starts_with("does not heed background."))
         };
         assert!(!refuses(sender(heeding)), "{heeding}: {key}");
         assert!(!refuses(Contender::None), "{key}");
