@@ -1,5 +1,5 @@
 //! What arrives at random: drawn before the run, so that nothing that happens
-//! on the network changes it. Knows neither who fetches nor from whom.
+//! on the network changes it. Knows neither clients nor servers.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

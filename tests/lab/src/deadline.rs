@@ -32,10 +32,10 @@ pub struct DeadlineFigures {
     pub forecast: Option<Forecast>,
     /// Of all that had been moved when the transfer due first was there, the share
     /// that was its own, 0 to 1: 1 when nothing was moved before its time. `None`
-    /// with one transfer, and where nobody tells.
+    /// with one transfer, and where the contender does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_share: Option<f64>,
-    /// What our control loop did; `None` for whoever has none.
+    /// What our control loop did; `None` for a contender without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlFigures>,
 }

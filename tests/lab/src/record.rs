@@ -58,7 +58,7 @@ impl Record {
         all.find(|control| !control.is_empty()).unwrap_or(&[])
     }
 
-    /// What a sender of the lab's saw; of the first contender that is one.
+    /// What one of the lab's senders saw; of the first contender that is one.
     #[must_use]
     pub fn sender(&self) -> &[SenderSample] {
         let mut all = self.background.iter().map(|one| one.sender.as_slice());

@@ -133,10 +133,10 @@ pub struct BackgroundRecord {
     pub bytes: Option<u64>,
     /// What went wrong, for people.
     pub failure: Option<String>,
-    /// What a sender of the lab's saw, once a second; empty for the others.
+    /// What one of the lab's senders saw, once a second; empty for the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sender: Vec<SenderSample>,
-    /// What the receiver of a sender of the lab's had got, as
+    /// What the receiver of one of the lab's senders had got, as
     /// [`FlowRecord::received`](FlowRecord::received); empty for the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub received: Vec<u64>,
@@ -150,7 +150,7 @@ pub struct BackgroundRecord {
     /// Each transfer that has an end, in the order of the scenario.
     #[serde(default)]
     pub transfers: Vec<TransferRecord>,
-    /// How far each transfer was, about once a second; empty where nobody says so.
+    /// How far each transfer was, about once a second; empty where the contender does not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<Progress>,
     /// Congestion control that a sender of ours was seen to send with; `None` for
@@ -224,7 +224,7 @@ pub struct ControlSample {
     pub rate: f64,
 }
 
-/// What a sender of the lab's saw of its connection. Counters count from its
+/// What one of the lab's senders saw of its connection. Counters count from its
 /// start; where the congestion control is not ours they are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SenderSample {
@@ -250,7 +250,7 @@ pub struct SenderSample {
     pub phantoms: u32,
     /// Reductions of the window altogether.
     pub backoffs: u32,
-    /// Whether it yields to somebody; `None` where nobody knows.
+    /// Whether it yields to somebody; `None` where that is unknown.
     pub is_yielding: Option<bool>,
 }
 

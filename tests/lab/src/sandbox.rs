@@ -6,7 +6,7 @@
 //! with the last process inside. Working files are on a tmpfs in a mount
 //! namespace, gone likewise, and so is /run, where `fairbat setup` keeps its
 //! observer and its congestion controls. All of the machine sees the latter:
-//! where it is set up already, whoever needs that takes it.
+//! where `fairbat setup` has made them already, runs use those.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub enum Side {
     Outside(ExitCode),
 }
 
-/// That this process may make what a lab needs.
+/// Checks that this process may make what a lab needs.
 ///
 /// # Errors
 /// What to do about it, when it may not.
@@ -55,7 +55,7 @@ pub fn require_root() -> Result<(), &'static str> {
 /// Without the rights of root, or when the kernel lacks namespaces.
 pub fn enter(needs: Option<EbpfPart>) -> io::Result<Side> {
     if let Some(work) = std::env::var_os(MARK) {
-        // If the outer process is killed, nobody else would end this one.
+        // If the outer process is killed, nothing else would end this one.
         prctl::set_pdeathsig(Signal::SIGKILL)
             .doing("ask to end with the lab that started this one")?;
         return Ok(Side::Inside(PathBuf::from(work)));
@@ -81,7 +81,7 @@ pub fn enter(needs: Option<EbpfPart>) -> io::Result<Side> {
     };
     tmpfs(work.path(), "size=75%")?;
     if !needs.is_some_and(is_alone) {
-        // A run finds no observer but one of its own, which nobody else sees.
+        // A run sees only an observer of its own, and only it sees that one.
         tmpfs(Path::new("/run"), "mode=755")?;
     }
     let ended = supervise(work.path());

@@ -74,8 +74,8 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// What the first of its contenders needs that needs anything of what
-    /// `fairbat setup` makes.
+    /// What the first of its contenders that depends on `fairbat setup` needs of
+    /// it.
     pub(super) fn needs(&self) -> Option<EbpfPart> {
         self.matrix.contenders.iter().find_map(|one| one.needs())
     }

@@ -48,8 +48,8 @@ impl Agent {
     /// Starts both, and waits until the agent answers.
     ///
     /// # Errors
-    /// One of them does not start, or the agent has not the lever that it is to be
-    /// measured with.
+    /// One of them does not start, or the agent has another lever than the one that
+    /// is to be measured.
     pub(crate) fn start(site: &Site) -> io::Result<Self> {
         let store = Store::start(site)?;
         let socket = site.work.join(SOCKET);
@@ -230,7 +230,7 @@ pub(crate) fn write(site: &Site, store: &Store, socket: &Path) -> io::Result<Pat
         format!("access_key_id = {ACCESS_KEY}\nsecret_access_key = {SECRET_KEY}\n"),
     )?;
     fs::set_permissions(&credentials, Permissions::from_mode(0o600))?;
-    // Nobody scrapes it.
+    // No program scrapes its metrics.
     let mut text = format!(
         "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\n{}\
          [stores.{STORE}]\ntype = \"s3\"\nendpoint = {:?}\nbucket = {BUCKET:?}\n\

@@ -32,15 +32,15 @@ pub enum ContenderError {
     /// The scenario asks for something that this contender does not do.
     #[error("{contender} {why}")]
     Unfit {
-        /// Who does not.
+        /// The contender.
         contender: Contender,
-        /// What, and which contenders do.
+        /// What it does not do, and which contenders do.
         why: String,
     },
     /// The machine could not be set up.
     #[error("{contender} needs the {part} of `fairbat setup`, which cannot be had: {source}")]
     NotSetUp {
-        /// Who needs it.
+        /// The contender that needs it.
         contender: Contender,
         /// What.
         part: EbpfPart,
@@ -63,8 +63,8 @@ impl ContenderError {
         move |source| Self::Prepare { what, source }
     }
 
-    /// Whether there is no fault in it but this machine does not allow it: its
-    /// kernel lacks BTF or is too old, or nothing may be loaded into it here.
+    /// Whether this machine does not allow it: its kernel lacks BTF or is too old,
+    /// or nothing may be loaded into it here. A fault is something else.
     #[must_use]
     pub fn is_of_machine(&self) -> bool {
         let release = fs::read_to_string(RELEASE).unwrap_or_default();
@@ -91,7 +91,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// That this program can be started.
+/// Checks that this program can be started.
 pub(crate) fn require(program: &'static str, package: &'static str) -> Result<(), ContenderError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Debian keeps nginx in /usr/sbin, which is not in every user's PATH.

@@ -86,7 +86,7 @@ pub(crate) fn run(
         ..BackgroundRecord::default()
     };
     match status {
-        // Whoever has sent nothing has no congestion control to tell of.
+        // A sender that has sent nothing names no congestion control.
         None if record.bytes.unwrap_or(0) == 0 => return Ok(record),
         None => {}
         // With --json some failures end with status 0.

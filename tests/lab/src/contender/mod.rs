@@ -206,7 +206,7 @@ impl Contender {
     }
 
     /// Makes the files that are to be moved in `work`, a directory of a run's
-    /// own: the one to be served has holes only, the download of it has not.
+    /// own. A file without an end is made of holes only.
     /// That may take seconds, and is for before the time begins.
     ///
     /// # Errors
@@ -416,7 +416,8 @@ pub(crate) fn failure(site: &Site, record: &BackgroundRecord, ended: f64) -> Opt
         .or_else(|| record.done.and_then(|_| site.fault()))
 }
 
-/// How late whoever takes jobs may begin, s, when figures are taken after `lead_s`.
+/// How late a contender with jobs may begin, s, when figures are taken after
+/// `lead_s`.
 fn max_start_delay_with_jobs(lead_s: f64) -> f64 {
     (lead_s * START_DELAY_SHARE).max(MAX_START_DELAY)
 }

@@ -46,12 +46,12 @@ pub enum Contender {
     /// Our library within this process, with the scenario's jobs as they come.
     ///
     /// A job begins with the question how long it is, which costs it a round trip
-    /// that it has not as [`Self::Tcp`] or [`Self::Utp`]. Then it is fetched over the
+    /// that [`Self::Tcp`] and [`Self::Utp`] do not need. Then it is fetched over the
     /// same connection, which is closed after it; but with several connections a
     /// question goes over the one of another job now and then, which takes another
     /// then, or a new one.
     Queue(Admitting),
-    /// A sender of the lab's own, whose weight is what the scenario says.
+    /// One of the lab's senders, whose weight is what the scenario says.
     Sender(Sending),
 }
 
@@ -384,7 +384,7 @@ pub enum Admitting {
     Four,
 }
 
-/// What holds a sender of the lab's back.
+/// What holds one of the lab's senders back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sending {
     /// A congestion control of ours.

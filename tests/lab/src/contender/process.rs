@@ -1,5 +1,5 @@
 //! A program that was started for a contender, with what it says kept in
-//! files, so that nobody has to read along.
+//! files, so that it never waits for a reader.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(crate) struct Program {
 
 impl Program {
     /// Starts it inside `host`, with nothing of this process's environment
-    /// but PATH: neither proxies nor settings of whoever runs the lab. What it
+    /// but PATH: neither proxies nor settings of the user who runs the lab. What it
     /// prints goes to files in `work`, which begin with `name`; nothing comes in.
     pub(crate) fn start(
         host: &Host,
@@ -199,7 +199,7 @@ fn read(path: &Path) -> String {
 /// moment of its end is known.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// Held by whoever ends the run, by dropping it.
+/// Ends the run when it is dropped.
 #[derive(Debug)]
 pub(crate) struct End {
     _sender: Sender<()>,

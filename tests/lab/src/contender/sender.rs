@@ -1,4 +1,4 @@
-//! A sender of the lab's own: one TCP connection from the first host to the
+//! One of the lab's senders: one TCP connection from the first host to the
 //! last, on which there is always something to send, held back by a congestion
 //! control of ours or by the rate of its packets, with a weight that the
 //! scenario says or a deadline makes. The receiver drops what comes.
@@ -80,7 +80,7 @@ fn drive(
         result = driver.step(site.clock.now());
         result.is_err() || incoming.is_over() || outgoing.is_broken()
     });
-    // In this order: nobody sends to an end that is gone.
+    // In this order, so that the sender does not meet an end that is gone.
     let sent = outgoing.stop();
     let arrived = incoming.stop()?;
     Ok(driver.finish(site, arrived, result.and(sent.map(drop))))

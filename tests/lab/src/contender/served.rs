@@ -122,7 +122,7 @@ pub(crate) fn outcomes(
         let due = served.deadline_s.map(|deadline| run.start + deadline);
         let met = due.and_then(|due| match done {
             Some(done) => Some(*done <= due),
-            // What might still have become of it nobody knows.
+            // It may still have arrived in time.
             None => (run.end > due).then_some(false),
         });
         Some(TransferRecord {

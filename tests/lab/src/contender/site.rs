@@ -97,7 +97,7 @@ impl Site {
     }
 
     /// What is wrong with the files that have arrived, for people; `None` if
-    /// nothing is, or nobody can know.
+    /// nothing is, or that cannot be known.
     pub(crate) fn fault(&self) -> Option<String> {
         if self.contender.pushes() {
             let bucket = self.download.join(BUCKET);
@@ -141,7 +141,7 @@ impl Site {
         self.served.iter().map(Served::size).sum()
     }
 
-    /// A port at which nobody listens on this host, for a server that cannot
+    /// A port that is free on this host, for a server that cannot
     /// choose one by itself.
     pub(crate) fn free_port(&self, host: &Host) -> io::Result<u16> {
         let address = host.address(Class::Background);

@@ -37,7 +37,7 @@ const READY: &str = "ready";
 /// What the name of a job begins with; its number follows.
 const JOB: &str = "job-";
 
-/// That the script can run.
+/// Checks that the script can run.
 pub(crate) fn require_libtorrent() -> Result<(), ContenderError> {
     let status = Command::new(PYTHON)
         .args(["-c", "import libtorrent"])

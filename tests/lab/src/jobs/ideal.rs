@@ -1,5 +1,5 @@
 //! What the same arrivals would have had of an ideal link: one that all flows that
-//! are there share equally at every moment, whoever they are. How long fetches take
+//! are there share equally at every moment. How long fetches take
 //! there depends on what happened to arrive as it does on a real link, and its true
 //! mean can be had by drawing arrivals again and again: a control variate that leaves
 //! little of what seeds differ by.

@@ -39,7 +39,7 @@ pub struct JobsFigures {
     /// missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<ActiveFigures>,
-    /// Chunks that wait outside of it; `None` for whoever has no queue of ours.
+    /// Chunks that wait outside of it; `None` for a contender without our queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitingFigures>,
     /// Our limit on active connections; `None` likewise.
@@ -313,7 +313,7 @@ pub struct JobsCourse {
     pub every_s: f64,
     /// Chunks on the network in each step, on average; none of a step without samples.
     pub active: Vec<Option<f64>>,
-    /// Chunks in our queue likewise; empty for whoever has none.
+    /// Chunks in our queue likewise; empty for a contender without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Option<f64>>,
 }

@@ -54,7 +54,7 @@ pub struct Matrix {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
-    /// They.
+    /// The contenders.
     pub contenders: Vec<Contender>,
     /// Names of scenarios; they run in no others.
     pub scenarios: Vec<String>,
@@ -88,7 +88,7 @@ pub struct Variant {
     /// CDG's back-off scale of the lab's senders, ms, in place of the
     /// scenario's.
     pub g_ms: Option<f64>,
-    /// What makes the weight of the lab's senders of a deadline, in place of the
+    /// What sets the weight of the lab's senders by a deadline, in place of the
     /// scenario's.
     pub controller: Option<DeadlineController>,
     /// Another path in place of the scenarios'.
@@ -218,7 +218,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// Whether what is to have more seeds is there, and has not those already.
+    /// Whether `more` names scenarios and contenders of the matrix, and new seeds.
     fn check_more(&self) -> Result<(), String> {
         for More {
             contenders,
@@ -317,7 +317,7 @@ impl Matrix {
     /// Leaves out what is not of these, where any are given.
     ///
     /// # Errors
-    /// When it has not what is asked for.
+    /// When the matrix lacks what is asked for.
     pub fn only(
         &mut self,
         scenarios: &[String],

@@ -25,7 +25,7 @@ pub struct Background {
     /// get --weight`); its own default if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
-    /// From when on a sender of the lab's has another weight; without a
+    /// From when on one of the lab's senders has another weight; without a
     /// deadline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<WeightStep>,
@@ -33,11 +33,11 @@ pub struct Background {
     /// from the weight if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub g_ms: Option<f64>,
-    /// DA-LBE's price ratio that a sender of the lab's has at first; 1 if it is
+    /// DA-LBE's price ratio that one of the lab's senders has at first; 1 if it is
     /// not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phi: Option<f64>,
-    /// What a sender of the lab's makes its weight of when it has a deadline;
+    /// What sets the weight of one of the lab's senders that has a deadline;
     /// what `fairbat` does if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<DeadlineController>,

@@ -6,14 +6,14 @@
 //! its own. What is measured is the processor time of the whole machine: on
 //! loopback the congestion control runs when an acknowledgement arrives, in a
 //! softirq, which the kernel does inside a call of the receiver, of the sender,
-//! or of nobody (a timer that paces packets, `ksoftirqd`); `getrusage` knows only
+//! or of neither (a timer that paces packets, `ksoftirqd`); `getrusage` knows only
 //! what happened while one of the two threads ran. Its figure is beside that of
 //! the machine, without what else the machine did.
 //!
 //! That the laws are compared and not what surrounds them:
 //! - Each transfer is compared with the mean of the transfers by Reno right
 //!   before it and right after it, so that a machine that slows down or warms up
-//!   is no difference. How far Reno differs from itself in this way is shown.
+//!   makes no difference. How far Reno differs from itself in this way is shown.
 //! - Both ends have buffers of the same, fixed size, the same data in the same
 //!   calls, and a processor of their own.
 //! - A law that holds a smaller window wakes its ends up more often for the same

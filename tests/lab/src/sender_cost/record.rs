@@ -34,7 +34,7 @@ pub(crate) const EBPF_CONTROLS: [Control; 6] = [
 ];
 
 impl Control {
-    /// The sender of the lab's that follows it.
+    /// The one of the lab's senders that follows it.
     pub(crate) fn contender(self) -> Contender {
         Contender::Sender(match self {
             Self::Reno => Sending::Kernel(CongestionControl::Reno),

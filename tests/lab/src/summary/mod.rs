@@ -83,10 +83,10 @@ pub struct Summary {
     /// without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yielding: Option<YieldFigures>,
-    /// How a sender of the lab's stood beside others; `None` for whoever is none.
+    /// How one of the lab's senders stood beside others; `None` for other contenders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideFigures>,
-    /// How it went, where a controller made the weight of a sender of the lab's.
+    /// How it went, where a controller set the weight of one of the lab's senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
     /// See [`Summary::rate_against_greedy()`]; filled in where the course is not kept.
@@ -232,7 +232,7 @@ fn first_seconds(measured: &Measured<'_>) -> Option<f64> {
     is_any.then(|| together(measured, &window))
 }
 
-/// Goodput of all contenders together that are senders of the lab's, Mbit/s.
+/// Goodput of all of the lab's senders together, Mbit/s.
 fn received_by_contenders(measured: &Measured<'_>, window: &Range<f64>) -> Option<f64> {
     let all = measured.background.iter().map(|one| &one.received);
     let known = all.filter(|received| !received.is_empty());

@@ -39,7 +39,7 @@ pub struct Prober {
 /// Sends probes from `client` to `server` and back, from now to `end`.
 ///
 /// # Errors
-/// When there is no way from one to the other.
+/// When the hosts do not reach each other.
 pub fn start(client: &Host, server: &Host, clock: Clock, end: Duration) -> io::Result<Prober> {
     let answering = server.datagrams(Class::Probe, 0)?;
     let probing = client.datagrams(Class::Probe, 0)?;

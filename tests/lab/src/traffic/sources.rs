@@ -75,7 +75,7 @@ pub(crate) async fn send_stream(connection: TcpStream, stream: Stream, span: Spa
         .await
         .is_err()
     {
-        // Fails only for what is no connection any more.
+        // Fails only once the connection is gone.
         let _ = connection.set_zero_linger();
     }
 }
@@ -180,7 +180,7 @@ pub(crate) async fn send_greedy(stream: TcpStream, turns: Turns, piece: usize, c
             Turn::Over => break,
         }
     }
-    // Fails only for what is no connection any more.
+    // Fails only once the connection is gone.
     let _ = stream.set_zero_linger();
 }
 
@@ -215,7 +215,7 @@ const ROOM: usize = 4 << 20;
 /// A socket to receive with, and one to send to it.
 ///
 /// # Errors
-/// When there is no way from one to the other.
+/// When the hosts do not reach each other.
 pub(crate) fn sockets(sender: &Host, receiver: &Host) -> io::Result<(UdpSocket, UdpSocket)> {
     let incoming = receiver.datagrams(Class::Foreground, 0)?;
     incoming.set_read_timeout(Some(LOOK))?;
@@ -326,9 +326,9 @@ pub(crate) async fn answer(mut stream: TcpStream) {
 /// Who fetches.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    /// From where.
+    /// The client's address.
     pub(crate) local: Ipv4Addr,
-    /// From whom.
+    /// The server.
     pub(crate) server: SocketAddr,
     /// Counts all bytes.
     pub(crate) meter: Meter,

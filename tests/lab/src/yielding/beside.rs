@@ -1,4 +1,4 @@
-//! How a sender of the lab's stood beside each greedy flow, and how soon it took
+//! How one of the lab's senders stood beside each greedy flow, and how soon it took
 //! what became free or did what its weight asked for. Pure.
 
 use std::ops::Range;
@@ -55,7 +55,7 @@ pub struct FlowFigures {
 }
 
 impl BesideFigures {
-    /// Of this background; `None` unless it was a sender of the lab's.
+    /// Of this background; `None` unless it was one of the lab's senders.
     #[must_use]
     pub fn of(
         setup: &Scenario,

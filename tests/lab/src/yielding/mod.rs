@@ -219,7 +219,7 @@ pub(crate) fn fairness(connections: &[Connection], span: &Range<f64>) -> Option<
 }
 
 /// What the last to come got of what all of them got in a span, 0 to 1; `None`
-/// with fewer than two, or when nobody got anything.
+/// with fewer than two, or when none of them got anything.
 pub(crate) fn share_of_last(connections: &[Connection], span: &Range<f64>) -> Option<f64> {
     let shares = shares(connections, span);
     let all: f64 = shares.iter().sum();

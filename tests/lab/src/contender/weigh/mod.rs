@@ -241,7 +241,7 @@ impl Control {
                 });
                 Self::Mbc(Mbc::new(MbcSettings::per_update(limiter, w), w))
             }
-            // There is no model of what is paced; nothing heeds a weight else.
+            // Pacing has no model, and the kernel's controls have no weight.
             (DeadlineController::Mbc, None) => Self::None,
         }
     }
