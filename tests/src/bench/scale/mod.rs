@@ -6,14 +6,15 @@
 
 mod agent;
 pub mod record;
-mod rival;
-mod tree;
 
+use std::fs;
 use std::path::Path;
 
 use self::agent::{Agent, Destination};
 use self::record::{Record, Scan, Series, Tool};
 use super::machine;
+use super::measure::measure;
+use super::record::Sample;
 use super::speed::MEMORY;
 use crate::environment::first_line;
 use crate::stores::{S3, S3Kind};
@@ -89,9 +90,9 @@ pub fn run(extent: &Extent, command: &str) -> Record {
 fn scan(extent: &Extent) -> Scan {
     let home = tempfile::tempdir_in(MEMORY).expect("a directory in memory");
     let source = home.path().join("source");
-    tree::make(&source, extent.compared, COMPARED_SIZE, SEED);
+    make_tree(&source, extent.compared, COMPARED_SIZE, SEED);
     let store = home.path().join("store");
-    std::fs::create_dir(&store).expect("a directory to push to");
+    fs::create_dir(&store).expect("a directory to push to");
     let agent = Agent {
         home: home.path(),
         source: &source,
@@ -124,7 +125,7 @@ fn scan(extent: &Extent) -> Scan {
 fn send(extent: &Extent) -> Vec<Series> {
     let home = tempfile::tempdir_in(MEMORY).expect("a directory in memory");
     let source = home.path().join("source");
-    tree::make(&source, extent.sent, SENT_SIZE, SEED);
+    make_tree(&source, extent.sent, SENT_SIZE, SEED);
     let store = S3::start(S3Kind::S3sFs);
     let mut all: Vec<_> = [None, Some(IN_FLIGHT)]
         .into_iter()
@@ -151,13 +152,13 @@ fn send(extent: &Extent) -> Vec<Series> {
     all
 }
 
-fn send_once(home: &Path, source: &Path, store: &S3, series: &Series) -> super::record::Sample {
+fn send_once(home: &Path, source: &Path, store: &S3, series: &Series) -> Sample {
     let bucket = store.bucket_directory().expect("files in a directory");
     let sample = match series.tool {
         Tool::Agent => {
             let state = home.join("state");
             if state.exists() {
-                std::fs::remove_dir_all(&state).expect("forget the last run");
+                fs::remove_dir_all(&state).expect("forget the last run");
             }
             let agent = Agent {
                 home,
@@ -168,10 +169,71 @@ fn send_once(home: &Path, source: &Path, store: &S3, series: &Series) -> super::
             };
             agent.run()
         }
-        Tool::Rclone => rival::copy(home, source, store, series.in_flight),
+        Tool::Rclone => copy_by_rclone(home, source, store, series.in_flight),
     };
     let sent = bucket.join(agent::PREFIX);
-    assert!(tree::count(&sent) >= series.files, "files are missing");
-    std::fs::remove_dir_all(&sent).expect("empty the bucket");
+    assert!(count_files(&sent) >= series.files, "files are missing");
+    fs::remove_dir_all(&sent).expect("empty the bucket");
     sample
+}
+
+/// `rclone copy` of a tree into an empty place. By default it has four files on
+/// their way, as the agent has; it lists the destination, and makes two requests
+/// for each file, PUT and HEAD. It remembers nothing, and writes no manifest.
+fn copy_by_rclone(home: &Path, source: &Path, store: &S3, in_flight: Option<u32>) -> Sample {
+    let config = home.join("rclone.conf");
+    let text = format!(
+        "[store]\ntype = s3\nprovider = Other\nendpoint = {}\naccess_key_id = {}\n\
+         secret_access_key = {}\nregion = {}\n",
+        store.endpoint(),
+        store.access_key(),
+        store.secret_key(),
+        store.region()
+    );
+    fs::write(&config, text).expect("write a configuration");
+    let path = |path: &Path| path.to_str().expect("a path in UTF-8").to_owned();
+    let mut args = vec![
+        "rclone".to_owned(),
+        "--config".to_owned(),
+        path(&config),
+        "copy".to_owned(),
+        path(source),
+        format!("store:{}/{}", store.bucket(), agent::PREFIX),
+    ];
+    if let Some(in_flight) = in_flight {
+        args.extend(["--transfers".to_owned(), in_flight.to_string()]);
+    }
+    measure(&args, home, 0)
+}
+
+/// Files in a directory.
+const PER_DIRECTORY: u64 = 1_000;
+
+/// Makes so many files of so many bytes below `root`.
+fn make_tree(root: &Path, files: u64, size: usize, seed: u64) {
+    for start in (0..files).step_by(PER_DIRECTORY as usize) {
+        let number = start / PER_DIRECTORY;
+        let directory = root.join(format!("{:02}/{:02}", number / 100, number % 100));
+        fs::create_dir_all(&directory).expect("make a directory");
+        for file in start..files.min(start + PER_DIRECTORY) {
+            let word = format!("{seed}-{file} ");
+            let content = word.repeat(size / word.len() + 1);
+            let path = directory.join(format!("file-{file:07}.txt"));
+            fs::write(path, &content[..size]).expect("write a file");
+        }
+    }
+}
+
+/// Files below a directory.
+fn count_files(root: &Path) -> u64 {
+    let entries = fs::read_dir(root).expect("list a directory");
+    let counts = entries.map(|entry| {
+        let entry = entry.expect("list a directory");
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            count_files(&entry.path())
+        } else {
+            1
+        }
+    });
+    counts.sum()
 }

@@ -6,10 +6,10 @@ use crate::bench::record::{Machine, Sample, Spread};
 use crate::bench::report::verdict;
 
 /// Longest comparison that is accepted, s.
-const LONGEST: f64 = 60.0;
+const MAX_COMPARISON_S: f64 = 60.0;
 
 /// Largest resident set that is accepted, MB.
-const PEAK_RSS: f64 = 300.0;
+const MAX_PEAK_RSS_MB: f64 = 300.0;
 
 /// A whole benchmark.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ SHA-256 of each, keeps a state, and sends a manifest at the end.
         scan.first.peak_rss as f64 / 1e6,
         shown(&again),
         shown(&memory),
-        verdict(again.max() < LONGEST && memory.max() < PEAK_RSS),
+        verdict(again.max() < MAX_COMPARISON_S && memory.max() < MAX_PEAK_RSS_MB),
         record.sent[0].files,
     );
     for pair in record.sent.chunks_exact(Tool::ALL.len()) {
