@@ -128,12 +128,7 @@ impl Responder {
     }
 }
 
-/// Refuses any request on a connection that is one too many.
-pub(crate) fn too_many() -> AgentResponse {
-    refuse(&ApiRefusal::too_many())
-}
-
-fn refuse(refusal: &ApiRefusal) -> AgentResponse {
+pub(crate) fn refuse(refusal: &ApiRefusal) -> AgentResponse {
     let mut response = response(refusal.status, JSON, json(refusal));
     let allow = refusal.allow.as_ref().map(Method::as_str);
     if let Some(Ok(allow)) = allow.map(HeaderValue::from_str) {

@@ -17,7 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
-use super::answer::{Responder, too_many};
+use super::answer::{Responder, refuse};
+use super::refusal::ApiRefusal;
 
 /// Size of the buffers for the head of a request and for an answer, bytes.
 const BUFFER: usize = 64 * 1024;
@@ -38,7 +39,7 @@ pub(crate) async fn serve_connection(
         let (head, body) = request.into_parts();
         let response = match &responder {
             Some(responder) => responder.answer(&head, body).await,
-            None => too_many(),
+            None => refuse(&ApiRefusal::too_many()),
         };
         let (method, path) = (&head.method, head.uri.path());
         let status = response.status().as_u16();

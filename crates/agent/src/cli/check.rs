@@ -127,11 +127,8 @@ fn of_store(name: &str, store: &Store) -> Vec<String> {
         Err(error) => Some(error.to_string()),
     });
     let file = match store {
-        Store::S3(store) => store.cacert.as_deref().and_then(unreadable_file),
-        Store::Webdav(store) | Store::Fairbat(store) => {
-            store.cacert.as_deref().and_then(unreadable_file)
-        }
         Store::Local(path) => unreadable_directory(path),
+        _ => store.cacert().and_then(unreadable_file),
     };
     credentials.into_iter().chain(file).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -86,6 +86,17 @@ impl Store {
         match self {
             Self::S3(store) => Some(&store.credentials),
             Self::Webdav(store) | Self::Fairbat(store) => Some(&store.credentials),
+            Self::Local(_) => None,
+        }
+    }
+
+    /// PEM file with the only trusted certificate authorities; `None` trusts those of the
+    /// system.
+    #[must_use]
+    pub fn cacert(&self) -> Option<&Path> {
+        match self {
+            Self::S3(store) => store.cacert.as_deref(),
+            Self::Webdav(store) | Self::Fairbat(store) => store.cacert.as_deref(),
             Self::Local(_) => None,
         }
     }

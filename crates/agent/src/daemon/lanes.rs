@@ -1,7 +1,7 @@
 //! The two lanes of the agent, their measurements, and the stores they reach.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,8 +98,8 @@ impl AgentLane {
         let found = found
             .transpose()
             .map_err(|error| StoreError::new(StoreErrorKind::Credentials, error.to_string()))?;
-        let (settings, cacert, host) = store_settings(store, found)?;
-        let http = http_settings(cacert);
+        let (settings, host) = store_settings(store, found)?;
+        let http = http_settings(store.cacert().map(Path::to_owned));
         let client = LaneClient::start(&http, &self.lane, self.wanted, self.max_connections)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;
         let store = store::open(&settings, &client, &self.lane)?;
@@ -156,11 +156,11 @@ impl LaneMeter {
     }
 }
 
-/// The settings of a store, the certificate authorities to trust, and its host.
+/// The settings of a store, and its host.
 fn store_settings(
     store: &config::Store,
     credentials: Option<Credentials>,
-) -> Result<(StoreSettings, Option<PathBuf>, String), StoreError> {
+) -> Result<(StoreSettings, String), StoreError> {
     match store {
         config::Store::S3(s3) => {
             let Some(Credentials::Keys {
@@ -189,17 +189,12 @@ fn store_settings(
                 secret_access_key: secret_access_key.expose().to_owned(),
                 session_token: session_token.map(|token| token.expose().to_owned()),
             };
-            Ok((
-                StoreSettings::S3(Box::new(settings)),
-                s3.cacert.clone(),
-                host,
-            ))
+            Ok((StoreSettings::S3(Box::new(settings)), host))
         }
-        config::Store::Local(path) => Ok((
-            StoreSettings::Local(path.clone()),
-            None,
-            path.display().to_string(),
-        )),
+        config::Store::Local(path) => {
+            let host = path.display().to_string();
+            Ok((StoreSettings::Local(path.clone()), host))
+        }
         config::Store::Webdav(http) => Ok(dav_settings(http, credentials, Dialect::Webdav)),
         config::Store::Fairbat(http) => Ok(dav_settings(http, credentials, Dialect::Fairbat)),
     }
@@ -210,7 +205,7 @@ fn dav_settings(
     http: &config::Http,
     credentials: Option<Credentials>,
     dialect: Dialect,
-) -> (StoreSettings, Option<PathBuf>, String) {
+) -> (StoreSettings, String) {
     let login = match credentials {
         Some(Credentials::Password { user, password }) => Login::Password {
             user,
@@ -224,11 +219,7 @@ fn dav_settings(
         login,
         dialect,
     };
-    (
-        StoreSettings::Dav(Box::new(settings)),
-        http.cacert.clone(),
-        authority(&http.url),
-    )
+    (StoreSettings::Dav(Box::new(settings)), authority(&http.url))
 }
 
 /// `HOST:PORT` of a URL.

@@ -6,33 +6,38 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
 
-/// Why the host of a request is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostError {
-    /// The request has no host, several, or one that cannot be parsed.
-    Malformed,
-    /// The host is a name that could resolve to any address.
-    Foreign,
-}
+/// Why the host of a request is refused: the status and the text of the answer.
+type HostRefusal = (StatusCode, &'static str);
+
+/// The request has no host, several, or one that cannot be parsed.
+const MALFORMED: HostRefusal = (StatusCode::BAD_REQUEST, "One Host is needed.\n");
+
+/// The host is a name that could resolve to any address.
+const FOREIGN: HostRefusal = (
+    StatusCode::MISDIRECTED_REQUEST,
+    "Host names other than localhost are refused, because a page of another site could read \
+     this. Use the address, or localhost.\n",
+);
 
 /// Checks the host in the `Host` field, and in the target if that is an absolute URL.
 ///
 /// # Errors
-/// [`HostError`].
-pub(crate) fn check(request: &Parts) -> Result<(), HostError> {
+/// The answer that refuses the request.
+pub(crate) fn check(request: &Parts) -> Result<(), HostRefusal> {
     let mut hosts = request.headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
-        return Err(HostError::Malformed);
+        return Err(MALFORMED);
     };
-    let host = Authority::try_from(host.as_bytes()).map_err(|_| HostError::Malformed)?;
+    let host = Authority::try_from(host.as_bytes()).map_err(|_| MALFORMED)?;
     let named = [Some(&host), request.uri.authority()];
     match named.into_iter().flatten().all(is_ours) {
         true => Ok(()),
-        false => Err(HostError::Foreign),
+        false => Err(FOREIGN),
     }
 }
 
@@ -58,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    fn checked(target: &str, hosts: &[&str]) -> Result<(), HostError> {
+    fn checked(target: &str, hosts: &[&str]) -> Result<(), HostRefusal> {
         let mut request = Request::get(target);
         for host in hosts {
             request = request.header(HOST, *host);
@@ -95,10 +100,10 @@ mod tests {
             "user@127.0.0.1",
             "127.0.0.1@evil.example",
         ] {
-            assert_eq!(checked("/", &[host]), Err(HostError::Foreign), "{host}");
+            assert_eq!(checked("/", &[host]), Err(FOREIGN), "{host}");
         }
         let hidden = checked("http://evil.example/", &["127.0.0.1"]);
-        assert_eq!(hidden, Err(HostError::Foreign));
+        assert_eq!(hidden, Err(FOREIGN));
     }
 
     #[test]
@@ -110,7 +115,7 @@ mod tests {
             &["[::1"],
             &["a b"],
         ] {
-            assert_eq!(checked("/", hosts), Err(HostError::Malformed), "{hosts:?}");
+            assert_eq!(checked("/", hosts), Err(MALFORMED), "{hosts:?}");
         }
     }
 }

@@ -32,7 +32,6 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::{TcpListener, TcpStream};
 
 use self::history::History;
-use self::host::HostError;
 use crate::daemon::handle::Handle;
 use crate::metrics::{self, Metrics};
 use crate::response::{AgentResponse, JSON, json, response};
@@ -150,16 +149,8 @@ async fn connection(server: Arc<WebServer>, accepted: Accepted<TcpListener>) {
 
 impl WebServer {
     fn answer(&self, request: &Parts) -> AgentResponse {
-        match host::check(request) {
-            Ok(()) => {}
-            Err(HostError::Malformed) => {
-                return private(StatusCode::BAD_REQUEST, PLAIN, "One Host is needed.\n");
-            }
-            Err(HostError::Foreign) => {
-                let text = "Host names other than localhost are refused, because a page of \
-                            another site could read this. Use the address, or localhost.\n";
-                return private(StatusCode::MISDIRECTED_REQUEST, PLAIN, text);
-            }
+        if let Err((status, text)) = host::check(request) {
+            return private(status, PLAIN, text);
         }
         let render: fn(&Self) -> AgentResponse = match request.uri.path() {
             "/" => |_| page(),
