@@ -79,12 +79,7 @@ fn definitions(name: &str) -> Vec<String> {
     let mut found = Vec::new();
     for path in product() {
         let text = read(&path);
-        // Tests come last in a file.
-        let code = text
-            .split("#[cfg(test)]\nmod tests {")
-            .next()
-            .unwrap_or_default();
-        for (index, line) in code.lines().enumerate() {
+        for (index, line) in without_tests(&text).lines().enumerate() {
             let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
             let defines = words.any(|word| word == "struct" || word == "enum");
             if defines && words.next() == Some(name) && !line.trim_start().starts_with("//") {
@@ -93,6 +88,15 @@ fn definitions(name: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// The text up to its first module of tests; these come last in a file.
+fn without_tests(text: &str) -> &str {
+    let first = text.match_indices("#[cfg(test)]\nmod ").find(|(start, _)| {
+        let opening = text[*start..].lines().nth(1);
+        opening.is_some_and(|line| line.ends_with('{'))
+    });
+    first.map_or(text, |(start, _)| &text[..start])
 }
 
 /// The violation of "exactly one", or none.
