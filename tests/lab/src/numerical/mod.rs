@@ -21,6 +21,7 @@ mod background;
 mod network;
 mod picture;
 mod report;
+mod required;
 
 use rand::RngExt as _;
 use rand::SeedableRng as _;

@@ -10,6 +10,7 @@
 //! None of the loads is among those on which FAIRBAT is evaluated.
 
 mod load;
+mod picture;
 mod report;
 mod simulation;
 

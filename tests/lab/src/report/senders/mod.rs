@@ -2,6 +2,7 @@
 //! name.
 
 mod cdg;
+mod errors;
 mod live;
 mod load;
 mod steps;

@@ -6,13 +6,14 @@ use std::path::Path;
 
 use crate::chart::{BLUE, ChartResult, GREEN, GREY, Grid, MARK, Sheet};
 use crate::report::select::{Place, contenders};
+use crate::report::senders::errors::Errors;
 use crate::report::senders::runs;
 use crate::report::words::title;
 use crate::requirement::{Part, Requirement};
 use crate::results::{MatrixRecord, RunSummary};
 use crate::scenario::Scenario;
 use crate::statistics::{Spread, median};
-use crate::table::{NOTHING, Table, or_nothing, shown};
+use crate::table::{Table, or_nothing, shown};
 use crate::verdict::{Bound, Verdict};
 use crate::yielding::{FlowFigures, gap_s};
 
@@ -243,45 +244,6 @@ pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
     all
 }
 
-/// When transfers were there less when they should have been, ascending, s, and
-/// whether they were there at all: if not, that is the end of the run, which was
-/// before any of that run's.
-struct Errors(Vec<(f64, bool)>);
-
-impl Errors {
-    fn of(runs: &[&RunSummary], window: f64) -> Self {
-        let figures = runs.iter().filter_map(|run| run.summary.deadline.as_ref());
-        let mut all: Vec<_> = figures
-            .map(|one| (one.finish_s - window, one.is_done))
-            .collect();
-        all.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Self(all)
-    }
-
-    /// The median and, unless all are the same, least and most, in so many parts
-    /// of a second; each with a mark if it is of one that was not there.
-    fn words(&self, times: f64) -> String {
-        let values: Vec<f64> = self.0.iter().map(|(error, _)| times * error).collect();
-        let Some(spread) = Spread::of(&values) else {
-            return NOTHING.to_owned();
-        };
-        let figure = |value: f64, ranks: std::ops::RangeInclusive<usize>| {
-            let is_there = self.0[ranks].iter().all(|(_, is_done)| *is_done);
-            format!("{}{value:.1}", if is_there { "" } else { "\u{2265} " })
-        };
-        let last = values.len() - 1;
-        let median = figure(spread.median, last / 2..=last.div_ceil(2));
-        let (least, most) = (
-            figure(spread.least, 0..=0),
-            figure(spread.most, last..=last),
-        );
-        if least == most {
-            return median;
-        }
-        format!("{median} ({least}\u{2013}{most})")
-    }
-}
-
 /// Draws it into an SVG file.
 ///
 /// # Errors
@@ -413,40 +375,6 @@ mod tests {
         );
         let words = "1.0 s and not 10 s, so there are 10 round-trip times to use it and not 100";
         assert!(page.contains(words), "{page}");
-    }
-
-    #[test]
-    fn only_what_is_of_a_run_that_was_not_over_is_marked() {
-        let runs = |ends: &[(f64, bool)]| -> Vec<RunSummary> {
-            let run = |(seed, (finish_s, is_done)): (usize, &(f64, bool))| {
-                let mut run = run("greedy", "sender-cdg", seed as u64, &[5.4]);
-                run.summary.deadline = Some(DeadlineFigures {
-                    finish_s: *finish_s,
-                    is_done: *is_done,
-                    ..DeadlineFigures::default()
-                });
-                run
-            };
-            ends.iter().enumerate().map(run).collect()
-        };
-        let words = |ends: &[(f64, bool)]| {
-            let runs = runs(ends);
-            Errors::of(&runs.iter().collect::<Vec<_>>(), 40.0).words(1.0)
-        };
-        let (soon, late, never) = ((38.0, true), (44.0, true), (50.0, false));
-        assert_eq!(
-            words(&[never, soon, late]),
-            "4.0 (-2.0\u{2013}\u{2265} 10.0)"
-        );
-        assert_eq!(
-            words(&[never, soon, never]),
-            "\u{2265} 10.0 (-2.0\u{2013}\u{2265} 10.0)"
-        );
-        assert_eq!(
-            words(&[soon, never]),
-            "\u{2265} 4.0 (-2.0\u{2013}\u{2265} 10.0)"
-        );
-        assert_eq!(words(&[]), NOTHING);
     }
 
     #[test]
