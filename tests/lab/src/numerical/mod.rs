@@ -18,6 +18,7 @@
 //!   prices of the 60 s before.
 
 mod background;
+mod figures;
 mod network;
 mod picture;
 mod report;
@@ -29,11 +30,12 @@ use rand::rngs::StdRng;
 use serde::Serialize;
 
 use crate::numerical::background::{Background, PricesMet, size};
+pub use crate::numerical::figures::Figures;
 use crate::numerical::network::{
     DEADLINE, GAP, GREEDY, MAX_RATE, Prices, START, STEP, TCP, WINDOW, approach, long, loss,
     rate_for,
 };
-pub use crate::numerical::report::{Figures, write_all};
+pub use crate::numerical::report::write_all;
 
 /// How long an experiment lasts, s: longer than the paper's 2000 s, so that
 /// what is late still ends.

@@ -1,7 +1,7 @@
 //! What the paper says of its numerical experiments, and whether it holds here.
 
 use crate::numerical::Control;
-use crate::numerical::report::{Figures, Run, SIZES, values};
+use crate::numerical::figures::{Figures, Run, SIZES, values};
 use crate::requirement::Requirement;
 use crate::statistics::mean;
 
@@ -180,7 +180,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::numerical::report::all;
+    use crate::numerical::figures::all;
 
     /// All experiments with three seeds, which all tests read.
     static RUNS: LazyLock<Vec<Run>> = LazyLock::new(|| all(&(1..=3)));

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use crate::jobs::JobsFigures;
 use crate::record::Summary;
-use crate::report::fairbat::points::Point;
+use crate::report::fairbat::points::{BASELINE, Point, contenders};
 use crate::report::words::seeds;
 use crate::results::MatrixRecord;
 use crate::statistics::{Interval, Moments, Spread, mean};
@@ -249,6 +249,51 @@ impl<'a> Group<'a> {
             (jobs.web.moments.count > 0 && same.2.web.moments.count > 0).then_some((*jobs, same.2))
         });
         all.collect()
+    }
+}
+
+/// A contender at a point beside the baseline there.
+pub(crate) struct Cell<'a> {
+    pub(crate) point: Point<'a>,
+    pub(crate) name: &'a str,
+    pub(crate) group: Group<'a>,
+    pub(crate) baseline: Group<'a>,
+}
+
+impl<'a> Cell<'a> {
+    /// `None` where the contender has no runs.
+    pub(crate) fn of(matrix: &'a MatrixRecord, point: Point<'a>, name: &'a str) -> Option<Self> {
+        let cell = Self {
+            point,
+            name,
+            group: Group::of(matrix, point, name),
+            baseline: Group::of(matrix, point, BASELINE),
+        };
+        (!cell.group.is_empty()).then_some(cell)
+    }
+
+    /// A contender at each of these points.
+    pub(crate) fn at(matrix: &'a MatrixRecord, points: &[Point<'a>], name: &'a str) -> Vec<Self> {
+        let points = points.iter();
+        points
+            .filter_map(|point| Self::of(matrix, *point, name))
+            .collect()
+    }
+
+    /// All that was measured, point by point, the baseline first.
+    pub(crate) fn all(matrix: &'a MatrixRecord) -> Vec<Self> {
+        let names: Vec<_> = [BASELINE].into_iter().chain(contenders(matrix)).collect();
+        let points = Point::all(matrix).into_iter();
+        let all = points.flat_map(|point| {
+            let of = |name: &&'a str| Self::of(matrix, point, name);
+            names.iter().filter_map(of).collect::<Vec<_>>()
+        });
+        all.collect()
+    }
+
+    /// What it is compared with; the baseline is not compared with itself.
+    pub(crate) fn beside(&self) -> Option<&Group<'a>> {
+        (self.name != BASELINE).then_some(&self.baseline)
     }
 }
 

@@ -8,9 +8,9 @@ use crate::chart::{
     Sheet, VERMILION,
 };
 use crate::jobs::JobsCourse;
-use crate::report::fairbat::group::{Estimate, Group};
+use crate::report::fairbat::group::{Cell, Estimate, Group};
 use crate::report::fairbat::points::{
-    BASELINE, Cell, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, Topology, UNDAMPED,
+    BASELINE, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, Topology, UNDAMPED,
     contenders,
 };
 use crate::report::words::title;

@@ -1,7 +1,6 @@
-//! The points of the evaluation: scenarios by their topology and their load, and the
+//! The points of the evaluation: scenarios by their topology and their load; and the
 //! contenders that meet there.
 
-use crate::report::fairbat::group::Group;
 use crate::report::select::distinct;
 use crate::results::MatrixRecord;
 use crate::scenario::{Scenario, Traffic};
@@ -134,49 +133,4 @@ impl<'a> Point<'a> {
 pub(crate) fn contenders(matrix: &MatrixRecord) -> Vec<&str> {
     let names = matrix.runs.iter().map(|run| run.contender.as_str());
     distinct(names.filter(|name| *name != BASELINE))
-}
-
-/// A contender at a point beside the baseline there.
-pub(crate) struct Cell<'a> {
-    pub(crate) point: Point<'a>,
-    pub(crate) name: &'a str,
-    pub(crate) group: Group<'a>,
-    pub(crate) baseline: Group<'a>,
-}
-
-impl<'a> Cell<'a> {
-    /// `None` where the contender has no runs.
-    pub(crate) fn of(matrix: &'a MatrixRecord, point: Point<'a>, name: &'a str) -> Option<Self> {
-        let cell = Self {
-            point,
-            name,
-            group: Group::of(matrix, point, name),
-            baseline: Group::of(matrix, point, BASELINE),
-        };
-        (!cell.group.is_empty()).then_some(cell)
-    }
-
-    /// A contender at each of these points.
-    pub(crate) fn at(matrix: &'a MatrixRecord, points: &[Point<'a>], name: &'a str) -> Vec<Self> {
-        let points = points.iter();
-        points
-            .filter_map(|point| Self::of(matrix, *point, name))
-            .collect()
-    }
-
-    /// All that was measured, point by point, the baseline first.
-    pub(crate) fn all(matrix: &'a MatrixRecord) -> Vec<Self> {
-        let names: Vec<_> = [BASELINE].into_iter().chain(contenders(matrix)).collect();
-        let points = Point::all(matrix).into_iter();
-        let all = points.flat_map(|point| {
-            let of = |name: &&'a str| Self::of(matrix, point, name);
-            names.iter().filter_map(of).collect::<Vec<_>>()
-        });
-        all.collect()
-    }
-
-    /// What it is compared with; the baseline is not compared with itself.
-    pub(crate) fn beside(&self) -> Option<&Group<'a>> {
-        (self.name != BASELINE).then_some(&self.baseline)
-    }
 }

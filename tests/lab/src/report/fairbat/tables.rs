@@ -8,8 +8,8 @@ use crate::report::fairbat::figures::{
     Compared, Growth, MARGIN_PERCENT, MIN_CHUNKS, MIN_FACTOR, STEERED, Settling, differences,
     served,
 };
-use crate::report::fairbat::group::{Group, estimate, quarters};
-use crate::report::fairbat::points::{Cell, HARD, LEDBAT, LEVERS, PLAIN, Point, contenders};
+use crate::report::fairbat::group::{Cell, Group, estimate, quarters};
+use crate::report::fairbat::points::{HARD, LEDBAT, LEVERS, PLAIN, Point, contenders};
 use crate::report::words::title;
 use crate::results::MatrixRecord;
 use crate::statistics::Spread;

@@ -9,9 +9,9 @@ use crate::report::fairbat::figures::{
     served,
 };
 use crate::report::fairbat::group;
-use crate::report::fairbat::group::{Estimate, Group};
+use crate::report::fairbat::group::{Cell, Estimate, Group};
 use crate::report::fairbat::points::{
-    BASELINE, Cell, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, UNDAMPED, contenders,
+    BASELINE, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, UNDAMPED, contenders,
 };
 use crate::report::fairbat::required::judged::{Judgement, judged};
 use crate::report::fairbat::tables::{LOADS, max_variance};
