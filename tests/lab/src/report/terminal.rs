@@ -142,40 +142,35 @@ fn deadline(figures: &DeadlineFigures) -> String {
 fn yielding(figures: &YieldFigures) -> String {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let seconds = |time: f64| format!("{time:.2} s");
-    let mut text = row(
-        "of what is left",
-        &format!(
-            "{}; {} from its start to its end",
-            percent(figures.spare_used),
-            percent(figures.spare_used_whole)
-        ),
+    let used = format!(
+        "{}; {} from its start to its end",
+        percent(figures.spare_used),
+        percent(figures.spare_used_whole)
     );
-    text.push_str(&row("full rate after", &seconds(figures.full_rate_s)));
     let queue = format!("{:.1} ms in the median", figures.queue_median_ms);
-    text.push_str(&row("standing queue", &queue));
-    if let Some(time) = figures.reaped_s {
-        text.push_str(&row("reaped after", &seconds(time)));
-    }
-    if let Some(turns) = figures.turns {
-        let words = format!(
+    let turns = figures.turns.map(|turns| {
+        format!(
             "{} of the pauses in use, {} of the payload in turns",
             percent(turns.off_use),
             percent(turns.on_share)
-        );
-        text.push_str(&row("on, off", &words));
-    }
-    if let Some(share) = figures.latecomer_share {
-        let words = format!("{} of the end", percent(share));
-        text.push_str(&row("last to come", &words));
-    }
-    if let Some(time) = figures.recovery_s {
-        text.push_str(&row("recovered after", &seconds(time)));
-    }
-    text.push_str(&row("longest gap", &seconds(figures.longest_gap_s)));
-    if let Some(cores) = figures.cores {
-        text.push_str(&row("its processor", &percent(cores)));
-    }
-    text
+        )
+    });
+    let latecomer = figures.latecomer_share;
+    let latecomer = latecomer.map(|share| format!("{} of the end", percent(share)));
+    let rows = [
+        ("of what is left", Some(used)),
+        ("full rate after", Some(seconds(figures.full_rate_s))),
+        ("standing queue", Some(queue)),
+        ("reaped after", figures.reaped_s.map(seconds)),
+        ("on, off", turns),
+        ("last to come", latecomer),
+        ("recovered after", figures.recovery_s.map(seconds)),
+        ("longest gap", Some(seconds(figures.longest_gap_s))),
+        ("its processor", figures.cores.map(percent)),
+    ];
+    let rows = rows.into_iter();
+    rows.filter_map(|(what, words)| Some(row(what, &words?)))
+        .collect()
 }
 
 /// Whether all foreground flows are of a kind, so that it makes sense to ask
