@@ -7,9 +7,11 @@ use std::time::Duration;
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
+use fairbat_agent::config;
+use fairbat_agent::config::credentials::Credentials;
 use fairbat_agent::filter::Filter;
 use fairbat_agent::state::StateDatabase;
-use fairbat_agent::store::{self, Store, StoreSettings};
+use fairbat_agent::store::{self, Store};
 use fairbat_agent::sync::{
     Delete, Detect, Progress, PullOrigin, PullSettings, PushContext, PushSettings, RunReport,
     Verify, collect, pull, push,
@@ -18,6 +20,15 @@ use tokio::sync::watch;
 
 /// Connections of a lane.
 pub(crate) const CONNECTIONS: u32 = 4;
+
+/// A store, and the credentials for it.
+pub(crate) type StoreAccess = (config::Store, Credentials);
+
+/// A directory as a store.
+pub(crate) fn local_store(directory: &Path) -> StoreAccess {
+    let store = config::Store::Local(directory.to_owned());
+    (store, Credentials::Anonymous)
+}
 
 /// See the module.
 pub(crate) struct Agent {
@@ -46,18 +57,19 @@ fn lane(wanted: LeverPolicy, silence: Duration) -> (Lane, LaneClient) {
 
 impl Agent {
     /// An agent that remembers what it did in `state`, a file.
-    pub(crate) fn new(settings: &StoreSettings, state: &Path) -> Self {
+    pub(crate) fn new(settings: &StoreAccess, state: &Path) -> Self {
         Self::waiting(settings, state, Duration::from_secs(60))
     }
 
     /// One that waits so long for a server that is silent.
-    pub(crate) fn waiting(settings: &StoreSettings, state: &Path, silence: Duration) -> Self {
+    pub(crate) fn waiting(settings: &StoreAccess, state: &Path, silence: Duration) -> Self {
         let (push_lane, push_carrier) = lane(LeverPolicy::Sender(Default::default()), silence);
         let (pull_lane, pull_carrier) = lane(LeverPolicy::Receiver(Default::default()), silence);
-        let open = |carrier, lane| store::open(settings, carrier, lane).expect("a store");
+        let (store, credentials) = settings;
+        let open = |carrier, lane| store::open(store, credentials, carrier, lane).expect("a store");
         Self {
-            store: open(&push_carrier, &push_lane),
-            pull_store: open(&pull_carrier, &pull_lane),
+            store: open(push_carrier, &push_lane),
+            pull_store: open(pull_carrier, &pull_lane),
             state: StateDatabase::open(state).expect("a state"),
             push_lane,
             pull_lane,

@@ -6,12 +6,12 @@ mod jobs;
 use std::fs;
 use std::time::Duration;
 
-use fairbat_agent::store::{StoreErrorKind, StoreSettings};
+use fairbat_agent::store::StoreErrorKind;
 use fairbat_agent::sync::{Delete, EntryFailure, RunProblem};
 use fairbat_tests::message::Reply;
 use fairbat_tests::stores::{Dav, DavKind, Exchange, Fault, FaultProxy, Requests, S3, S3Kind};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, StoreAccess};
 use crate::round_trip::{clean, dir, s3};
 use crate::tree::expect_same;
 
@@ -59,7 +59,7 @@ impl Scene {
         Self::new(Server::Dav(server), proxy, &settings)
     }
 
-    fn new(server: Server, proxy: FaultProxy, settings: &StoreSettings) -> Self {
+    fn new(server: Server, proxy: FaultProxy, settings: &StoreAccess) -> Self {
         let (source, states) = (dir(), dir());
         fs::write(source.path().join("small"), "small").expect("write a file");
         let large: Vec<u8> = (0..12 * 1024 * 1024_u32)

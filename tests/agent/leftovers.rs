@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use fairbat_agent::store::StoreSettings;
+use fairbat_agent::config::Store;
 use fairbat_agent::sync::Delete;
 use fairbat_tests::stores::{Fault, FaultProxy, Requests, S3, S3Kind};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, local_store};
 use crate::pushes::{Scene, done};
 use crate::round_trip::{clean, dir, s3};
 
@@ -91,8 +91,8 @@ async fn at_the_root_of_a_bucket_only_our_own_uploads_are_given_up() {
     let server = S3::start(S3Kind::Moto);
     let proxy = FaultProxy::start(server.address());
     let mut settings = s3(&server, &proxy.url());
-    if let StoreSettings::S3(settings) = &mut settings {
-        settings.prefix.clear();
+    if let Store::S3(s3) = &mut settings.0 {
+        s3.prefix.clear();
     }
     let agent = Agent::new(&settings, &states.path().join("state"));
     fs::write(source.path().join("z"), vec![1; 12 * MIB]).expect("write a file");
@@ -146,7 +146,7 @@ async fn in_a_directory_only_what_is_below_the_place_is_given_up() {
         fs::write(unfinished.join(name), "half").expect("write a file");
     }
     fs::write(source.path().join("x"), "whole").expect("write a file");
-    let settings = StoreSettings::Local(store.path().to_owned());
+    let settings = local_store(store.path());
     let agent = Agent::new(&settings, &states.path().join("state"));
     let report = clean(agent.push(source.path(), Delete::Never).await);
     assert_eq!(report.orphans, 1, "{report:#?}");

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use fairbat::transport::RateLimit;
 use fairbat_agent::filter::Filter;
-use fairbat_agent::store::StoreSettings;
 use fairbat_agent::sync::{Delete, Detect, EntryFailure, MaxDelete, PullSettings, RunProblem};
 use fairbat_tests::message::Reply;
 use fairbat_tests::poll::wait_until;
@@ -20,7 +19,7 @@ use fairbat_tests::tmpfs::TmpFs;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, local_store};
 use crate::round_trip::{clean, dir, s3};
 use crate::tree::expect_same;
 
@@ -62,7 +61,7 @@ struct Scene {
 
 fn scene() -> Scene {
     let (source, store, states) = (dir(), dir(), dir());
-    let settings = StoreSettings::Local(store.path().to_owned());
+    let settings = local_store(store.path());
     let agent = Agent::new(&settings, &states.path().join("state"));
     Scene {
         source,
@@ -188,7 +187,7 @@ async fn what_a_first_push_has_not_reached_is_not_gone() {
 
     // An agent that knows nothing of the first one goes on with its push.
     let states = dir();
-    let settings = StoreSettings::Local(scene.store.path().to_owned());
+    let settings = local_store(scene.store.path());
     let agent = Agent::new(&settings, &states.path().join("state"));
     clean(agent.push(scene.source.path(), Delete::Never).await);
     for to in [mirror.path(), restored.path()] {

@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use fairbat_agent::store::{DavSettings, Dialect, Login, S3Settings, StoreSettings};
+use fairbat_agent::config::credentials::{Credentials, Origin, Secret, Spec, Wanted};
+use fairbat_agent::config::{self, Store};
 use fairbat_agent::sync::{Delete, MaxDelete, RunProblem, RunReport};
 use fairbat_tests::stores::{Dav, DavKind, Exchange, FaultProxy, S3, S3Kind, Serve};
 use tempfile::TempDir;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, StoreAccess, local_store};
 use crate::tree::{Names, Shape, expect_same, make};
 
 const MIRROR: Delete = Delete::Mirror {
@@ -40,7 +41,7 @@ const SMALL: Shape = Shape {
 
 /// Everything that must hold of any store. What moves is counted by a proxy before
 /// it, if it is behind one.
-async fn works(settings: &StoreSettings, shape: Shape, proxy: Option<&FaultProxy>) {
+async fn works(settings: &StoreAccess, shape: Shape, proxy: Option<&FaultProxy>) {
     let (source, states) = (dir(), dir());
     make(source.path(), shape, 7);
     let files = shape.files as u64;
@@ -113,7 +114,7 @@ fn change(source: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn through_a_local_directory() {
     let store = dir();
-    let settings = StoreSettings::Local(store.path().to_owned());
+    let settings = local_store(store.path());
     works(&settings, FULL, None).await;
     let unfinished = store.path().join(".fairbat/unfinished");
     let left = fs::read_dir(unfinished).expect("it was made").count();
@@ -124,7 +125,7 @@ async fn through_a_local_directory() {
 async fn nothing_is_deleted_for_a_source_that_is_empty_or_lost_too_much() {
     let (store, source, states) = (dir(), dir(), dir());
     make(source.path(), SMALL, 3);
-    let settings = StoreSettings::Local(store.path().to_owned());
+    let settings = local_store(store.path());
     let agent = Agent::new(&settings, &states.path().join("state"));
     clean(agent.push(source.path(), MIRROR).await);
     let before = crate::tree::look(store.path());
@@ -155,29 +156,47 @@ async fn nothing_is_deleted_for_a_source_that_is_empty_or_lost_too_much() {
 }
 
 /// How the agent reaches a server.
-pub(crate) fn s3(server: &S3, endpoint: &str) -> StoreSettings {
-    StoreSettings::S3(Box::new(S3Settings {
+pub(crate) fn s3(server: &S3, endpoint: &str) -> StoreAccess {
+    let store = Store::S3(config::S3 {
         endpoint: Some(endpoint.parse().expect("a URL")),
         region: server.region().to_owned(),
         bucket: server.bucket().to_owned(),
         prefix: "hosts/alpha".to_owned(),
         path_style: true,
+        credentials: from_environment(Wanted::Keys),
+        cacert: None,
+    });
+    let credentials = Credentials::Keys {
         access_key_id: server.access_key().to_owned(),
-        secret_access_key: server.secret_key().to_owned(),
+        secret_access_key: Secret::new(server.secret_key().to_owned()),
         session_token: None,
-    }))
+    };
+    (store, credentials)
 }
 
 /// How the agent reaches a WebDAV server.
-pub(crate) fn dav(server: &Dav, url: &str) -> StoreSettings {
-    StoreSettings::Dav(Box::new(DavSettings {
+pub(crate) fn dav(server: &Dav, url: &str) -> StoreAccess {
+    let credentials = Credentials::Password {
+        user: server.user().to_owned(),
+        password: Secret::new(server.password().to_owned()),
+    };
+    (Store::Webdav(http(url)), credentials)
+}
+
+fn http(url: &str) -> config::Http {
+    config::Http {
         url: url.parse().expect("a URL"),
-        login: Login::Password {
-            user: server.user().to_owned(),
-            password: server.password().to_owned(),
-        },
-        dialect: Dialect::Webdav,
-    }))
+        credentials: from_environment(Wanted::Login),
+        cacert: None,
+    }
+}
+
+/// Not read: the tests give the credentials.
+fn from_environment(wanted: Wanted) -> Spec {
+    Spec {
+        wanted,
+        origin: Origin::Environment,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,11 +237,8 @@ async fn through_rclone() {
 async fn through_fairbat() {
     let server = Serve::start();
     let proxy = FaultProxy::start(server.address());
-    let settings = StoreSettings::Dav(Box::new(DavSettings {
-        url: proxy.url().parse().expect("a URL"),
-        login: Login::Token(server.token().to_owned()),
-        dialect: Dialect::Fairbat,
-    }));
+    let credentials = Credentials::Token(Secret::new(server.token().to_owned()));
+    let settings = (Store::Fairbat(http(&proxy.url())), credentials);
     works(&settings, SMALL, Some(&proxy)).await;
 }
 
@@ -234,7 +250,7 @@ async fn a_directory_that_is_replaced_by_a_link_is_kept_unless_it_may_be_deleted
     for i in 0..10 {
         fs::write(photos.join(format!("f{i}")), "x").expect("write a file");
     }
-    let settings = StoreSettings::Local(store.path().to_owned());
+    let settings = local_store(store.path());
     let agent = Agent::new(&settings, &states.path().join("state"));
     clean(agent.push(source.path(), Delete::Never).await);
     fs::rename(&photos, states.path().join("moved")).expect("move a directory");
@@ -253,7 +269,7 @@ async fn a_directory_that_is_replaced_by_a_link_is_kept_unless_it_may_be_deleted
 async fn a_directory_that_is_kept_is_in_the_way_of_a_file_and_the_hint_says_so() {
     let (local, source) = (dir(), dir());
     let server = Dav::start(DavKind::Wsgidav);
-    let directory = StoreSettings::Local(local.path().to_owned());
+    let directory = local_store(local.path());
     let stores = [
         (directory, local.path().to_owned()),
         (dav(&server, &server.url()), server.root()),

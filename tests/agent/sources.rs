@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use fairbat_agent::store::StoreSettings;
 use fairbat_agent::sync::{Delete, MaxDelete, RunProblem, RunReport};
 use fairbat_tests::stores::{Action, Fault, Requests, S3Kind};
 use fairbat_tests::tmpfs::Bind;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, local_store};
 use crate::faults::Scene;
 use crate::round_trip::{clean, dir};
 use crate::tree::look;
@@ -201,7 +200,7 @@ impl Pushed {
             fs::create_dir_all(work.path().join(name)).expect("make a directory");
             fs::write(work.path().join(name).with_extension("txt"), "y").expect("write a file");
         }
-        let settings = StoreSettings::Local(store.path().to_owned());
+        let settings = local_store(store.path());
         let agent = Agent::new(&settings, &work.path().join("state"));
         Self { work, store, agent }
     }

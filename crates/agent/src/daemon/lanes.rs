@@ -15,9 +15,7 @@ use jiff::Timestamp;
 use crate::config::credentials::{self, Credentials};
 use crate::config::{self, Agent, Config};
 use crate::status::{HistorySample, LaneDirection, LaneStatus};
-use crate::store::{
-    self, DavSettings, Dialect, Login, S3Settings, Store, StoreError, StoreErrorKind, StoreSettings,
-};
+use crate::store::{self, Store, StoreError, StoreErrorKind};
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -98,12 +96,12 @@ impl AgentLane {
         let found = found
             .transpose()
             .map_err(|error| StoreError::new(StoreErrorKind::Credentials, error.to_string()))?;
-        let (settings, host) = store_settings(store, found)?;
+        let credentials = found.unwrap_or(Credentials::Anonymous);
         let http = http_settings(store.cacert().map(Path::to_owned));
         let client = LaneClient::start(&http, &self.lane, self.wanted, self.max_connections)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;
-        let store = store::open(&settings, &client, &self.lane)?;
-        Ok((store, host))
+        let opened = store::open(store, &credentials, client, &self.lane)?;
+        Ok((opened, store_host(store)))
     }
 }
 
@@ -156,70 +154,16 @@ impl LaneMeter {
     }
 }
 
-/// The settings of a store, and its host.
-fn store_settings(
-    store: &config::Store,
-    credentials: Option<Credentials>,
-) -> Result<(StoreSettings, String), StoreError> {
+/// The host of a store, as its lane knows it.
+fn store_host(store: &config::Store) -> String {
     match store {
-        config::Store::S3(s3) => {
-            let Some(Credentials::Keys {
-                access_key_id,
-                secret_access_key,
-                session_token,
-            }) = credentials
-            else {
-                return Err(StoreError::new(
-                    StoreErrorKind::Credentials,
-                    "an S3 store needs an access key",
-                )
-                .with_hint("name a file under credentials, or set AWS_ACCESS_KEY_ID"));
-            };
-            let host = match &s3.endpoint {
-                Some(endpoint) => authority(endpoint),
-                None => format!("s3.{}.amazonaws.com", s3.region),
-            };
-            let settings = S3Settings {
-                endpoint: s3.endpoint.clone(),
-                region: s3.region.clone(),
-                bucket: s3.bucket.clone(),
-                prefix: s3.prefix.clone(),
-                path_style: s3.path_style,
-                access_key_id,
-                secret_access_key: secret_access_key.expose().to_owned(),
-                session_token: session_token.map(|token| token.expose().to_owned()),
-            };
-            Ok((StoreSettings::S3(Box::new(settings)), host))
-        }
-        config::Store::Local(path) => {
-            let host = path.display().to_string();
-            Ok((StoreSettings::Local(path.clone()), host))
-        }
-        config::Store::Webdav(http) => Ok(dav_settings(http, credentials, Dialect::Webdav)),
-        config::Store::Fairbat(http) => Ok(dav_settings(http, credentials, Dialect::Fairbat)),
-    }
-}
-
-/// The same for a store that is reached by its URL.
-fn dav_settings(
-    http: &config::Http,
-    credentials: Option<Credentials>,
-    dialect: Dialect,
-) -> (StoreSettings, String) {
-    let login = match credentials {
-        Some(Credentials::Password { user, password }) => Login::Password {
-            user,
-            password: password.expose().to_owned(),
+        config::Store::S3(s3) => match &s3.endpoint {
+            Some(endpoint) => authority(endpoint),
+            None => format!("s3.{}.amazonaws.com", s3.region),
         },
-        Some(Credentials::Token(token)) => Login::Token(token.expose().to_owned()),
-        Some(Credentials::Anonymous | Credentials::Keys { .. }) | None => Login::Anonymous,
-    };
-    let settings = DavSettings {
-        url: http.url.clone(),
-        login,
-        dialect,
-    };
-    (StoreSettings::Dav(Box::new(settings)), authority(&http.url))
+        config::Store::Webdav(http) | config::Store::Fairbat(http) => authority(&http.url),
+        config::Store::Local(path) => path.display().to_string(),
+    }
 }
 
 /// `HOST:PORT` of a URL.

@@ -15,7 +15,6 @@ mod dav;
 mod error;
 mod local;
 mod s3;
-mod settings;
 mod unfinished;
 
 use std::sync::Arc;
@@ -26,22 +25,29 @@ use fairbat::transport::LaneClient;
 pub use self::backend::{ContentStream, ListedPart, Part, PartDigest, Store};
 pub(crate) use self::backend::{Pieces, part_size};
 pub use self::error::{StoreError, StoreErrorKind};
-pub use self::settings::{DavSettings, Dialect, Login, S3Settings, StoreSettings};
 pub use self::unfinished::{PendingUpload, StagedFile};
+use crate::config;
+use crate::config::credentials::Credentials;
 
 /// Opens a store. `client` carries its requests, over `lane`. No request is sent
 /// yet.
 ///
 /// # Errors
-/// [`StoreErrorKind::Refused`] for invalid settings or a missing directory.
+/// [`StoreErrorKind::Refused`] for invalid settings or a missing directory,
+/// [`StoreErrorKind::Credentials`] for credentials that do not fit the store.
 pub fn open(
-    settings: &StoreSettings,
-    client: &LaneClient,
+    store: &config::Store,
+    credentials: &Credentials,
+    client: LaneClient,
     lane: &Lane,
 ) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(match settings {
-        StoreSettings::S3(settings) => Arc::new(s3::S3Store::open(settings, client.clone())?),
-        StoreSettings::Dav(settings) => dav::open(settings, client.clone())?,
-        StoreSettings::Local(root) => Arc::new(local::LocalStore::open(root, lane.clone())?),
+    let dav = |http, client| dav::DavClient::new(http, credentials, client);
+    Ok(match store {
+        config::Store::S3(s3) => Arc::new(s3::S3Store::open(s3, credentials, client)?),
+        config::Store::Webdav(http) => Arc::new(dav::WebdavStore::new(dav(http, client)?)),
+        config::Store::Fairbat(http) => Arc::new(dav::ServeStore {
+            client: dav(http, client)?,
+        }),
+        config::Store::Local(root) => Arc::new(local::LocalStore::open(root, lane.clone())?),
     })
 }

@@ -35,8 +35,9 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::{ContentStream, ListedPart, Part, PartDigest, Store};
 use super::error::{RequestError, StoreError, StoreErrorKind, StoreRefusal};
-use super::settings::S3Settings;
 use super::unfinished::PendingUpload;
+use crate::config::S3;
+use crate::config::credentials::Credentials;
 
 /// The user metadata that names the upload that made an object.
 const MARK: Attribute = Attribute::Metadata(Cow::Borrowed("fairbat-mark"));
@@ -53,7 +54,21 @@ pub(crate) struct S3Store {
 }
 
 impl S3Store {
-    pub(crate) fn open(settings: &S3Settings, client: LaneClient) -> Result<Self, StoreError> {
+    pub(crate) fn open(
+        settings: &S3,
+        credentials: &Credentials,
+        client: LaneClient,
+    ) -> Result<Self, StoreError> {
+        let Credentials::Keys {
+            access_key_id,
+            secret_access_key,
+            session_token,
+        } = credentials
+        else {
+            let kind = StoreErrorKind::Credentials;
+            return Err(StoreError::new(kind, "an S3 store needs an access key")
+                .with_hint("name a file under credentials, or set AWS_ACCESS_KEY_ID"));
+        };
         let no_retries = RetryConfig {
             backoff: BackoffConfig::default(),
             max_retries: 0,
@@ -64,9 +79,11 @@ impl S3Store {
             .with_region(&settings.region)
             // Unlike the builder's own fields, these are left out of what `Debug` prints.
             .with_credentials(Arc::new(StaticCredentialProvider::new(AwsCredential {
-                key_id: settings.access_key_id.clone(),
-                secret_key: settings.secret_access_key.clone(),
-                token: settings.session_token.clone(),
+                key_id: access_key_id.clone(),
+                secret_key: secret_access_key.expose().to_owned(),
+                token: session_token
+                    .as_ref()
+                    .map(|token| token.expose().to_owned()),
             })))
             .with_virtual_hosted_style_request(!settings.path_style)
             .with_allow_http(true)

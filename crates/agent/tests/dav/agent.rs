@@ -9,12 +9,14 @@ use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::filter::Filter;
 use fairbat_agent::state::StateDatabase;
-use fairbat_agent::store::{self, Store, StoreSettings};
+use fairbat_agent::store::{self, Store};
 use fairbat_agent::sync::{
     Delete, Detect, Progress, PushContext, PushSettings, RunReport, Verify, push,
 };
 use tempfile::TempDir;
 use tokio::sync::watch;
+
+use crate::servers::StoreAccess;
 
 const CONNECTIONS: u32 = 4;
 
@@ -26,7 +28,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(settings: &StoreSettings) -> Self {
+    pub(crate) fn new((store, credentials): &StoreAccess) -> Self {
         let wanted = LeverPolicy::Sender(Default::default());
         let lane = Lane::start(LaneSettings {
             max_connections: CONNECTIONS,
@@ -39,7 +41,7 @@ impl Agent {
         let carrier = LaneClient::start(&http, &lane, wanted, CONNECTIONS).unwrap();
         let directory = tempfile::tempdir().unwrap();
         Self {
-            store: store::open(settings, &carrier, &lane).unwrap(),
+            store: store::open(store, credentials, carrier, &lane).unwrap(),
             lane,
             state: StateDatabase::open(&directory.path().join("state")).unwrap(),
             _directory: directory,

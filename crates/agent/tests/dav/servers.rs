@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fairbat_agent::store::{DavSettings, Dialect, Login, StoreSettings};
+use fairbat_agent::config::credentials::{Credentials, Origin, Secret, Spec, Wanted};
+use fairbat_agent::config::{Http, Store};
 use fairbat_tests::netns::skipped;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
@@ -19,11 +20,14 @@ use tempfile::TempDir;
 pub(crate) const USER: &str = "me";
 pub(crate) const SECRET: &str = "pass-4711:word";
 
+/// A store, and the credentials for it.
+pub(crate) type StoreAccess = (Store, Credentials);
+
 /// A server; ended when dropped.
 pub(crate) struct Server {
     address: SocketAddr,
-    login: Login,
-    dialect: Dialect,
+    credentials: Credentials,
+    store: fn(Http) -> Store,
     files: PathBuf,
     _process: Process,
 }
@@ -64,11 +68,18 @@ impl Server {
             .args(["--dir-cache-time", "0s"])
             .args(["--config", "/dev/null"])
             .arg(&files);
-        let login = Login::Password {
+        let credentials = Credentials::Password {
             user: USER.to_owned(),
-            password: SECRET.to_owned(),
+            password: Secret::new(SECRET.to_owned()),
         };
-        Self::start(command, address, login, Dialect::Webdav, files, directory)
+        Self::start(
+            command,
+            address,
+            credentials,
+            Store::Webdav,
+            files,
+            directory,
+        )
     }
 
     /// `fairbat serve --writable`, with a token. Where it has not been built, says
@@ -88,8 +99,15 @@ impl Server {
             .args(["--writable", "--listen", &address.to_string()])
             .arg("--token-file")
             .arg(&token);
-        let login = Login::Token("token-4711".to_owned());
-        Self::start(command, address, login, Dialect::Fairbat, files, directory)
+        let credentials = Credentials::Token(Secret::new("token-4711".to_owned()));
+        Self::start(
+            command,
+            address,
+            credentials,
+            Store::Fairbat,
+            files,
+            directory,
+        )
     }
 
     /// nginx with its own module for WebDAV, which knows no PROPFIND.
@@ -105,8 +123,8 @@ impl Server {
         let url: url::Url = nginx.url("").parse().unwrap();
         Some(Self {
             address: url.socket_addrs(|| None).unwrap()[0],
-            login: Login::Anonymous,
-            dialect: Dialect::Webdav,
+            credentials: Credentials::Anonymous,
+            store: Store::Webdav,
             files: nginx.path(""),
             _process: Process::Nginx(Box::new(nginx)),
         })
@@ -115,8 +133,8 @@ impl Server {
     fn start(
         mut command: Command,
         address: SocketAddr,
-        login: Login,
-        dialect: Dialect,
+        credentials: Credentials,
+        store: fn(Http) -> Store,
         files: PathBuf,
         directory: TempDir,
     ) -> Option<Self> {
@@ -137,8 +155,8 @@ impl Server {
         });
         Some(Self {
             address,
-            login,
-            dialect,
+            credentials,
+            store,
             files,
             _process: Process::Own(child, directory),
         })
@@ -149,32 +167,36 @@ impl Server {
         &self.files
     }
 
-    pub(crate) fn settings(&self) -> StoreSettings {
-        self.settings_at(self.address, self.login.clone())
+    pub(crate) fn settings(&self) -> StoreAccess {
+        self.settings_at(self.address, self.credentials.clone())
     }
 
     /// The way to it through a relay.
-    pub(crate) fn settings_by(&self, relay: &Relay) -> StoreSettings {
-        self.settings_at(relay.address, self.login.clone())
+    pub(crate) fn settings_by(&self, relay: &Relay) -> StoreAccess {
+        self.settings_at(relay.address, self.credentials.clone())
     }
 
-    pub(crate) fn settings_as(&self, login: Login) -> StoreSettings {
-        self.settings_at(self.address, login)
+    pub(crate) fn settings_as(&self, credentials: Credentials) -> StoreAccess {
+        self.settings_at(self.address, credentials)
     }
 
-    fn settings_at(&self, address: SocketAddr, login: Login) -> StoreSettings {
-        StoreSettings::Dav(Box::new(DavSettings {
+    fn settings_at(&self, address: SocketAddr, credentials: Credentials) -> StoreAccess {
+        let http = Http {
             url: format!("http://{address}").parse().unwrap(),
-            login,
-            dialect: self.dialect,
-        }))
+            credentials: Spec {
+                wanted: Wanted::Login,
+                origin: Origin::Environment,
+            },
+            cacert: None,
+        };
+        ((self.store)(http), credentials)
     }
 
     /// Files that it has aside.
     pub(crate) fn unfinished(&self) -> usize {
-        let directory = match self.dialect {
-            Dialect::Webdav => ".fairbat/unfinished",
-            Dialect::Fairbat => ".fairbat-upload",
+        let directory = match self.settings().0 {
+            Store::Fairbat(_) => ".fairbat-upload",
+            _ => ".fairbat/unfinished",
         };
         std::fs::read_dir(self.files.join(directory)).map_or(0, Iterator::count)
     }

@@ -5,7 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fairbat_agent::store::{Login, StagedFile, Store, StoreError, StoreErrorKind};
+use fairbat_agent::config::credentials::{Credentials, Secret};
+use fairbat_agent::store::{StagedFile, Store, StoreError, StoreErrorKind};
 use fairbat_agent::sync::{EntryFailure, RunProblem};
 use fairbat_tests::tmpfs::TmpFs;
 use futures_util::stream;
@@ -103,9 +104,9 @@ async fn a_run_goes_on_where_a_connection_broke() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_is_told_so_without_secrets() {
-    let wrong = |login| async move {
+    let wrong = |credentials| async move {
         for server in [Server::rclone(), Server::fairbat()].into_iter().flatten() {
-            let agent = Agent::new(&server.settings_as(Login::clone(&login)));
+            let agent = Agent::new(&server.settings_as(Credentials::clone(&credentials)));
             let source = tempfile::tempdir().unwrap();
             fs::write(source.path().join("large"), content(7, 20_000_000)).unwrap();
             let report = agent.push(source.path()).await;
@@ -120,13 +121,13 @@ async fn who_may_not_is_told_so_without_secrets() {
             assert!(!server.files().join("home").exists());
         }
     };
-    wrong(Login::Password {
+    wrong(Credentials::Password {
         user: USER.to_owned(),
-        password: "not-4711".to_owned(),
+        password: Secret::new("not-4711".to_owned()),
     })
     .await;
-    wrong(Login::Token("not-4711".to_owned())).await;
-    wrong(Login::Anonymous).await;
+    wrong(Credentials::Token(Secret::new("not-4711".to_owned()))).await;
+    wrong(Credentials::Anonymous).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,8 +216,8 @@ async fn a_root_that_is_not_there_is_not_made() {
         return;
     };
     let mut settings = server.settings();
-    if let fairbat_agent::store::StoreSettings::Dav(settings) = &mut settings {
-        settings.url.set_path("/not/mounted");
+    if let fairbat_agent::config::Store::Webdav(http) = &mut settings.0 {
+        http.url.set_path("/not/mounted");
     }
     let agent = Agent::new(&settings);
     let new = Bytes::from_static(b"new");

@@ -16,9 +16,11 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 
+use super::location::RootUrl;
+use crate::config::Http;
+use crate::config::credentials::Credentials;
 use crate::store::backend::{BoxError, ContentStream, Pieces};
 use crate::store::error::{RequestError, StoreError, StoreErrorKind, StoreRefusal};
-use crate::store::settings::Login;
 
 /// How much of an unneeded body is read, bytes. A connection whose answer is read to
 /// its end can be used again.
@@ -34,20 +36,26 @@ pub(crate) type RequestContent = BoxBody<Bytes, BoxError>;
 #[derive(Debug)]
 pub(crate) struct DavClient {
     client: LaneClient,
+    /// The collection of all objects.
+    pub(crate) root: RootUrl,
     authorization: Option<HeaderValue>,
 }
 
 impl DavClient {
     /// # Errors
-    /// The credentials do not fit into a header.
-    pub(crate) fn new(client: LaneClient, login: &Login) -> Result<Self, StoreError> {
-        let authorization = match login {
-            Login::Anonymous => None,
-            Login::Password { user, password } => {
-                let both = BASE64_STANDARD.encode(format!("{user}:{password}"));
+    /// The URL is invalid, or the credentials do not fit into a header.
+    pub(crate) fn new(
+        http: &Http,
+        credentials: &Credentials,
+        client: LaneClient,
+    ) -> Result<Self, StoreError> {
+        let authorization = match credentials {
+            Credentials::Anonymous | Credentials::Keys { .. } => None,
+            Credentials::Password { user, password } => {
+                let both = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
                 Some(format!("Basic {both}"))
             }
-            Login::Token(token) => Some(format!("Bearer {token}")),
+            Credentials::Token(token) => Some(format!("Bearer {}", token.expose())),
         };
         let authorization = authorization.map(|text| {
             let mut value = HeaderValue::try_from(text).map_err(|_| {
@@ -59,6 +67,7 @@ impl DavClient {
         });
         Ok(Self {
             client,
+            root: RootUrl::new(&http.url)?,
             authorization: authorization.transpose()?,
         })
     }
@@ -75,16 +84,31 @@ impl DavClient {
         }
     }
 
+    /// Begins a request about the file under a key.
+    ///
+    /// # Errors
+    /// The key is invalid.
+    pub(crate) fn file(&self, method: Method, key: &str) -> Result<request::Builder, StoreError> {
+        Ok(self.request(method, &self.root.file(key)?))
+    }
+
     /// Begins a PUT of `content`. The header also states a length of 0: some servers
     /// demand it.
-    pub(crate) fn put(&self, url: &str, content: &RequestContent) -> request::Builder {
+    ///
+    /// # Errors
+    /// The key is invalid.
+    pub(crate) fn put(
+        &self,
+        key: &str,
+        content: &RequestContent,
+    ) -> Result<request::Builder, StoreError> {
         let request = self
-            .request(Method::PUT, url)
+            .file(Method::PUT, key)?
             .header(CONTENT_TYPE, "application/octet-stream");
-        match content.size_hint().exact() {
+        Ok(match content.size_hint().exact() {
             Some(length) => request.header(CONTENT_LENGTH, length),
             None => request,
-        }
+        })
     }
 
     /// Sends a request and returns a successful answer.
@@ -134,11 +158,11 @@ impl DavClient {
     /// Fetches a file.
     pub(crate) async fn get(
         &self,
-        url: &str,
+        key: &str,
         context: RequestContext,
-        doing: String,
     ) -> Result<ContentStream, StoreError> {
-        let request = self.request(Method::GET, url);
+        let doing = format!("fetching {key}");
+        let request = self.file(Method::GET, key)?;
         let response = self.send(request, whole(Bytes::new()), context).await;
         let response = response.map_err(|error| error.error(&doing))?;
         let encoding = response.headers().get(CONTENT_ENCODING);

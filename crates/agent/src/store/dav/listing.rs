@@ -7,7 +7,7 @@ use quick_xml::events::Event;
 use quick_xml::name::{Namespace, ResolveResult};
 
 use super::client::DavClient;
-use super::location::{Reference, RootUrl};
+use super::location::Reference;
 use crate::store::error::{RequestError, StoreError};
 
 /// The body of PROPFIND (RFC 4918, section 9.1).
@@ -18,11 +18,10 @@ const PROPFIND_BODY: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
 /// collection.
 pub(crate) async fn members(
     client: &DavClient,
-    root: &RootUrl,
     key: &str,
     doing: &str,
 ) -> Result<Option<Vec<String>>, RequestError> {
-    let url = root.collection(key)?;
+    let url = client.root.collection(key)?;
     let method = Method::from_bytes(b"PROPFIND").expect("a method");
     let request = client.request(method, &url).header("depth", "1");
     let request = request.header(CONTENT_TYPE, "application/xml; charset=utf-8");
@@ -36,7 +35,7 @@ pub(crate) async fn members(
     let resources = parse_multistatus(&xml).map_err(|why| StoreError::senseless(doing, why))?;
     let (mut names, mut is_collection) = (Vec::new(), false);
     for resource in resources {
-        match root.resolve(key, &resource.href) {
+        match client.root.resolve(key, &resource.href) {
             Reference::Member(name) => names.push(name),
             Reference::Itself => is_collection = resource.is_collection,
             Reference::NoKey => {}

@@ -10,7 +10,6 @@ use http::Method;
 use sha2::{Digest, Sha256};
 
 use super::client::{DavClient, RequestContent, error_of_key, is_absent, streamed, whole};
-use super::location::RootUrl;
 use crate::store::backend::{ContentStream, Pieces, Store};
 use crate::store::error::{RequestError, StoreError};
 use crate::store::unfinished::{PendingUpload, StagedFile};
@@ -19,7 +18,6 @@ use crate::store::unfinished::{PendingUpload, StagedFile};
 #[derive(Debug)]
 pub(crate) struct ServeStore {
     pub(crate) client: DavClient,
-    pub(crate) root: RootUrl,
 }
 
 impl ServeStore {
@@ -31,7 +29,7 @@ impl ServeStore {
         digest: Option<String>,
         context: RequestContext,
     ) -> Result<(), StoreError> {
-        let mut request = self.client.put(&self.root.file(key)?, &body);
+        let mut request = self.client.put(key, &body)?;
         if let Some(digest) = digest {
             request = request.header("content-digest", digest);
         }
@@ -40,8 +38,7 @@ impl ServeStore {
     }
 
     async fn remove(&self, key: &str) -> Result<(), RequestError> {
-        let url = self.root.file(key)?;
-        let request = self.client.request(Method::DELETE, &url);
+        let request = self.client.file(Method::DELETE, key)?;
         self.client.ask(request).await
     }
 }
@@ -81,8 +78,7 @@ impl Store for ServeStore {
     }
 
     async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError> {
-        let doing = format!("fetching {key}");
-        self.client.get(&self.root.file(key)?, context, doing).await
+        self.client.get(key, context).await
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {

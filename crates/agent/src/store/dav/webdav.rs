@@ -16,7 +16,6 @@ use http::{Method, StatusCode};
 
 use super::client::{DavClient, RequestContent, error_of_key, is_absent, streamed, whole};
 use super::listing::members;
-use super::location::RootUrl;
 use crate::store::backend::{ContentStream, DIRECTORY_IN_THE_WAY, Pieces, Store};
 use crate::store::error::{RequestError, StoreError, StoreErrorKind};
 use crate::store::unfinished::{
@@ -37,17 +36,15 @@ enum Overwrite {
 #[derive(Debug)]
 pub(crate) struct WebdavStore {
     client: DavClient,
-    root: RootUrl,
     files: Arc<UnfinishedFiles>,
     /// Whether the collection of unfinished files is known to exist.
     is_ready: AtomicBool,
 }
 
 impl WebdavStore {
-    pub(crate) fn new(client: DavClient, root: RootUrl) -> Self {
+    pub(crate) fn new(client: DavClient) -> Self {
         Self {
             client,
-            root,
             files: UnfinishedFiles::new(),
             is_ready: AtomicBool::new(false),
         }
@@ -61,15 +58,14 @@ impl WebdavStore {
         context: RequestContext,
     ) -> Result<StagedFile, StoreError> {
         // Refuses an invalid key before anything is sent.
-        self.root.file(key)?;
+        self.client.root.file(key)?;
         self.delete_abandoned().await;
         let unfinished = self.files.name(key);
         if !self.is_ready.load(Ordering::Relaxed) {
             self.make_parents(&unfinished.key()).await?;
             self.is_ready.store(true, Ordering::Relaxed);
         }
-        let url = self.root.file(&unfinished.key())?;
-        let request = self.client.put(&url, &body);
+        let request = self.client.put(&unfinished.key(), &body)?;
         match self.client.done(request, body, context).await {
             Ok(()) => Ok(StagedFile {
                 key: key.to_owned(),
@@ -131,22 +127,21 @@ impl WebdavStore {
     }
 
     async fn rename_once(&self, from: &str, to: &str, mode: Overwrite) -> Result<(), RequestError> {
-        let (from, to) = (self.root.file(from)?, self.root.file(to)?);
         let overwrite = match mode {
             Overwrite::Always => "T",
             Overwrite::Never => "F",
         };
         let request = self
             .client
-            .request(method(b"MOVE"), &from)
-            .header("destination", to)
+            .file(method(b"MOVE"), from)?
+            .header("destination", self.client.root.file(to)?)
             .header("overwrite", overwrite);
         self.client.ask(request).await
     }
 
     /// Fails if the key is that of a collection with members.
     async fn refuse_to_replace_collection(&self, key: &str, doing: &str) -> Result<(), StoreError> {
-        let found = members(&self.client, &self.root, key, doing).await;
+        let found = members(&self.client, key, doing).await;
         match found {
             Ok(Some(members)) if !members.is_empty() => {
                 let message = format!("{doing}: there is a collection with something in it");
@@ -162,12 +157,7 @@ impl WebdavStore {
     }
 
     async fn exists(&self, key: &str) -> Result<bool, StoreError> {
-        let url = self.root.file(key)?;
-        match self
-            .client
-            .ask(self.client.request(Method::HEAD, &url))
-            .await
-        {
+        match self.client.ask(self.client.file(Method::HEAD, key)?).await {
             Ok(()) => Ok(true),
             Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(false),
             Err(error) => Err(error.error("looking for what was sent")),
@@ -207,7 +197,7 @@ impl WebdavStore {
 
     /// An existing collection is no error.
     async fn make_collection(&self, key: &str) -> Result<(), RequestError> {
-        let url = self.root.collection(key)?;
+        let url = self.client.root.collection(key)?;
         let request = self.client.request(method(b"MKCOL"), &url);
         match self.client.ask(request).await {
             Err(error) if error.status() == Some(StatusCode::METHOD_NOT_ALLOWED) => Ok(()),
@@ -226,13 +216,9 @@ impl WebdavStore {
     }
 
     async fn remove(&self, key: &str) -> Result<(), RequestError> {
-        let url = self.root.file(key)?;
         // A DELETE of a collection would delete all its members; with this depth
         // it is invalid (RFC 4918, section 9.6.1).
-        let request = self
-            .client
-            .request(Method::DELETE, &url)
-            .header("depth", "0");
+        let request = self.client.file(Method::DELETE, key)?.header("depth", "0");
         self.client.ask(request).await
     }
 
@@ -280,8 +266,7 @@ impl Store for WebdavStore {
     }
 
     async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError> {
-        let doing = format!("fetching {key}");
-        self.client.get(&self.root.file(key)?, context, doing).await
+        self.client.get(key, context).await
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
@@ -294,7 +279,7 @@ impl Store for WebdavStore {
     /// Leaves out the files that this process is sending.
     async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
         let doing = "listing unfinished files";
-        let found = members(&self.client, &self.root, UNFINISHED, doing).await;
+        let found = members(&self.client, UNFINISHED, doing).await;
         let names = found.map_err(|error| error.error(doing))?;
         Ok(names
             .into_iter()
