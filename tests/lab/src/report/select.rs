@@ -85,14 +85,6 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A scenario as it stands.
-    pub(crate) fn plain(scenario: &str) -> Self {
-        Self {
-            scenario: scenario.to_owned(),
-            variant: None,
-        }
-    }
-
     pub(crate) fn is_of(&self, run: &RunSummary) -> bool {
         self.scenario == run.scenario && self.variant == run.variant
     }

@@ -1,12 +1,10 @@
 //! What is required of a download that yields, as data, and what each figure of it is
 //! taken from.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 
 use crate::record::Summary;
-use crate::report::select::{FAIRBAT, Figure, Place, Runs};
+use crate::report::select::{Figure, Place, Runs};
 use crate::report::yielding::{Column, Line, Subject};
 use crate::results::ALONE;
 use crate::statistics::Spread;
@@ -33,7 +31,6 @@ const MAX_OFF: f64 = 0.25;
 #[serde(deny_unknown_fields)]
 struct Written {
     subject: Vec<WrittenSubject>,
-    before: BTreeMap<String, Before>,
 }
 
 /// Claims on one subject.
@@ -63,24 +60,6 @@ pub(crate) struct Claim {
     /// What Vulture's report says, as it stands there.
     #[serde(default)]
     pub(crate) paper: String,
-}
-
-/// Deadlines met, and by how many per cent fetches were longer, with two servers.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Before {
-    cubic: (f64, f64),
-    bbr: (f64, f64),
-}
-
-impl Before {
-    fn with(&self, server: Option<&str>) -> Option<(f64, f64)> {
-        match server? {
-            "cubic" => Some(self.cubic),
-            "bbr" => Some(self.bbr),
-            _ => None,
-        }
-    }
 }
 
 impl Written {
@@ -119,7 +98,6 @@ pub(crate) fn subjects<'a>(runs: &Runs<'a>, variants: &[&str]) -> Vec<Subject<'a
     all.extend([
         subject("On other paths, within 10 % of the bounds", &elsewhere),
         weights(runs),
-        with_deadline(&written.before, runs),
     ]);
     all.retain(|subject| !subject.lines.is_empty());
     all
@@ -312,52 +290,4 @@ fn fall(runs: &Runs<'_>, time_ms: u32, column: Column<'_>) -> Option<Spread> {
     let falls = medians.iter().zip(medians.iter().skip(1));
     let most = falls.map(|(one, next)| one - next).fold(0.0, f64::max);
     Spread::of(&[most])
-}
-
-/// Downloads with a deadline beside what they were before.
-fn with_deadline<'a>(before: &BTreeMap<String, Before>, runs: &Runs<'a>) -> Subject<'a> {
-    let met = Figure::Own(|it| Some(f64::from(u8::from(it.deadline.as_ref()?.met))));
-    let places: Vec<_> = before.keys().map(|name| Place::plain(name)).collect();
-    let mut columns = Column::all(runs, &places);
-    columns.retain(|column| column.contender == FAIRBAT);
-    let more = |column: &Column<'_>| {
-        let more = before.values().zip(&places).filter_map(|(before, place)| {
-            let now = column.values(place, met, runs);
-            let then = before.with(column.server)?.0;
-            (!now.is_empty()).then(|| now.iter().sum::<f64>() - then)
-        });
-        Spread::of(&[more.reduce(|all, one| all + one)?])
-    };
-    let met = Line {
-        what: "deadlines met, of those measured, more than before".to_owned(),
-        bound: Some(Bound::AtLeast(0.0)),
-        paper: String::new(),
-        digits: 0,
-        cells: columns.iter().map(more).collect(),
-    };
-    let harm = before
-        .iter()
-        .zip(&places)
-        .map(|((name, before), place)| Line {
-            what: format!("{name}: longer fetches, times before"),
-            bound: Some(Bound::AtMost(0.5)),
-            paper: String::new(),
-            digits: 2,
-            cells: columns
-                .iter()
-                .map(|column| {
-                    let then = before.with(column.server)?.1;
-                    let now = column.values(place, Measure::FetchLonger.figure(), runs);
-                    Some(Spread::of(&now)?.times(1.0 / then))
-                })
-                .collect(),
-        });
-    let lines: Vec<_> = [met].into_iter().chain(harm).collect();
-    let mut subject = Subject {
-        title: "With a deadline".to_owned(),
-        columns,
-        lines: Vec::new(),
-    };
-    subject.extend(lines);
-    subject
 }

@@ -25,8 +25,8 @@ const NAME: &str = "yielding";
 /// The matrix of other paths, whose variants these are.
 const UNSEEN: &str = "yielding-unseen";
 
-/// Matrices with pages of their own that have figures for this one.
-const OTHERS: [&str; 2] = ["lever", "deadlines"];
+/// The matrix of weights, which has a page of its own and figures for this one.
+const WEIGHTS: &str = "lever";
 
 /// Whether a matrix has no other page.
 pub(crate) fn is_of(matrix: &MatrixRecord) -> bool {
@@ -46,7 +46,7 @@ pub(crate) fn write(
         return Ok(Vec::new());
     }
     let all = all.iter();
-    let matrices = all.filter(|matrix| is_of(matrix) || OTHERS.contains(&matrix.name.as_str()));
+    let matrices = all.filter(|matrix| is_of(matrix) || matrix.name == WEIGHTS);
     let matrices: Vec<_> = matrices.cloned().collect();
     let path = directory.join(format!("{NAME}.md"));
     let picture = path.with_extension("svg");

@@ -1,7 +1,6 @@
 //! The page of yielding, by runs whose figures are known.
 
 use super::*;
-use crate::deadline::DeadlineFigures;
 use crate::matrix::Variant;
 use crate::record::Summary;
 use crate::report::tests::synthetic::{line, matrix, run};
@@ -153,33 +152,6 @@ fn what_it_costs_is_the_difference_of_two_runs() {
 }
 
 #[test]
-fn deadlines_are_beside_what_they_were() {
-    let fetches = |contender: &str, seed, mean| {
-        let mut run = run("deadline-greedy-10", contender, seed, &[4.0]);
-        run.summary.fetch_mean_s = Some(mean);
-        run.summary.deadline = Some(DeadlineFigures {
-            met: seed != 1,
-            ..DeadlineFigures::default()
-        });
-        run
-    };
-    let mut runs = Vec::new();
-    for seed in 1..=5 {
-        runs.push(fetches(ALONE, seed, 0.5));
-        runs.push(fetches("fairbat", seed, 0.5305));
-        runs.push(fetches("curl", seed, 0.9));
-    }
-    let matrices = [named("yielding", constant()), named("deadlines", runs)];
-    let page = page(&matrices, &[]);
-    // 6.1 % in place of 12.2.
-    let row = line(&page, "| deadline-greedy-10: longer");
-    assert!(row.ends_with("| \u{2264} 0.5 | 0.50 |"), "{row}");
-    // 4 of 5, in place of all.
-    let row = line(&page, "| deadlines met");
-    assert!(row.ends_with("| \u{2265} 0 | **-1** |"), "{row}");
-}
-
-#[test]
 fn a_failure_is_listed_and_the_rest_is_drawn() {
     let mut runs = constant();
     let mut pauses = ours("vulture-on-off-05s", 1, 5.0, 0.5);
@@ -233,8 +205,12 @@ fn figures_are_of_the_same_seed_and_the_same_way() {
     });
     let matrices = [first, second];
     let runs = Runs::of(&matrices);
-    let place = Place::plain("constant");
-    let all = Column::all(&runs, &[place.clone(), Place::plain("web")]);
+    let at = |scenario: &str, variant: Option<&str>| Place {
+        scenario: scenario.to_owned(),
+        variant: variant.map(str::to_owned),
+    };
+    let place = at("constant", None);
+    let all = Column::all(&runs, &[place.clone(), at("web", None)]);
     let curl = Column {
         contender: "curl",
         server: Some("cubic"),
@@ -248,10 +224,7 @@ fn figures_are_of_the_same_seed_and_the_same_way() {
     };
     let spread = Spread::of(&curl.values(&place, Figure::Beside(ALONE, kept), &runs)).unwrap();
     assert_eq!((spread.least, spread.most), (0.5, 1.0));
-    let place = Place {
-        variant: Some("w 0.02".to_owned()),
-        ..Place::plain("constant")
-    };
+    let place = at("constant", Some("w 0.02"));
     let spread = Spread::of(&curl.values(&place, Figure::Varied("w 1", kept), &runs));
     assert_eq!(spread.unwrap().median, 1.25);
     assert_eq!(
