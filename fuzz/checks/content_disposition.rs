@@ -51,7 +51,7 @@ fn check_name(name: &FileName) {
 
 fn check_direct_child(name: &FileName) {
     let directory = Path::new("/some/where");
-    let joined = directory.join(name);
+    let joined = directory.join(name.as_str());
     assert_eq!(joined.parent(), Some(directory));
     assert_eq!(joined.file_name(), Some(OsStr::new(name.as_str())));
     assert!(name.as_str().len() + JOURNAL_SUFFIX.len() <= 255);

@@ -92,7 +92,7 @@ pub struct HttpSettings {
 }
 
 /// A user name and a password; `Debug` does not show the password.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Credentials {
     /// User name.
     pub user: String,

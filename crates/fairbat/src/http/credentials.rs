@@ -22,7 +22,7 @@ pub struct Netrc {
     entries: Vec<Entry>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Entry {
     /// `None` is the `default` entry.
     host: Option<String>,
@@ -72,8 +72,11 @@ impl Netrc {
         let mut entries: Vec<Entry> = Vec::new();
         while let Some(word) = words.keyword()? {
             match word.to_ascii_lowercase().as_str() {
-                "machine" => entries.push(Entry::new(Some(words.value()?))),
-                "default" => entries.push(Entry::new(None)),
+                "machine" => entries.push(Entry {
+                    host: Some(words.value()?),
+                    ..Entry::default()
+                }),
+                "default" => entries.push(Entry::default()),
                 "login" => {
                     let user = words.value()?;
                     set(&mut entries, |credentials| credentials.user = user);
@@ -114,23 +117,11 @@ impl Netrc {
     }
 }
 
-impl Entry {
-    fn new(host: Option<String>) -> Self {
-        Self {
-            host,
-            credentials: None,
-        }
-    }
-}
-
 /// Sets a part of the last entry's credentials. Words before the first entry
 /// are ignored.
 fn set(entries: &mut [Entry], part: impl FnOnce(&mut Credentials)) {
     if let Some(entry) = entries.last_mut() {
-        part(entry.credentials.get_or_insert_with(|| Credentials {
-            user: String::new(),
-            password: String::new(),
-        }));
+        part(entry.credentials.get_or_insert_default());
     }
 }
 

@@ -185,7 +185,7 @@ impl From<Validator> for Stored {
             Identity::Date { date, weak_tag } => (weak_tag, Some(date)),
         };
         Self {
-            etag: tag.map(|tag| tag.to_string()),
+            etag: tag.map(|tag| tag.to_text()),
             last_modified: date.map(|date| date.0),
         }
     }
@@ -200,14 +200,10 @@ impl TryFrom<Stored> for Validator {
     type Error = NotAValidator;
 
     fn try_from(stored: Stored) -> Result<Self, Self::Error> {
-        let tag = match stored.etag {
-            Some(text) => Some(EntityTag::from_text(&text).ok_or(NotAValidator)?),
-            None => None,
-        };
-        let date = match stored.last_modified {
-            Some(text) => Some(HttpDate::new(&text).ok_or(NotAValidator)?),
-            None => None,
-        };
+        let tag = |text: String| EntityTag::from_text(&text).ok_or(NotAValidator);
+        let date = |text: String| HttpDate::new(&text).ok_or(NotAValidator);
+        let tag = stored.etag.map(tag).transpose()?;
+        let date = stored.last_modified.map(date).transpose()?;
         Self::new(tag, date).ok_or(NotAValidator)
     }
 }

@@ -11,7 +11,6 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tokio_rustls::TlsAcceptor;
 
 use crate::error::{ErrorKind, TransferError};
 
@@ -82,8 +81,8 @@ impl Token {
     }
 }
 
-/// The acceptor that makes TLS connections with these files.
-pub(crate) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, TransferError> {
+/// How TLS connections are made with these files.
+pub(crate) fn tls(files: &TlsFiles) -> Result<Arc<ServerConfig>, TransferError> {
     let chain = certificates(&files.certificate)?;
     let key = private_key(&files.key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -103,7 +102,7 @@ pub(crate) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, TransferError> {
     })?;
     // One request on a connection at a time is one flow.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config).into())
+    Ok(Arc::new(config))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TransferError> {

@@ -26,6 +26,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 use super::answer::{answer, too_many_connections};
 use super::controller::{ConnectionController, ResponseState, ResponseTracker};
@@ -82,7 +83,11 @@ pub(crate) async fn serve(
                 answer_requests(site, peer, tracker, &mut stream).await;
                 stream
             }
-            Some(tls) => match tls.accept(stream).into_fallible().await {
+            Some(tls) => match TlsAcceptor::from(Arc::clone(tls))
+                .accept(stream)
+                .into_fallible()
+                .await
+            {
                 Ok(mut stream) => {
                     answer_requests(site, peer, tracker, &mut stream).await;
                     stream.into_inner().0

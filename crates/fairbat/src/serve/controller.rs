@@ -21,9 +21,10 @@ use crate::http::priority::RequestPriority;
 const SAME_DEADLINE: Duration = Duration::from_secs(1);
 
 /// How a response is sent.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) enum ResponseMode {
     /// As by any other server: not held back.
+    #[default]
     Ordinary,
     /// With this weight, below 1.
     Weight(f64),
@@ -83,12 +84,10 @@ impl ResponseMode {
 /// The responses of a connection: those that answer requests tell it, and the
 /// task that holds the connection back watches it.
 #[derive(Debug, Clone)]
-pub(crate) struct ResponseTracker {
-    state: watch::Sender<ResponseState>,
-}
+pub(crate) struct ResponseTracker(watch::Sender<ResponseState>);
 
 /// The last response on a connection.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct ResponseState {
     /// How the last response that began is sent. This outlasts the response: its
     /// end, or all of a short one, still waits in the kernel then.
@@ -109,31 +108,27 @@ pub(crate) struct ResponseGuard {
 impl ResponseTracker {
     /// A tracker for a new connection, and the receiver that watches it.
     pub(crate) fn new() -> (Self, watch::Receiver<ResponseState>) {
-        let (state, watched) = watch::channel(ResponseState {
-            mode: ResponseMode::Ordinary,
-            is_sending: false,
-            begun: 0,
-        });
-        (Self { state }, watched)
+        let (state, watched) = watch::channel(ResponseState::default());
+        (Self(state), watched)
     }
 
     /// A response begins.
     pub(crate) fn begin(&self, mode: ResponseMode) -> ResponseGuard {
-        self.state.send_modify(|state| {
+        self.0.send_modify(|state| {
             state.mode = mode;
             state.is_sending = true;
             state.begun += 1;
         });
         ResponseGuard {
             tracker: self.clone(),
-            number: self.state.borrow().begun,
+            number: self.0.borrow().begun,
         }
     }
 }
 
 impl Drop for ResponseGuard {
     fn drop(&mut self) {
-        self.tracker.state.send_if_modified(|state| {
+        self.tracker.0.send_if_modified(|state| {
             let is_own = state.begun == self.number;
             if is_own {
                 state.is_sending = false;

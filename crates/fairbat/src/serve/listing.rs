@@ -184,12 +184,10 @@ impl Listing {
                 },
             }
         }
-        let kind = match metadata.file_type() {
-            kind if kind.is_file() => EntryKind::File,
-            kind if kind.is_dir() => EntryKind::Directory,
-            _ => return Ok(None),
-        };
-        let is_file = matches!(kind, EntryKind::File);
+        let is_file = metadata.is_file();
+        if !is_file && !metadata.is_dir() {
+            return Ok(None);
+        }
         let version = FileVersion::of(&metadata);
         let tag = (is_file && version.is_settled(now)).then(|| version.entity_tag());
         let text = std::str::from_utf8(name).ok();
@@ -201,7 +199,7 @@ impl Listing {
             ),
             percent_encoded: text.is_none(),
             size: is_file.then_some(version.size),
-            kind,
+            kind: if is_file { "file" } else { "directory" },
             mtime: seconds as f64 + nanoseconds as f64 / 1e9,
             etag: tag.and_then(|tag| tag.to_str().ok().map(str::to_owned)),
         }))
@@ -212,27 +210,16 @@ impl Listing {
 #[derive(Debug, Serialize)]
 struct Entry {
     name: String,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     percent_encoded: bool,
     #[serde(rename = "type")]
-    kind: EntryKind,
+    kind: &'static str,
     /// Bytes; only for a file.
     size: Option<u64>,
     /// Seconds since 1970.
     mtime: f64,
     /// The entity tag that is served; only for a file whose version is settled.
     etag: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum EntryKind {
-    File,
-    Directory,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// Names of a directory, in the order of their bytes.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dalbe::sender::SenderLevers;
-use tokio_rustls::TlsAcceptor;
+use rustls::ServerConfig;
 
 use super::access::Token;
 use super::digests::Digests;
@@ -48,11 +48,12 @@ impl Patience {
 }
 
 /// What all connections share.
+#[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) root: Root,
     pub(crate) digests: Digests,
     pub(crate) token: Option<Token>,
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<Arc<ServerConfig>>,
     /// Whether responses yield if their requests state no priority.
     pub(crate) background: bool,
     pub(crate) levers: SenderLevers,
@@ -71,14 +72,5 @@ impl Site {
         if warnings.is_due(self.clock.now(), name.to_owned()) {
             tracing::warn!("{name:?} {trouble}; not said again of this file for a while");
         }
-    }
-}
-
-impl std::fmt::Debug for Site {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Site")
-            .field("root", &self.root)
-            .field("levers", &self.levers)
-            .finish_non_exhaustive()
     }
 }

@@ -4,9 +4,6 @@
 //! directory it is joined to, and never the name of a part file or a journal. The caller
 //! finds out whether the name is free.
 
-use std::fmt;
-use std::path::Path;
-
 use percent_encoding::percent_decode_str;
 use url::Url;
 
@@ -56,18 +53,6 @@ impl FileName {
     #[must_use]
     pub fn numbered(&self, k: u32) -> Self {
         Self(format!("{}.{k}", self.0))
-    }
-}
-
-impl AsRef<Path> for FileName {
-    fn as_ref(&self) -> &Path {
-        Path::new(&self.0)
-    }
-}
-
-impl fmt::Display for FileName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -164,6 +149,8 @@ fn without_working_suffix(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -180,7 +167,7 @@ mod tests {
     }
 
     fn name_of(url: &str) -> String {
-        name_for(None, &url.parse().unwrap()).to_string()
+        name_for(None, &url.parse().unwrap()).as_str().to_owned()
     }
 
     #[test]
@@ -277,7 +264,7 @@ mod tests {
     fn the_longest_name_leaves_room_for_every_suffix() {
         let name = safe_name(&"x".repeat(300)).unwrap();
         assert_eq!(name.as_str().len(), MAX_LEN);
-        let journal = format!("{}{JOURNAL_SUFFIX}", name.numbered(u32::MAX));
+        let journal = format!("{}{JOURNAL_SUFFIX}", name.numbered(u32::MAX).as_str());
         assert_eq!(journal.len() + SPARE, NAME_MAX);
     }
 
@@ -318,7 +305,7 @@ mod tests {
 
     fn assert_direct_child(name: &FileName) {
         let directory = Path::new("/some/where");
-        let joined = directory.join(name);
+        let joined = directory.join(name.as_str());
         assert_eq!(joined.parent(), Some(directory), "{name:?}");
         assert_eq!(
             joined.file_name().and_then(std::ffi::OsStr::to_str),

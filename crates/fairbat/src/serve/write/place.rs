@@ -110,11 +110,12 @@ pub(crate) fn arrive(
 }
 
 impl Place {
-    /// The place of a name whose directory exists.
+    /// The place of a name whose directory exists. The directory that is served has no name,
+    /// and must not be changed.
     pub(crate) fn of(root: &Root, name: &Path) -> Result<Self, Refusal> {
         Ok(Self {
             directory: directory(root, parent(name))?,
-            name: last(name)?.to_owned(),
+            name: name.file_name().ok_or(Refusal::Directory)?.to_owned(),
         })
     }
 
@@ -316,12 +317,6 @@ fn parent(name: &Path) -> &Path {
     }
 }
 
-/// The last name of a path. The directory that is served has none, and must not
-/// be changed.
-fn last(name: &Path) -> Result<&OsStr, Refusal> {
-    name.file_name().ok_or(Refusal::Directory)
-}
-
 /// The name of a file in the path of a URL.
 ///
 /// # Errors
@@ -370,10 +365,9 @@ impl Expected {
 
     /// Checks that the place has the expected content. Blocking.
     pub(crate) fn check(&self, site: &Site, name: &Path) -> Result<(), Refusal> {
-        let expected = match self {
-            // `Self::arrival` has the kernel check this for a file that arrives.
-            Self::Anything | Self::Nothing => return Ok(()),
-            Self::Version(version) => version,
+        // For a file that arrives, `Self::arrival` has the kernel check `Self::Nothing`.
+        let Self::Version(expected) = self else {
+            return Ok(());
         };
         match site.root.file(name) {
             Ok(found) if found.version == *expected => Ok(()),

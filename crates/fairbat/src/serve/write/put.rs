@@ -57,18 +57,14 @@ pub(crate) async fn put(
         digests,
         length: 0,
     };
-    let Upload {
-        scratch,
-        digests,
-        length,
-    } = receive(site, uploads, upload, body).await?;
-    let sha256 = digests.check().map_err(|found| Refusal::Corrupt {
+    let upload = receive(site, uploads, upload, body).await?;
+    let sha256 = upload.digests.check().map_err(|found| Refusal::Corrupt {
         algorithm: found.algorithm(),
         found: found.hex(),
     })?;
     let (arrived, found) = {
         let (site, uploads) = (Arc::clone(site), Arc::clone(uploads));
-        blocking(move || finish(&site, &uploads, &name, scratch, expected)).await??
+        blocking(move || finish(&site, &uploads, &name, upload.scratch, expected)).await??
     };
     let mut response = arrived.response();
     // Without a tag if somebody writes to the file already. The file stays open
@@ -80,7 +76,7 @@ pub(crate) async fn put(
         let tag = found.version.entity_tag();
         response.headers_mut().insert(ETAG, tag);
     }
-    let note = LogNote(format!("stored={length}"));
+    let note = LogNote(format!("stored={}", upload.length));
     response.extensions_mut().insert(note);
     Ok(response)
 }
