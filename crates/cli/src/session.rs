@@ -138,7 +138,7 @@ async fn drive<Run>(
 where
     Run: Future<Output = Result<Report, TransferError>>,
 {
-    let stop = Stop::new();
+    let stop = Stop::default();
     tokio::spawn(stop_on_signal(Signals::listen()?, stop.clone(), announce));
     let (sender, mut events) = unbounded_channel();
     // This fails only after the display thread has died. The result still counts.

@@ -6,18 +6,6 @@ use rand::{Rng, RngExt};
 
 use crate::settings::RetrySettings;
 
-/// What to do after a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    /// Wait this long, then try again.
-    Retry {
-        /// How long to wait.
-        after: Duration,
-    },
-    /// Too many failures in a row: give up.
-    GiveUp,
-}
-
 /// Counts the failures in a row of one transfer and spaces its tries.
 #[derive(Debug, Clone)]
 pub struct Backoff {
@@ -55,13 +43,18 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// A try has failed; `retry_after` is what the server asked to wait.
+    /// A try has failed; `retry_after` is what the server asked to wait. Returns the wait
+    /// before the next try; `None` after too many failures in a row.
     ///
     /// A limit of N means N retries: failure N + 1 in a row is the last. The delay after
     /// failure k is min(cap, base * 2^(k-1)), times a factor drawn evenly from \[0.5, 1).
     /// So clients that failed together do not come back together. The delay is never
     /// shorter than `retry_after`.
-    pub fn failure(&mut self, retry_after: Option<Duration>, rng: &mut impl Rng) -> Decision {
+    pub fn failure(
+        &mut self,
+        retry_after: Option<Duration>,
+        rng: &mut impl Rng,
+    ) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         let limit = if self.answered {
             self.settings.limit
@@ -69,12 +62,10 @@ impl Backoff {
             self.settings.limit_before_contact
         };
         if limit.is_some_and(|limit| self.failures > limit) {
-            return Decision::GiveUp;
+            return None;
         }
         let delay = jittered(self.delay(), rng);
-        Decision::Retry {
-            after: delay.max(retry_after.unwrap_or_default()),
-        }
+        Some(delay.max(retry_after.unwrap_or_default()))
     }
 
     /// The delay after the last failure, before jitter.
@@ -113,15 +104,13 @@ mod tests {
     }
 
     fn wait(backoff: &mut Backoff, retry_after: Option<Duration>, rng: &mut StdRng) -> Duration {
-        match backoff.failure(retry_after, rng) {
-            Decision::Retry { after } => after,
-            Decision::GiveUp => panic!("gave up without a limit"),
-        }
+        let after = backoff.failure(retry_after, rng);
+        after.expect("there is no limit")
     }
 
     /// Failures until the backoff gives up.
     fn failures_until_the_end(backoff: &mut Backoff, rng: &mut StdRng) -> u32 {
-        while backoff.failure(None, rng) != Decision::GiveUp {}
+        while backoff.failure(None, rng).is_some() {}
         backoff.failures()
     }
 

@@ -40,7 +40,7 @@ impl Run {
             requests: arriving,
             law,
         };
-        let stop = Stop::new();
+        let stop = Stop::default();
         let run = run(
             settings(LENGTH),
             RunMode::Stream(arrivals),

@@ -62,7 +62,7 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
     let report = run(
         settings,
         RunMode::InLane(place, request),
-        Stop::new(),
+        Stop::default(),
         events,
     )
     .await;

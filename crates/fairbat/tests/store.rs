@@ -40,7 +40,6 @@ fn incoming(etag: &str) -> Incoming {
             validator: validator.clone(),
         }),
         validator: Some(validator),
-        modified: None,
         name: name_for(Some("file"), &"http://host/file".parse().unwrap()),
         start_over: false,
     }

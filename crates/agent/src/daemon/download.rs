@@ -79,7 +79,7 @@ pub(crate) async fn download(
         deadline: download.deadline,
         checksum: None,
     };
-    let run_stop = Stop::new();
+    let run_stop = Stop::default();
     let (events, seen) = unbounded_channel();
     let mut report = RunReport::default();
     let run = download::run(

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fairbat::lane::{Member, Permit};
-use fairbat::retry::{Backoff, Decision};
+use fairbat::retry::Backoff;
 use fairbat::settings::RetrySettings;
 use fairbat::transport::{RateLimit, RequestContext};
 use rand::SeedableRng;
@@ -212,8 +212,7 @@ impl RetrySchedule<'_> {
         let Some(store) = error.store_error().filter(|store| store.may_pass()) else {
             return Err(error);
         };
-        let decision = self.backoff.failure(store.retry_after, &mut self.rng);
-        let Decision::Retry { after } = decision else {
+        let Some(after) = self.backoff.failure(store.retry_after, &mut self.rng) else {
             return Err(error);
         };
         tracing::info!(%store, after_s = after.as_secs_f64(), "trying again");

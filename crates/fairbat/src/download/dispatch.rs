@@ -18,31 +18,13 @@ const MAX_IN_PROGRESS: usize = 1024;
 /// How many fresh transfers are searched for one whose host may be asked now.
 const MAX_SEARCHED: usize = 256;
 
-/// Which transfers are probed first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    /// Those with a deadline.
-    Due = 0,
-    /// The others.
-    Other = 1,
-}
-
-impl Class {
-    fn of(transfer: &Transfer) -> Self {
-        match transfer.deadline {
-            Some(_) => Self::Due,
-            None => Self::Other,
-        }
-    }
-}
-
 /// What a connection would be used for next, and of which transfer (by index).
 #[derive(Debug, Clone, Copy)]
 enum Next {
     /// Its next piece.
     Piece(usize),
     /// A probe.
-    Probe(usize, Class),
+    Probe(usize),
 }
 
 impl Run {
@@ -53,13 +35,13 @@ impl Run {
                 self.request = None;
                 break;
             };
-            let (Next::Piece(index) | Next::Probe(index, _)) = next;
+            let (Next::Piece(index) | Next::Probe(index)) = next;
             let Some(permit) = self.permit_for(index) else {
                 break;
             };
             match next {
                 Next::Piece(index) => self.start_piece(index, permit),
-                Next::Probe(index, class) => self.start_probe(index, class, permit),
+                Next::Probe(index) => self.start_probe(index, permit),
             }
         }
         // Others may have a use for what this run has none for.
@@ -90,12 +72,12 @@ impl Run {
         if self.is_stopping {
             return None;
         }
-        let probe = |class| Some(Next::Probe(self.next_to_probe(class)?, class));
+        let probe = |is_due| self.next_to_probe(is_due).map(Next::Probe);
         self.next_to_read()
             .map(Next::Piece)
-            .or_else(|| probe(Class::Due))
+            .or_else(|| probe(true))
             .or_else(|| self.next_to_fetch().map(Next::Piece))
-            .or_else(|| probe(Class::Other))
+            .or_else(|| probe(false))
     }
 
     /// A transfer whose answer waits to be read on.
@@ -122,8 +104,9 @@ impl Run {
         waiting.find(|&index| self.may_connect(&self.transfers[index]))
     }
 
-    /// A transfer that has to be probed again, else one that has not been started.
-    fn next_to_probe(&self, class: Class) -> Option<usize> {
+    /// A transfer that has to be probed again, else one that has not been started; of those
+    /// with a deadline (`is_due`), or of the others.
+    fn next_to_probe(&self, is_due: bool) -> Option<usize> {
         let is_open =
             |transfer: &&Transfer| matches!(transfer.phase, Phase::Moving(_) | Phase::Finishing);
         if self.in_progress().filter(is_open).count() >= MAX_OPEN {
@@ -132,7 +115,7 @@ impl Run {
         let may_connect = |index: &usize| self.may_connect(&self.transfers[*index]);
         let is_waiting = |index: &usize| {
             let transfer = &self.transfers[*index];
-            matches!(transfer.phase, Phase::Waiting) && Class::of(transfer) == class
+            matches!(transfer.phase, Phase::Waiting) && transfer.deadline.is_some() == is_due
         };
         let mut again = self.in_progress.iter().copied().filter(is_waiting);
         again.find(may_connect).or_else(|| {
@@ -140,7 +123,7 @@ impl Run {
                 return None;
             }
             // Not only the first: its host may want to be left alone.
-            let mut fresh = self.fresh[class as usize]
+            let mut fresh = self.fresh[usize::from(!is_due)]
                 .iter()
                 .copied()
                 .take(MAX_SEARCHED);
@@ -148,11 +131,12 @@ impl Run {
         })
     }
 
-    fn start_probe(&mut self, index: usize, class: Class, permit: Permit) {
+    fn start_probe(&mut self, index: usize, permit: Permit) {
         let now = self.now;
         let hint = self.own_hint(self.transfers[index].id);
         self.in_progress.insert(index);
-        let fresh = &mut self.fresh[class as usize];
+        let class = usize::from(self.transfers[index].deadline.is_none());
+        let fresh = &mut self.fresh[class];
         // It is among the first, see `next_to_probe`.
         if let Some(place) = fresh.iter().position(|&fresh| fresh == index) {
             fresh.remove(place);
@@ -183,7 +167,7 @@ impl Run {
             let pending = self.in_progress().map(waiting);
             let pending = pending.fold(0, u64::saturating_add);
             self.lane
-                .with_core(|core, _| core.controller().chunk_length(natural, pending))
+                .with_core(|core, _| core.controller.chunk_length(natural, pending))
         });
         let id = self.transfers[index].id;
         let moving = self.transfers[index].moving();

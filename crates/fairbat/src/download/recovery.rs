@@ -8,7 +8,6 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, RetryCause};
 use crate::http::{Failure, Transient};
 use crate::lane::Permit;
-use crate::retry::Decision;
 
 /// A transfer is given up after this many probes in a row that found another file or threw
 /// away what had arrived. Otherwise, a file that changes faster than it can be fetched would
@@ -62,24 +61,20 @@ impl Run {
         // Several connections that break at once are one failure, but each may bring a
         // Retry-After of the server.
         let is_news = transfer.not_before <= now;
-        let decision = if is_news {
+        let wait = if is_news {
             transfer.backoff.failure(failure.retry_after, &mut self.rng)
         } else {
             let asked = now + failure.retry_after.unwrap_or_default();
-            let after = transfer.not_before.max(asked) - now;
-            Decision::Retry { after }
+            Some(transfer.not_before.max(asked) - now)
         };
-        let pause = match decision {
-            Decision::Retry { after } => {
-                transfer.not_before = now + after;
-                after
-            }
-            Decision::GiveUp => failure.retry_after.unwrap_or_default(),
-        };
+        if let Some(after) = wait {
+            transfer.not_before = now + after;
+        }
+        let pause = wait.or(failure.retry_after).unwrap_or_default();
         if let Some(permit) = permit.filter(|_| failure.push_back) {
             permit.refused(pause);
         }
-        let may_retry = decision != Decision::GiveUp;
+        let may_retry = wait.is_some();
         if may_retry && (is_news || failure.retry_after.is_some()) {
             let event = Event::Retry {
                 url: transfer.url.clone(),

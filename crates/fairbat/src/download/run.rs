@@ -28,7 +28,6 @@ use crate::lane::core::Core;
 use crate::lane::handle::control_periods;
 use crate::lane::{Lane, LaneSample, Member, Permit, PermitRequest};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
-use crate::transport::RequestContext;
 
 /// Runs all transfers to their end: done, given up, or stopped.
 ///
@@ -72,7 +71,7 @@ pub async fn run(
                 None => {
                     arriving = None;
                     run.lane
-                        .with_core(|core, _| core.controller().no_more_come());
+                        .with_core(|core, _| core.controller.no_more_come());
                     continue;
                 }
             },
@@ -159,7 +158,6 @@ pub(crate) struct Run {
 /// Where a run in a shared lane is counted.
 #[derive(Debug)]
 pub(crate) struct LaneAccount {
-    context: RequestContext,
     chunks: Arc<AtomicU64>,
     /// Bytes of this run since its last sample, and when that was.
     pub(crate) bytes: u64,
@@ -189,7 +187,6 @@ impl Run {
         let Setup { context, lane, .. } = setup;
         let (mut member, place) = setup.place.map_or((None, None), |place| {
             let account = LaneAccount {
-                context: place.context,
                 chunks: place.chunks,
                 bytes: 0,
                 sampled: Duration::ZERO,
@@ -362,7 +359,7 @@ impl Run {
                     place.chunks.fetch_add(1, Ordering::Relaxed);
                 }
                 let rtt = socket.and_then(|socket| socket.info().ok()?.path_rtt());
-                place.context.count(bytes, &self.lane);
+                self.context.limits.count(bytes, &self.lane);
                 self.lane.moved(bytes, rtt);
             }
         }
@@ -387,7 +384,7 @@ impl Run {
                 drop(permit);
                 self.sizer.finished(chunk);
                 self.lane
-                    .with_core(|core, _| core.controller().finished(chunk.duration));
+                    .with_core(|core, _| core.controller.finished(chunk.duration));
                 self.after_fetch(transfer, chunk.bytes);
             }
             // What is left of its range waits in front again.
@@ -443,8 +440,8 @@ impl Run {
         self.set_backlogs();
         let natural = self.sizer.natural_length();
         self.lane.with_core(|core, _| {
-            core.set_rtt(rtt_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)));
-            core.set_chunk_len(natural);
+            core.rtt = rtt_ms.map(|ms| Duration::from_secs_f64(ms / 1e3));
+            core.chunk_len = natural;
         });
         let sample = self.lane.sample();
         for late in self.lane.with_core(Core::report_late) {

@@ -17,7 +17,7 @@ use crate::error::{ErrorKind, TransferError};
 use crate::lane::settings::Mode;
 use crate::lane::{AdmissionSettings, Lane, LaneSettings, Member};
 use crate::settings::{Settings, TransferRequest};
-use crate::transport::{HttpClient, RateLimit, ReceiveWindow, RequestContext, WindowManager};
+use crate::transport::{HttpClient, RateLimit, ReceiveWindow, RequestContext, Tap, WindowManager};
 
 /// What a run moves, and which lane it moves it in.
 #[derive(Debug)]
@@ -91,20 +91,12 @@ pub enum Outcome {
 }
 
 /// Ends a run from outside. Clones act on the same run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Stop {
-    interrupted: Arc<watch::Sender<bool>>,
+    interrupted: watch::Sender<bool>,
 }
 
 impl Stop {
-    /// A stop that has not been asked for.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            interrupted: Arc::new(watch::Sender::new(false)),
-        }
-    }
-
     /// Asks the run to end soon, and to leave every transfer resumable.
     pub fn interrupt(&self) {
         self.interrupted.send_replace(true);
@@ -125,12 +117,6 @@ impl Stop {
             () = time_is_up => (ErrorKind::MaxTime, "stopped by --max-time"),
         };
         TransferError::new(kind, message)
-    }
-}
-
-impl Default for Stop {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -187,10 +173,14 @@ impl Setup {
             Lane::of_run(limits, mode, clock)
                 .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))
         };
-        let own_limit = || settings.limit_rate.map(RateLimit::new).map(Arc::new);
         let mut max_connections = settings.max_connections;
         let (mut requests, mut arriving, mut place) = (Vec::new(), None, None);
-        let (lane, rate_limits) = match mode {
+        let rate_limit = settings.limit_rate.map(RateLimit::new).map(Arc::new);
+        let mut request_context = RequestContext {
+            rate_limits: rate_limit.into_iter().collect(),
+            ..RequestContext::default()
+        };
+        let lane = match mode {
             RunMode::Batch(batch) => {
                 let due = batch.iter().filter_map(|request| request.deadline).min();
                 let mode = Mode::Batch {
@@ -198,7 +188,7 @@ impl Setup {
                     window: due.map(|by| clock.since_start(by, SignedDuration::ZERO)),
                 };
                 requests = batch;
-                (own_lane(limits, mode)?, own_limit().into_iter().collect())
+                own_lane(limits, mode)?
             }
             RunMode::Stream(Arrivals { requests, law }) => {
                 max_connections = law.m_max;
@@ -207,19 +197,18 @@ impl Setup {
                     max_connections,
                     ..limits
                 };
-                let lane = own_lane(limits, Mode::Stream(law))?;
-                (lane, own_limit().into_iter().collect())
+                own_lane(limits, Mode::Stream(law))?
             }
             RunMode::InLane(shared, request) => {
                 requests = vec![request];
                 let shared = place.insert(shared);
-                let rate_limits = shared.context.rate_limits.clone();
-                (shared.member.lane().clone(), rate_limits)
+                request_context = shared.context.clone();
+                shared.member.lane().clone()
             }
         };
         // What a server is asked to hold back stays so, whatever m allows.
         let asks_servers = settings.weight < 1.0 && !is_stream;
-        let client = HttpClient::new(&settings.http, max_connections, window)?;
+        let client = HttpClient::new(&settings.http, max_connections, Tap::Receive(window))?;
         Ok(Self {
             lever,
             context: RunContext {
@@ -232,7 +221,7 @@ impl Setup {
                 ),
                 store: PartStore::new(settings.resume, settings.file_allocation),
                 clock,
-                rate_limits,
+                limits: request_context,
                 messages,
             },
             lane,

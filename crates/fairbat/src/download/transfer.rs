@@ -10,7 +10,7 @@ use url::Url;
 use super::part::file::PartFile;
 use super::pieces::Pieces;
 use super::setup::Outcome;
-use super::worker::{FetchMode, Inquiry, StopSignal, TransferId};
+use super::worker::{Inquiry, StopSignal, TransferId};
 use crate::error::TransferError;
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
@@ -180,16 +180,11 @@ impl Transfer {
 
     /// What the next probe is to find out.
     pub(crate) fn inquiry(&self, hint: Option<DeadlineHint>) -> Inquiry {
-        // One refusal may be an accident on the way, and a part would be thrown away.
-        let mode = if self.range_refusals < 2 {
-            FetchMode::Ranges
-        } else {
-            FetchMode::Stream
-        };
         Inquiry {
             url: self.request.url.clone(),
             target: self.request.target.clone(),
-            mode,
+            // One refusal may be an accident on the way, and a part would be thrown away.
+            as_stream: self.range_refusals >= 2,
             hint,
         }
     }

@@ -23,7 +23,7 @@ use crate::http::priority::DeadlineHint;
 use crate::http::{Failure, without_credentials};
 use crate::settings::Target;
 use crate::transport::{
-    Body, HttpClient, Probe, RateLimit, RemoteFile, WindowGuard, WindowManager,
+    Body, HttpClient, Probe, RemoteFile, RequestContext, WindowGuard, WindowManager,
 };
 
 /// Gathered bytes are written after this time even when they are few: they are what a killed
@@ -163,7 +163,8 @@ pub(crate) struct RunContext {
     pub(crate) client: HttpClient,
     pub(crate) store: PartStore,
     pub(crate) clock: Clock,
-    pub(crate) rate_limits: Vec<Arc<RateLimit>>,
+    /// The rate limits, and where bytes are counted in a shared lane.
+    pub(crate) limits: RequestContext,
     pub(crate) window_manager: Option<Arc<WindowManager>>,
     pub(crate) messages: UnboundedSender<Message>,
 }
@@ -181,18 +182,10 @@ async fn stopped(stop: &mut StopSignal) {
 pub(crate) struct Inquiry {
     pub(crate) url: Url,
     pub(crate) target: Target,
-    pub(crate) mode: FetchMode,
+    /// Whether the file is fetched in one request, whatever the server says of ranges.
+    pub(crate) as_stream: bool,
     /// The deadline, for a server that answers with the whole file.
     pub(crate) hint: Option<DeadlineHint>,
-}
-
-/// How a file is fetched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FetchMode {
-    /// In ranges.
-    Ranges,
-    /// In one request, whatever the server says of ranges.
-    Stream,
 }
 
 /// Probes a URL and opens its part file.
@@ -204,9 +197,9 @@ pub(crate) async fn probe(
 ) {
     let (url, hint) = (&inquiry.url, inquiry.hint);
     let asking = async {
-        match inquiry.mode {
-            FetchMode::Ranges => context.client.probe(url, hint).await,
-            FetchMode::Stream => context.client.whole(url, hint).await,
+        match inquiry.as_stream {
+            true => context.client.whole(url, hint).await,
+            false => context.client.probe(url, hint).await,
         }
     };
     let result = tokio::select! {
@@ -217,7 +210,7 @@ pub(crate) async fn probe(
         Ok(probe) => probe,
         Err(failure) => return guard.end(WorkerOutcome::Failed(failure)),
     };
-    let incoming = incoming(&source, inquiry.mode);
+    let incoming = incoming(&source, inquiry.as_stream);
     let opened = blocking(move || context.store.open(&inquiry.target, &incoming)).await;
     guard.end(match opened {
         Ok(Ok(opened)) => WorkerOutcome::Probed(Box::new(Probed {
@@ -230,7 +223,7 @@ pub(crate) async fn probe(
     });
 }
 
-fn incoming(source: &RemoteFile, mode: FetchMode) -> Incoming {
+fn incoming(source: &RemoteFile, start_over: bool) -> Incoming {
     let whole = without_credentials(&source.named);
     let mut shown = whole.clone();
     shown.set_query(None);
@@ -240,9 +233,8 @@ fn incoming(source: &RemoteFile, mode: FetchMode) -> Incoming {
         total: source.total,
         validator: source.validator.clone(),
         version: source.version.clone(),
-        modified: source.modified,
         name: name::name_for(source.suggested_name.as_deref(), &source.url),
-        start_over: mode == FetchMode::Stream,
+        start_over,
     }
 }
 
@@ -435,7 +427,7 @@ impl<'a> BodyReceiver<'a> {
                     "the server sent more bytes than it announced",
                 ));
             }
-            let wait = self.reserve(piece.len());
+            let wait = self.context.limits.reserve(piece.len());
             self.sink.push(piece);
             if self.sink.is_full() {
                 self.flush().await?;
@@ -470,12 +462,6 @@ impl<'a> BodyReceiver<'a> {
             self.reported = written;
             self.guard.progress(written);
         }
-    }
-
-    fn reserve(&self, bytes: usize) -> Duration {
-        let rate_limits = self.context.rate_limits.iter();
-        let waits = rate_limits.map(|limit| limit.reserve(bytes));
-        waits.max().unwrap_or_default()
     }
 }
 

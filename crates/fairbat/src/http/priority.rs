@@ -105,10 +105,7 @@ impl DeadlineHint {
 }
 
 /// The value of `Priority` for a response that may yield to all other traffic.
-#[must_use]
-pub fn background() -> HeaderValue {
-    HeaderValue::from_static("u=7")
-}
+pub const BACKGROUND: HeaderValue = HeaderValue::from_static("u=7");
 
 /// Whether a response comes from a FAIRBAT server.
 #[must_use]
@@ -121,10 +118,7 @@ pub fn is_fairbat_server(headers: &HeaderMap) -> bool {
 }
 
 /// The value of [`FAIRBAT_SERVER`].
-#[must_use]
-pub fn fairbat_server_mark() -> HeaderValue {
-    HeaderValue::from_static("1")
-}
+pub const FAIRBAT_SERVER_MARK: HeaderValue = HeaderValue::from_static("1");
 
 /// The number under `key`: a decimal, or an integer in its place.
 fn number(members: &Dictionary, key: &str) -> Option<f64> {
@@ -226,7 +220,7 @@ mod tests {
         let marked = |value: HeaderValue| {
             is_fairbat_server(&HeaderMap::from_iter([(FAIRBAT_SERVER, value)]))
         };
-        assert!(marked(fairbat_server_mark()));
+        assert!(marked(FAIRBAT_SERVER_MARK));
         assert!(marked(HeaderValue::from_static("1;later")));
         for other in ["", "2", "1.0", "?1", "yes", "1, 1"] {
             assert!(!marked(HeaderValue::from_static(other)), "{other}");

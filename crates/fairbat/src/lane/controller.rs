@@ -353,12 +353,6 @@ impl RateController {
         NonZeroU64::new(scaled).unwrap_or(NonZeroU64::MIN)
     }
 
-    /// What the path carries when nobody else uses it, as far as has been seen, byte/s;
-    /// 0 before anything is known.
-    pub(crate) fn capacity(&self, now: Duration) -> f64 {
-        self.flow_target(now).capacity
-    }
-
     /// Takes a sample. Every T_w it also updates w, and every T it updates m.
     pub(crate) fn sample(&mut self, now: Duration, load: &Load) -> ControlSample {
         if let WeightSource::Connection { weight, is_open } = &mut self.weight {

@@ -112,17 +112,17 @@ pub(crate) struct Core {
     entered: u64,
     requested: u64,
     hosts: HostLimits,
-    controller: RateController,
+    pub(crate) controller: RateController,
     saturation: Saturation,
     /// What the flows have shown that they can carry, byte/s.
     shown_rate: Option<f64>,
     recent: RecentRate,
     /// The natural length of a chunk, bytes.
-    chunk_len: NonZeroU64,
+    pub(crate) chunk_len: NonZeroU64,
     /// Round-trip time of the connections in use.
-    rtt: Option<Duration>,
+    pub(crate) rtt: Option<Duration>,
     /// Window of the connections in use, bytes.
-    window: Option<f64>,
+    pub(crate) window: Option<f64>,
 }
 
 impl Core {
@@ -359,22 +359,6 @@ impl Core {
         self.settings.limit_rate.map(|rate| rate as f64)
     }
 
-    pub(crate) fn set_chunk_len(&mut self, natural: NonZeroU64) {
-        self.chunk_len = natural;
-    }
-
-    pub(crate) fn set_rtt(&mut self, rtt: Option<Duration>) {
-        self.rtt = rtt;
-    }
-
-    pub(crate) fn set_window(&mut self, bytes: f64) {
-        self.window = Some(bytes);
-    }
-
-    pub(crate) fn controller(&mut self) -> &mut RateController {
-        &mut self.controller
-    }
-
     /// A new connection that the controller steers by itself: what was seen of
     /// another one says nothing of it.
     pub(crate) fn connected(&mut self, now: Duration) {
@@ -463,7 +447,7 @@ impl Core {
             rtt: self.rtt,
         };
         let step = self.controller.sample(now, &load);
-        let capacity = self.controller.capacity(now);
+        let capacity = self.controller.flow_target(now).capacity;
         self.shown_rate = None;
         if demand.is_some() && self.controller.is_measuring() {
             let max = f64::from(self.settings.max_connections);

@@ -107,13 +107,13 @@ impl Lane {
     /// Bytes have reached the other end over connections of this round-trip time.
     pub fn moved(&self, bytes: u64, rtt: Option<Duration>) {
         let mut state = self.state();
-        state.core.set_rtt(rtt);
+        state.core.rtt = rtt;
         state.core.moved(self.now(), bytes);
     }
 
     /// The mean window of the connections in use, bytes.
     pub(crate) fn set_window(&self, bytes: f64) {
-        self.state().core.set_window(bytes);
+        self.state().core.window = Some(bytes);
     }
 
     /// Bytes of content that jobs have moved since the start of the lane, bytes that had

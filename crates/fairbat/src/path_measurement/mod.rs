@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::Failure;
 use crate::settings::HttpSettings;
-use crate::transport::{Body, HttpClient, ReceiveWindow, RemoteFile};
+use crate::transport::{Body, HttpClient, ReceiveWindow, RemoteFile, Tap};
 
 /// Share of the time in which the connection yields. In the rest it is one best-effort flow.
 const POLITE_SHARE: f64 = 0.75;
@@ -62,7 +62,7 @@ pub async fn survey(
         max_window: None,
         is_held: Capabilities::probe().best_lever().holds_window(),
     };
-    let client = HttpClient::new(http, 1, window)?;
+    let client = HttpClient::new(http, 1, Tap::Receive(window))?;
     // An answer that carries the whole file is dropped unread.
     let source = client.probe(url, None).await.map_err(final_error)?.source;
     let ranges = source.version.is_some();
@@ -103,7 +103,7 @@ async fn measure(
     let measured = measuring.meter.and_then(|meter| {
         Some(Measurement {
             rates: meter.rates(elapsed)?,
-            bytes: meter.total(),
+            bytes: meter.total,
             elapsed,
         })
     });
@@ -221,7 +221,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 const SHORT_WHILE: Duration = Duration::from_millis(500);
 
 /// Counts what arrives.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Meter {
     /// When the first bytes came.
     opened: Duration,
@@ -247,12 +247,7 @@ impl Meter {
         Self {
             opened,
             polite_until,
-            total: 0,
-            warm: 0,
-            polite: 0,
-            recent: VecDeque::new(),
-            recent_bytes: 0,
-            max_short: 0,
+            ..Self::default()
         }
     }
 
@@ -274,11 +269,6 @@ impl Meter {
             self.recent_bytes -= old;
         }
         self.max_short = self.max_short.max(self.recent_bytes);
-    }
-
-    /// All bytes so far.
-    pub(crate) fn total(&self) -> u64 {
-        self.total
     }
 
     /// What it comes to at `end`; `None` when nothing has arrived.
@@ -331,7 +321,7 @@ mod meter_tests {
         let rates = meter.rates(MS * 3200).unwrap();
         assert!((rates.polite - 1000.0).abs() < 1e-9, "{rates:?}");
         assert!((rates.peak - 1000.0).abs() < 1e-9, "{rates:?}");
-        assert_eq!(meter.total(), 2100);
+        assert_eq!(meter.total, 2100);
     }
 
     #[test]
@@ -353,7 +343,7 @@ mod meter_tests {
         let rates = meter.rates(MS * 4000).unwrap();
         assert!((rates.polite - 1000.0).abs() < 1e-9, "{rates:?}");
         assert!((rates.peak - 5000.0).abs() < 1e-9, "{rates:?}");
-        assert_eq!(meter.total(), 8000);
+        assert_eq!(meter.total, 8000);
     }
 
     #[test]

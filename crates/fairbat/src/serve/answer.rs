@@ -53,7 +53,7 @@ pub(crate) fn too_many_connections() -> Response<ResponseBody> {
 fn marked(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     response
         .headers_mut()
-        .insert(priority::FAIRBAT_SERVER, priority::fairbat_server_mark());
+        .insert(priority::FAIRBAT_SERVER, priority::FAIRBAT_SERVER_MARK);
     response
 }
 
@@ -123,22 +123,17 @@ async fn file(
 ) -> Result<Response<ResponseBody>, NotServed> {
     let (shared, owned) = (Arc::clone(site), name.to_owned());
     let mut found = blocking(move || shared.root.file(&owned)).await??;
-    let mut head = file_head(site, request, &found);
-    if head.range.is_some() {
+    let (mut status, mut headers, mut range) = file_head(site, request, &found);
+    if !range.is_empty() {
         let version = found.version;
         found = found.settled().await?.ok_or(NotServed::Busy)?;
         if found.version != version {
-            head = file_head(site, request, &found);
+            (status, headers, range) = file_head(site, request, &found);
         }
     }
-    let FileHead {
-        status,
-        headers,
-        range,
-    } = head;
-    let Some(range) = range else {
+    if range.is_empty() {
         return Ok(with(status, headers, empty()));
-    };
+    }
     let length = range.end - range.start;
     let body = |guard| file_bytes(site, name, found, range, guard);
     Ok(with_body(
@@ -151,20 +146,12 @@ async fn file(
     ))
 }
 
-/// The head of the answer for one version of a file.
-struct FileHead {
-    status: StatusCode,
-    headers: HeaderMap,
-    /// The bytes in the body, if any.
-    range: Option<Range<u64>>,
-}
-
-fn file_head(site: &Site, request: &Parts, Found { file, version }: &Found) -> FileHead {
-    let without_body = |status, headers| FileHead {
-        status,
-        headers,
-        range: None,
-    };
+/// The head of the answer for one version of a file, and the bytes in the body, if any.
+fn file_head(
+    site: &Site,
+    request: &Parts,
+    Found { file, version }: &Found,
+) -> (StatusCode, HeaderMap, Range<u64>) {
     let (asked, size, now) = (&request.headers, version.size, wall_clock());
     let validators = Validators::told(version, now);
     let mut headers = HeaderMap::new();
@@ -185,10 +172,10 @@ fn file_head(site: &Site, request: &Parts, Found { file, version }: &Found) -> F
     }
     match evaluate(asked, &validators) {
         Verdict::Proceed => {}
-        Verdict::NotModified => return without_body(StatusCode::NOT_MODIFIED, headers),
+        Verdict::NotModified => return (StatusCode::NOT_MODIFIED, headers, 0..0),
         Verdict::Failed => {
             let headers = HeaderMap::from_iter([(CONTENT_LENGTH, 0.into())]);
-            return without_body(StatusCode::PRECONDITION_FAILED, headers);
+            return (StatusCode::PRECONDITION_FAILED, headers, 0..0);
         }
     }
     // A range means something only to GET (RFC 9110, section 14.2).
@@ -224,12 +211,12 @@ fn file_head(site: &Site, request: &Parts, Found { file, version }: &Found) -> F
         let kind = HeaderValue::from_static("application/octet-stream");
         headers.insert(CONTENT_TYPE, kind);
     }
-    let is_sent = request.method != Method::HEAD && length > 0;
-    FileHead {
-        status,
-        headers,
-        range: is_sent.then_some(range),
-    }
+    let sent = if request.method == Method::HEAD {
+        0..0
+    } else {
+        range
+    };
+    (status, headers, sent)
 }
 
 /// Whether a request asks for a listing. It must name the media type: every

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, USER_AGENT};
 use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response};
+use reqwest::{Certificate, Client, RequestBuilder, Response};
 use url::Url;
 
-use super::tap::{ReceiveWindow, Tap};
+use super::tap::Tap;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::credentials::{Netrc, credentials_in, is_same_host};
 use crate::http::priority::{self, DeadlineHint};
@@ -67,45 +67,32 @@ impl<'a> Get<'a> {
     }
 }
 
-/// A response that is no redirect, and the URL that it came from.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) response: Response,
-    pub(crate) url: Url,
-}
-
 impl HttpClient {
-    /// A client for downloads, with up to `connections` idle connections to each
-    /// host.
+    /// A client with up to `connections` idle connections to each host, each of which
+    /// `tap` prepares. Without idle ones each connection carries one request.
     ///
     /// # Errors
     /// The certificate or netrc file cannot be read.
-    pub fn new(
+    pub(crate) fn new(
         settings: &HttpSettings,
         connections: u32,
-        window: ReceiveWindow,
-    ) -> Result<Self, TransferError> {
-        let pool = Client::builder().pool_max_idle_per_host(connections as usize);
-        let builder = match settings.stall_timeout {
-            Some(timeout) => pool.read_timeout(timeout),
-            None => pool,
-        };
-        Self::build(builder, settings, Tap::Receive(window))
-    }
-
-    /// Adds to `builder` what all clients have in common.
-    pub(crate) fn build(
-        builder: ClientBuilder,
-        settings: &HttpSettings,
         tap: Tap,
     ) -> Result<Self, TransferError> {
         // A program that embeds this library may have installed a provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = builder
+        let mut builder = Client::builder()
+            .pool_max_idle_per_host(connections as usize)
             .http1_only()
             .redirect(Policy::none())
-            .referer(false)
-            .connector_layer(tap);
+            .referer(false);
+        if let Some(limit) = settings.stall_timeout {
+            builder = match tap {
+                Tap::Receive(_) => builder.read_timeout(limit),
+                // The kernel gives up on sent bytes that nobody acknowledges.
+                Tap::Send(_) => builder.tcp_user_timeout(limit),
+            };
+        }
+        builder = builder.connector_layer(tap);
         if let Some(timeout) = settings.connect_timeout {
             builder = builder.connect_timeout(timeout);
         }
@@ -148,8 +135,9 @@ impl HttpClient {
         !self.fairbat_servers().is_empty()
     }
 
-    /// Sends a GET and follows redirects.
-    pub(crate) async fn get(&self, get: Get<'_>) -> Result<Reply, Failure> {
+    /// Sends a GET and follows redirects. Returns a response that is no redirect, and the
+    /// URL that it came from.
+    pub(crate) async fn get(&self, get: Get<'_>) -> Result<(Response, Url), Failure> {
         let mut url = get.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let response = self.send(self.hop(&get, &url)).await?;
@@ -159,7 +147,7 @@ impl HttpClient {
             }
             let location = response.headers().get(LOCATION);
             let Some(location) = location.filter(|_| is_redirect(response.status())) else {
-                return Ok(Reply { response, url });
+                return Ok((response, url));
             };
             url = next_url(&url, location)?;
             drain(response).await;
@@ -239,7 +227,10 @@ impl HttpClient {
         let hint = hint.filter(|_| self.yields && is_fairbat_server());
         let own = &self.settings.headers;
         [
-            (priority::PRIORITY, self.yields.then(priority::background)),
+            (
+                priority::PRIORITY,
+                self.yields.then_some(priority::BACKGROUND),
+            ),
             (priority::DEADLINE, hint.and_then(DeadlineHint::to_value)),
         ]
         .into_iter()

@@ -44,7 +44,7 @@ pub use self::remote_file::{Body, Probe, RemoteFile};
 pub use self::request::{BrokenOff, RateLimit, Received, RequestContext};
 use self::request::{RequestBody, hold};
 pub use self::tap::ReceiveWindow;
-pub(crate) use self::tap::{NewConnection, SendTap, update_lever};
+pub(crate) use self::tap::{NewConnection, SendTap, Tap, update_lever};
 pub(crate) use self::upload::{Put, PutAnswer, unread_answer};
 pub(crate) use self::window_manager::{WindowGuard, WindowManager};
 use crate::clock::Clock;
@@ -114,16 +114,11 @@ pub struct LaneClient {
     lane: Lane,
     /// For connections that receive, where a window can be held.
     windows: Option<Arc<WindowManager>>,
-    direction: Direction,
+    /// The direction of its bulk data.
+    policy: LeverPolicy,
     clock: Clock,
     /// Time that the server may stay silent.
     max_silence: Option<Duration>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Sending,
-    Receiving,
 }
 
 impl LaneClient {
@@ -141,14 +136,14 @@ impl LaneClient {
         wanted: LeverPolicy,
         connections: u32,
     ) -> Result<Self, TransferError> {
-        let (client, windows, direction) = match wanted {
+        let (client, windows) = match wanted {
             LeverPolicy::Sender(policy) => {
                 let (opened, connections_opened) = unbounded_channel();
                 let levers = Arc::new(SenderLevers::open(policy));
-                let tap = SendTap { levers, opened };
-                let client = HttpClient::for_many_uploads(settings, tap, connections)?;
+                let tap = Tap::Send(SendTap { levers, opened });
+                let client = HttpClient::new(settings, connections, tap)?;
                 tokio::spawn(flows::follow_lane(connections_opened, lane.clone()));
-                (client, None, Direction::Sending)
+                (client, None)
             }
             LeverPolicy::Receiver(policy) => {
                 let kind = Capabilities::probe().best_lever();
@@ -163,16 +158,16 @@ impl LaneClient {
                     stall_timeout: None,
                     ..settings.clone()
                 };
-                let client = HttpClient::new(&without_timeout, connections, window)?;
+                let client = HttpClient::new(&without_timeout, connections, Tap::Receive(window))?;
                 let windows = WindowManager::open(kind, policy, window, lane.flow_target());
-                (client, windows, Direction::Receiving)
+                (client, windows)
             }
         };
         Ok(Self {
             client,
             lane: lane.clone(),
             windows,
-            direction,
+            policy: wanted,
             clock: Clock::start(),
             max_silence: settings.stall_timeout,
         })
@@ -195,9 +190,9 @@ impl LaneClient {
         let (parts, body) = request.into_parts();
         let moved = Arc::clone(&context.moved);
         let is_paused = Arc::new(AtomicBool::new(false));
-        let (sent, received) = match self.direction {
-            Direction::Sending => (context, RequestContext::default()),
-            Direction::Receiving => (RequestContext::default(), context),
+        let (sent, received) = match self.policy {
+            LeverPolicy::Sender(_) => (context, RequestContext::default()),
+            LeverPolicy::Receiver(_) => (RequestContext::default(), context),
         };
         let body = RequestBody::new(body, sent, self.lane.clone(), Arc::clone(&is_paused));
         let request = Request::from_parts(parts, reqwest::Body::wrap(body));

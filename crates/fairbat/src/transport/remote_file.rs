@@ -21,7 +21,7 @@ use http::{HeaderValue, StatusCode};
 use reqwest::Response;
 use url::Url;
 
-use super::client::{Get, HttpClient, Reply, drain};
+use super::client::{Get, HttpClient, drain};
 use super::tap::socket_of;
 use crate::http::content_disposition;
 use crate::http::digest::repr_digest;
@@ -127,7 +127,7 @@ impl HttpClient {
             range: Some(0..1),
             ..Get::of(named)
         };
-        let Reply { response, url } = self.get(first_byte).await?;
+        let (response, url) = self.get(first_byte).await?;
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 if let Some(source) = RemoteFile::of_first_byte(named, &url, response.headers()) {
@@ -160,7 +160,7 @@ impl HttpClient {
             hint: hint.as_ref(),
             ..Get::of(named)
         };
-        let Reply { response, url } = self.get(whole).await?;
+        let (response, url) = self.get(whole).await?;
         match response.status() {
             StatusCode::OK => whole_file(named, &url, response),
             _ => Err(refusal(&response)),
@@ -191,12 +191,12 @@ impl HttpClient {
             hint: hint.as_ref(),
             ..Get::of(&source.named)
         };
-        let mut response = self.get(get.clone()).await?.response;
+        let mut response = self.get(get.clone()).await?.0;
         if response.status() == StatusCode::OK && get.if_range.is_some() {
             // Either the file has changed, or something on the way does not support
             // If-Range. A range request without it tells which.
             get.if_range = None;
-            response = self.get(get.clone()).await?.response;
+            response = self.get(get.clone()).await?.0;
             if response.status() == StatusCode::PARTIAL_CONTENT {
                 source.is_conditional.store(false, Ordering::Relaxed);
             }

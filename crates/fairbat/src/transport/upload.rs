@@ -13,14 +13,10 @@
 use dalbe::socket::TcpSocket;
 use http::header::{ALLOW, CONTENT_LENGTH, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use reqwest::Client;
 use url::Url;
 
 use super::client::{HttpClient, next_url};
-use super::tap::{SendTap, Tap};
-use crate::error::TransferError;
 use crate::http::{Failure, Remarks, without_credentials};
-use crate::settings::HttpSettings;
 
 /// A request that stores a file.
 #[derive(Debug)]
@@ -70,41 +66,6 @@ impl PutAnswer {
 }
 
 impl HttpClient {
-    /// A client whose connections have a sender lever. Each connection carries
-    /// one request, so all that its peer acknowledges belongs to that request.
-    ///
-    /// A server says nothing while a body comes, so silence alone does not end a
-    /// request. The caller has to see whether the body moves.
-    ///
-    /// # Errors
-    /// The certificate or netrc file cannot be read.
-    pub(crate) fn for_uploads(
-        settings: &HttpSettings,
-        tap: SendTap,
-    ) -> Result<Self, TransferError> {
-        let builder = Client::builder().pool_max_idle_per_host(0);
-        Self::build(builder, settings, Tap::Send(tap))
-    }
-
-    /// The same, but a connection carries one request after the other. Up to
-    /// `connections` idle ones to each host are kept open.
-    ///
-    /// # Errors
-    /// The certificate or netrc file cannot be read.
-    pub(crate) fn for_many_uploads(
-        settings: &HttpSettings,
-        tap: SendTap,
-        connections: u32,
-    ) -> Result<Self, TransferError> {
-        let pool = Client::builder().pool_max_idle_per_host(connections as usize);
-        let builder = match settings.stall_timeout {
-            // The kernel gives up on sent bytes that nobody acknowledges.
-            Some(limit) => pool.tcp_user_timeout(limit),
-            None => pool,
-        };
-        Self::build(builder, settings, Tap::Send(tap))
-    }
-
     /// Sends a request unchanged.
     pub(crate) async fn send_unchanged(
         &self,

@@ -152,23 +152,13 @@ impl PathState {
     /// Merges what a connection has learnt. The least round-trip time and the
     /// largest rate are kept for [`PARKED_LIFETIME`].
     fn learn(&mut self, memory: PathMemory, now: Duration) {
-        let old = self.memory.unwrap_or(memory);
-        let base = if memory.base <= old.base || now >= old.at + PARKED_LIFETIME {
-            memory
-        } else {
-            old
-        };
-        let carried = if memory.carried >= old.carried || now >= old.carried_at + PARKED_LIFETIME {
-            memory
-        } else {
-            old
-        };
-        self.memory = Some(PathMemory {
-            base: base.base,
-            at: base.at,
-            carried: carried.carried,
-            carried_at: carried.carried_at,
-        });
+        let known = self.memory.get_or_insert(memory);
+        if memory.base <= known.base || now >= known.at + PARKED_LIFETIME {
+            (known.base, known.at) = (memory.base, memory.at);
+        }
+        if memory.carried >= known.carried || now >= known.carried_at + PARKED_LIFETIME {
+            (known.carried, known.carried_at) = (memory.carried, memory.carried_at);
+        }
     }
 }
 

@@ -16,9 +16,10 @@ pub(crate) struct UploadConnection {
     /// When it was opened, since the run's start.
     began: Duration,
     /// When the lever is updated next; `None` once it has failed.
-    update_at: Option<Duration>,
-    /// Bytes of the body that have arrived, as far as can be told.
-    acked: u64,
+    pub(crate) update_at: Option<Duration>,
+    /// Bytes of the body that the other end's machine has acknowledged, as far as can be
+    /// told.
+    pub(crate) acked: u64,
     arrived: DeliveredBytes,
     /// When something last moved, or had nothing to move.
     moved_at: Duration,
@@ -34,16 +35,6 @@ impl UploadConnection {
             arrived: DeliveredBytes::default(),
             moved_at: now,
         }
-    }
-
-    /// When the lever has to be updated.
-    pub(crate) fn update_at(&self) -> Option<Duration> {
-        self.update_at
-    }
-
-    /// Bytes of the body that the other end's machine has acknowledged.
-    pub(crate) fn acked(&self) -> u64 {
-        self.acked
     }
 
     /// Asks how much is acknowledged of a body of which `handed` bytes have been

@@ -32,9 +32,10 @@ use crate::lane::core::Core;
 use crate::lane::handle::control_periods;
 use crate::lane::settings::Mode;
 use crate::lane::{Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member};
-use crate::retry::{Backoff, Decision};
+use crate::retry::Backoff;
+use crate::settings::HttpSettings;
 use crate::transport::{
-    HttpClient, MAX_REDIRECTS, NewConnection, Put, PutAnswer, RateLimit, SendTap,
+    HttpClient, MAX_REDIRECTS, NewConnection, Put, PutAnswer, RateLimit, SendTap, Tap,
 };
 
 /// An upload.
@@ -81,11 +82,18 @@ pub async fn run(
     let clock = Clock::start();
     let levers = Arc::new(SenderLevers::open(settings.sender));
     let (opened, connections) = unbounded_channel();
-    let tap = SendTap {
+    let tap = Tap::Send(SendTap {
         levers: Arc::clone(&levers),
         opened,
+    });
+    // A server says nothing while a body comes, so silence alone does not end a request:
+    // the upload sees whether its body moves. One request to a connection: all that its peer
+    // acknowledges belongs to that request.
+    let without_timeout = HttpSettings {
+        stall_timeout: None,
+        ..settings.http.clone()
     };
-    let client = HttpClient::for_uploads(&settings.http, tap)?;
+    let client = HttpClient::new(&without_timeout, 0, tap)?;
     let max_time = settings.max_time;
     let mut upload = Upload::new(settings, request, client, clock, events)
         .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
@@ -167,7 +175,7 @@ impl Upload {
         loop {
             let answer = self.attempt(&url, &mut connections).await;
             self.lane
-                .with_core(|core, _| core.controller().disconnected());
+                .with_core(|core, _| core.controller.disconnected());
             let decided = answer.and_then(|answer| {
                 let verdict = verdict(&answer, &url, &self.request.file, self.tries)?;
                 Ok((answer.status, verdict))
@@ -208,9 +216,9 @@ impl Upload {
         if failure.kind == ErrorKind::Server {
             self.backoff.answered();
         }
-        let decision = self.backoff.failure(failure.retry_after, &mut self.rng);
+        let wait = self.backoff.failure(failure.retry_after, &mut self.rng);
         let attempt = self.backoff.failures();
-        let Decision::Retry { after } = decision else {
+        let Some(after) = wait else {
             return Err(failure.given_up(attempt, false));
         };
         self.emit(Event::Retry {
@@ -351,7 +359,7 @@ impl Upload {
         }
         // Connections of earlier requests are of no use.
         while connections.try_recv().is_ok() {}
-        let (body, reader, handed) = body(source);
+        let (body, reading, handed) = body(source, self.limit.clone());
         let put = Put {
             named: &named,
             url,
@@ -359,12 +367,12 @@ impl Upload {
             create_only: self.request.create_only,
         };
         let clock = self.clock;
-        let mut reading = pin!(reader.run(self.limit.clone()));
+        let mut reading = pin!(reading);
         let mut answering = pin!(client.put(&put, body));
-        let (mut is_read, mut flow) = (false, None);
+        let (mut is_read, mut flow) = (false, None::<UploadConnection>);
         let mut tick = control_periods();
         loop {
-            let update_at = flow.as_ref().and_then(UploadConnection::update_at);
+            let update_at = flow.as_ref().and_then(|flow| flow.update_at);
             tokio::select! {
                 biased;
                 // First: an error of the file explains why the request broke off.
@@ -455,7 +463,7 @@ impl Upload {
             return Ok(());
         };
         if flow.is_stalled(self.clock.now(), *handed.borrow(), total, limit) {
-            return Err(Failure::network(if flow.acked() < total {
+            return Err(Failure::network(if flow.acked < total {
                 "the server fell silent: it takes no more data"
             } else {
                 "the server fell silent: it has all of the file and does not answer"
@@ -473,7 +481,7 @@ fn check(
     handed: u64,
     total: u64,
 ) -> Result<PutAnswer, Failure> {
-    let arrived = flow.map_or(handed, UploadConnection::acked);
+    let arrived = flow.map_or(handed, |flow| flow.acked);
     if answer.status.is_success() && arrived < total {
         return Err(Failure::server(format!(
             "the server answered {} before it had all of the file",

@@ -195,17 +195,16 @@ impl Body for FileBody {
     }
 }
 
-/// Reads the file into a body.
-#[derive(Debug)]
-pub(crate) struct BodyReader {
+/// The body of `source`, the work of reading the file into it, and how many bytes that has
+/// handed on.
+pub(crate) fn body(
     source: Arc<UploadFile>,
-    pieces: Sender<Bytes>,
-    /// Bytes that have been handed on.
-    handed: watch::Sender<u64>,
-}
-
-/// The body of `source`, its reader, and how far that is.
-pub(crate) fn body(source: Arc<UploadFile>) -> (FileBody, BodyReader, watch::Receiver<u64>) {
+    limit: Option<Arc<RateLimit>>,
+) -> (
+    FileBody,
+    impl Future<Output = Result<(), TransferError>>,
+    watch::Receiver<u64>,
+) {
     // One piece waits while the next is being read.
     let (sender, pieces) = channel(1);
     let (handed, progress) = watch::channel(0);
@@ -213,41 +212,39 @@ pub(crate) fn body(source: Arc<UploadFile>) -> (FileBody, BodyReader, watch::Rec
         pieces,
         left: source.version().size,
     };
-    let reader = BodyReader {
-        source,
-        pieces: sender,
-        handed,
-    };
-    (body, reader, progress)
+    (body, read(source, limit, sender, handed), progress)
 }
 
-impl BodyReader {
-    /// Reads to the end of the file, or until the request ends.
-    ///
-    /// # Errors
-    /// The file cannot be read, or has changed; its last byte is not handed
-    /// on before that is sure.
-    pub(crate) async fn run(self, limit: Option<Arc<RateLimit>>) -> Result<(), TransferError> {
-        let size = self.source.version().size;
-        let most = limit.as_ref().map_or(PIECE, |limit| {
-            (limit.rate() / PIECES_PER_SECOND).clamp(MIN_PIECE, PIECE)
-        });
-        let mut offset = 0;
-        while offset < size {
-            let length = (size - offset).min(most) as usize;
-            let source = Arc::clone(&self.source);
-            let piece = blocking(move || source.read(offset, length)).await??;
-            if let Some(limit) = &limit {
-                tokio::time::sleep(limit.reserve(length)).await;
-            }
-            if self.pieces.send(piece).await.is_err() {
-                return Ok(());
-            }
-            offset += length as u64;
-            self.handed.send_replace(offset);
+/// Reads to the end of the file, or until the request ends.
+///
+/// # Errors
+/// The file cannot be read, or has changed; its last byte is not handed
+/// on before that is sure.
+async fn read(
+    source: Arc<UploadFile>,
+    limit: Option<Arc<RateLimit>>,
+    pieces: Sender<Bytes>,
+    handed: watch::Sender<u64>,
+) -> Result<(), TransferError> {
+    let size = source.version().size;
+    let most = limit.as_ref().map_or(PIECE, |limit| {
+        (limit.rate() / PIECES_PER_SECOND).clamp(MIN_PIECE, PIECE)
+    });
+    let mut offset = 0;
+    while offset < size {
+        let length = (size - offset).min(most) as usize;
+        let source = Arc::clone(&source);
+        let piece = blocking(move || source.read(offset, length)).await??;
+        if let Some(limit) = &limit {
+            tokio::time::sleep(limit.reserve(length)).await;
         }
-        Ok(())
+        if pieces.send(piece).await.is_err() {
+            return Ok(());
+        }
+        offset += length as u64;
+        handed.send_replace(offset);
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> Result<Backgroun
         return Ok(BackgroundRecord::default());
     }
     let (sender, mut receiver) = unbounded_channel();
-    let stop = Stop::new();
+    let stop = Stop::default();
     let started = site.clock.seconds();
     let run = download::run(
         settings(site),
@@ -185,7 +185,7 @@ pub(crate) fn run_queue(
     }
     let (sender, requests) = unbounded_channel();
     let (events, happening) = unbounded_channel();
-    let stop = Stop::new();
+    let stop = Stop::default();
     let arrivals = Arrivals {
         requests,
         law: law(admitting),

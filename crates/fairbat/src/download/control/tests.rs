@@ -21,7 +21,7 @@ use crate::settings::{
     FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
 };
 use crate::tests::set_clock;
-use crate::transport::{HttpClient, ReceiveWindow};
+use crate::transport::{HttpClient, ReceiveWindow, RequestContext, Tap};
 
 const START: &str = "2026-03-01T12:00:00Z";
 
@@ -87,10 +87,10 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
     };
     let lane = Lane::of_run(limits, mode, clock).unwrap();
     let context = RunContext {
-        client: HttpClient::new(&settings.http, 4, window).unwrap(),
+        client: HttpClient::new(&settings.http, 4, Tap::Receive(window)).unwrap(),
         store: PartStore::new(true, FileAllocation::None),
         clock,
-        rate_limits: Vec::new(),
+        limits: RequestContext::default(),
         window_manager: None,
         messages: unbounded_channel().0,
     };

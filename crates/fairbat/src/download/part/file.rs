@@ -134,11 +134,11 @@ impl PartFile {
     }
 
     /// Writes the buffers one after the other from `offset` on, and notes
-    /// them in the journal's tail.
+    /// them in the journal's tail. Returns the offset of their end.
     ///
     /// # Errors
     /// Those of pwritev(2); nothing is noted then.
-    pub fn write_at(&self, offset: u64, buffers: &[Bytes]) -> Result<(), PartError> {
+    pub fn write_at(&self, offset: u64, buffers: &[Bytes]) -> Result<u64, PartError> {
         let end =
             write_all_at(&self.file, offset, buffers).map_err(|error| self.write_error(error))?;
         let mut journal = self.lock();
@@ -151,7 +151,7 @@ impl PartFile {
                 tracing::debug!(%error, "journal tail not written");
             }
         }
-        Ok(())
+        Ok(end)
     }
 
     /// An error of writing, with what is missing when the disk is full.
@@ -355,14 +355,8 @@ pub(crate) struct Sink {
     written: u64,
     gathered: Vec<Bytes>,
     gathered_bytes: usize,
-    writing: Option<Writing>,
-}
-
-#[derive(Debug)]
-struct Writing {
-    /// Where it ends.
-    end: u64,
-    task: JoinHandle<Result<(), PartError>>,
+    /// The write under way, which returns where it ends.
+    writing: Option<JoinHandle<Result<u64, PartError>>>,
 }
 
 impl Sink {
@@ -401,10 +395,8 @@ impl Sink {
             let offset = self.offset;
             let buffers = std::mem::take(&mut self.gathered);
             self.offset += std::mem::take(&mut self.gathered_bytes) as u64;
-            self.writing = Some(Writing {
-                end: self.offset,
-                task: tokio::task::spawn_blocking(move || part.write_at(offset, &buffers)),
-            });
+            let write = move || part.write_at(offset, &buffers);
+            self.writing = Some(tokio::task::spawn_blocking(write));
         }
         Ok(())
     }
@@ -421,11 +413,10 @@ impl Sink {
         let Some(writing) = &mut self.writing else {
             return Ok(());
         };
-        let result = (&mut writing.task).await;
-        let end = writing.end;
+        let result = writing.await;
         self.writing = None;
-        result.map_err(|panic| PartError::io("write", self.part.target(), panic.into()))??;
-        self.written = end;
+        self.written =
+            result.map_err(|panic| PartError::io("write", self.part.target(), panic.into()))??;
         Ok(())
     }
 }

@@ -14,7 +14,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use self::file::PartFile;
 use self::journal::{Journal, JournalRecord};
@@ -41,8 +40,6 @@ pub struct Incoming {
     pub validator: Option<Validator>,
     /// What ranges are checked against; `None` for a single stream.
     pub version: Option<Version>,
-    /// Modification time at the server.
-    pub modified: Option<SystemTime>,
     /// The name that the server or the URL suggests.
     pub name: FileName,
     /// Whether bytes that an earlier run left may be thrown away although the

@@ -71,7 +71,7 @@ fn drive(out: &mut String, seed: u64, mut controller: RateController, window: Op
                     rate,
                     controller.connections() as f64,
                     chunk,
-                    controller.capacity(now),
+                    controller.flow_target(now).capacity,
                 ],
             );
         }
