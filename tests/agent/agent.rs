@@ -13,8 +13,8 @@ use fairbat_agent::filter::Filter;
 use fairbat_agent::state::StateDatabase;
 use fairbat_agent::store::{self, Store};
 use fairbat_agent::sync::{
-    Delete, Detect, Progress, PullOrigin, PullSettings, PushContext, PushSettings, RunReport,
-    Verify, collect, pull, push,
+    Delete, Detect, LaneStore, Progress, PullSettings, PushContext, PushSettings, RunReport,
+    RunSettings, Verify, collect, pull, push,
 };
 use tokio::sync::watch;
 
@@ -77,7 +77,7 @@ impl Agent {
     }
 
     pub(crate) async fn push(&self, source: &Path, delete: Delete) -> RunReport {
-        self.push_with(source, |settings| settings.delete = delete)
+        self.push_with(source, |settings| settings.run.delete = delete)
             .await
     }
 
@@ -97,19 +97,21 @@ impl Agent {
         change: impl FnOnce(&mut PushSettings),
     ) -> RunReport {
         let mut settings = PushSettings {
+            run: RunSettings {
+                prefix: "home".to_owned(),
+                filter: Filter::everything(),
+                detect: Detect::Metadata,
+                delete: Delete::Never,
+                weight: 0.02,
+                deadline: None,
+                rate_limits: Vec::new(),
+                connections: CONNECTIONS,
+                seed: 1,
+            },
             source: source.to_owned(),
             address: "store".to_owned(),
-            prefix: "home".to_owned(),
-            filter: Filter::everything(),
             one_file_system: false,
-            detect: Detect::Metadata,
-            delete: Delete::Never,
             verify: Verify::Sent,
-            weight: 0.02,
-            deadline: None,
-            rate_limits: Vec::new(),
-            connections: CONNECTIONS,
-            seed: 1,
             identity: 1,
             publish_interval: fairbat_agent::sync::PUBLISH_INTERVAL,
         };
@@ -117,9 +119,11 @@ impl Agent {
         let context = PushContext {
             state: self.state.clone(),
             writer: self.state.writer(),
-            store: Arc::clone(&self.store),
-            host: "store".to_owned(),
-            lane: self.push_lane.clone(),
+            store: LaneStore {
+                store: Arc::clone(&self.store),
+                host: "store".to_owned(),
+                lane: self.push_lane.clone(),
+            },
         };
         let (_run, stop) = watch::channel(false);
         push(context, "home", settings, ledger.clone(), stop).await
@@ -134,7 +138,7 @@ impl Agent {
     }
 
     pub(crate) async fn pull(&self, to: &Path, delete: Delete) -> RunReport {
-        self.pull_with(to, |settings| settings.delete = delete)
+        self.pull_with(to, |settings| settings.run.delete = delete)
             .await
     }
 
@@ -154,21 +158,23 @@ impl Agent {
         stop: watch::Receiver<bool>,
     ) -> RunReport {
         let mut settings = PullSettings {
-            prefix: "home".to_owned(),
+            run: RunSettings {
+                prefix: "home".to_owned(),
+                filter: Filter::everything(),
+                detect: Detect::Metadata,
+                delete: Delete::Never,
+                weight: 0.02,
+                deadline: None,
+                rate_limits: Vec::new(),
+                connections: CONNECTIONS,
+                seed: 1,
+            },
             to: to.to_owned(),
             was_filled: false,
-            filter: Filter::everything(),
-            detect: Detect::Metadata,
-            delete: Delete::Never,
             pauses: Vec::new(),
-            weight: 0.02,
-            deadline: None,
-            rate_limits: Vec::new(),
-            connections: CONNECTIONS,
-            seed: 1,
         };
         change(&mut settings);
-        let origin = PullOrigin {
+        let origin = LaneStore {
             store: Arc::clone(&self.pull_store),
             host: "store".to_owned(),
             lane: self.pull_lane.clone(),

@@ -103,7 +103,7 @@ async fn at_the_root_of_a_bucket_only_our_own_uploads_are_given_up() {
     // The store begins one that nobody hears of.
     let begin = Requests::of("POST").containing("uploads");
     proxy.on(begin.nth(0..1), Fault::LoseResponse);
-    let push = || agent.push_with(source.path(), |settings| settings.prefix.clear());
+    let push = || agent.push_with(source.path(), |settings| settings.run.prefix.clear());
     clean(push().await);
     assert_eq!(pending(&agent, "").await, ["hosts/beta/x", "x", "z"]);
     let report = clean(push().await);

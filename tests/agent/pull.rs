@@ -106,7 +106,7 @@ async fn a_push_under_way_is_waited_for_and_nothing_is_fetched_twice() {
     };
     let report = agent
         .pull_with(pulled.path(), |settings| {
-            settings.delete = MIRROR;
+            settings.run.delete = MIRROR;
             settings.pauses = vec![Duration::from_millis(10); 3];
         })
         .await;
@@ -123,7 +123,7 @@ async fn a_push_under_way_is_waited_for_and_nothing_is_fetched_twice() {
     // One that tells while a pull waits for it.
     fs::remove_file(pulled.path().join("a")).expect("remove a file");
     let pull = agent.pull_with(pulled.path(), |settings| {
-        settings.delete = MIRROR;
+        settings.run.delete = MIRROR;
         settings.pauses = vec![Duration::from_millis(500); 100];
     });
     let push = async {
@@ -154,7 +154,7 @@ async fn what_a_first_push_has_not_reached_is_not_gone() {
         .path()
         .join("home/.fairbat/manifest/current.json");
     let first = scene.agent.push_with(scene.source.path(), |settings| {
-        settings.rate_limits = vec![Arc::new(RateLimit::new(200_000))];
+        settings.run.rate_limits = vec![Arc::new(RateLimit::new(200_000))];
         settings.publish_interval = Duration::from_millis(50);
     });
     tokio::select! {
@@ -172,7 +172,7 @@ async fn what_a_first_push_has_not_reached_is_not_gone() {
     write(&last, "of yesterday");
     write(mirror.path().join("a/own"), "own");
     let pull = |settings: &mut PullSettings| {
-        settings.delete = MIRROR;
+        settings.run.delete = MIRROR;
         settings.pauses = vec![Duration::from_millis(10); 2];
     };
     let report = scene.agent.pull_with(mirror.path(), pull).await;
@@ -211,8 +211,8 @@ async fn what_is_excluded_is_neither_fetched_nor_deleted() {
     let report = scene
         .agent
         .pull_with(pulled.path(), |settings| {
-            settings.filter = Filter::new(&[], &exclude).expect("a filter");
-            settings.delete = MIRROR;
+            settings.run.filter = Filter::new(&[], &exclude).expect("a filter");
+            settings.run.delete = MIRROR;
         })
         .await;
     let report = clean(report);
@@ -254,7 +254,9 @@ async fn a_change_that_does_not_show_is_found_by_content() {
 
     let report = scene
         .agent
-        .pull_with(pulled.path(), |settings| settings.detect = Detect::Content)
+        .pull_with(pulled.path(), |settings| {
+            settings.run.detect = Detect::Content;
+        })
         .await;
     let report = clean(report);
     assert_eq!((report.sent, report.same), (1, 1), "{report:#?}");
@@ -278,8 +280,8 @@ async fn nothing_is_deleted_for_a_store_with_nothing_in_it_nor_fetched_for_a_los
     let report = full
         .agent
         .pull_with(pulled.path(), |settings| {
-            settings.filter = Filter::new(&[], &["*".to_owned()]).expect("a filter");
-            settings.delete = MIRROR;
+            settings.run.filter = Filter::new(&[], &["*".to_owned()]).expect("a filter");
+            settings.run.delete = MIRROR;
         })
         .await;
     assert_eq!((report.sent, report.deleted), (0, 0), "{report:#?}");
@@ -322,7 +324,7 @@ async fn is_stopped_in_time(scene: &Scene, pulled: &Path) -> bool {
         fs::File::create(path(i)).expect("make a file");
     }
     let (run, stop) = watch::channel(false);
-    let mirror = |settings: &mut PullSettings| settings.delete = MIRROR;
+    let mirror = |settings: &mut PullSettings| settings.run.delete = MIRROR;
     let pull = scene.agent.pull_until(pulled, mirror, stop);
     let last = path(FILES - 1);
     let stopping = tokio::task::spawn_blocking(move || {

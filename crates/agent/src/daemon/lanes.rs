@@ -15,7 +15,8 @@ use jiff::Timestamp;
 use crate::config::credentials::{self, Credentials};
 use crate::config::{self, Agent, Config};
 use crate::status::{HistorySample, LaneDirection, LaneStatus};
-use crate::store::{self, Store, StoreError, StoreErrorKind};
+use crate::store::{self, StoreError, StoreErrorKind};
+use crate::sync::LaneStore;
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -77,13 +78,8 @@ impl AgentLane {
         })
     }
 
-    /// Opens a store by its name, with its present credentials. Returns it with its
-    /// host. Blocking.
-    pub(crate) fn open_store(
-        &self,
-        config: &Config,
-        name: &str,
-    ) -> Result<(Arc<dyn Store>, String), StoreError> {
+    /// Opens a store by its name, with its present credentials. Blocking.
+    pub(crate) fn open_store(&self, config: &Config, name: &str) -> Result<LaneStore, StoreError> {
         let refused = |message: String| StoreError::new(StoreErrorKind::Refused, message);
         let store = config
             .stores
@@ -100,8 +96,11 @@ impl AgentLane {
         let http = http_settings(store.cacert().map(Path::to_owned));
         let client = LaneClient::start(&http, &self.lane, self.wanted, self.max_connections)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;
-        let opened = store::open(store, &credentials, client, &self.lane)?;
-        Ok((opened, store_host(store)))
+        Ok(LaneStore {
+            store: store::open(store, &credentials, client, &self.lane)?,
+            host: store_host(store),
+            lane: self.lane.clone(),
+        })
     }
 }
 

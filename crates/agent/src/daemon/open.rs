@@ -132,8 +132,8 @@ pub async fn collect(
         };
         let (state, writer) = (&daemon.state, &daemon.writer);
         let aborted = match daemon.push.open_store(&daemon.config, &to.store) {
-            Ok((store, _)) => {
-                crate::sync::collect(state, writer, &entry.id, &*store, &to.path).await
+            Ok(place) => {
+                crate::sync::collect(state, writer, &entry.id, &*place.store, &to.path).await
             }
             Err(error) => Err(error.into()),
         };

@@ -15,13 +15,12 @@ use super::core::Daemon;
 use super::download::{Download, download};
 use super::entry::{ActiveRun, TaskEntry, TaskWork, store_address};
 use super::lanes::AgentLane;
-use crate::config::{Course, Delete, Job, Place};
+use crate::config::{Course, Delete, Job};
 use crate::filter::Filter;
 use crate::status::LaneDirection;
-use crate::store::Store;
 use crate::sync::{
-    MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullOrigin, PullSettings, PushContext,
-    PushSettings, RunProblem, RunReport, pull, push,
+    LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullSettings, PushContext,
+    PushSettings, RunProblem, RunReport, RunSettings, pull, push,
 };
 
 /// A run. It resolves to its report.
@@ -140,14 +139,23 @@ impl Daemon {
         match &entry.work {
             TaskWork::Job(job) => match &job.course {
                 Course::Push { from, to } => {
-                    let settings = self.push_settings(job, from, to, deadline);
+                    let settings = PushSettings {
+                        run: self.run_settings(job, LaneDirection::Push, deadline),
+                        source: from.clone(),
+                        address: store_address(&self.config, &to.store),
+                        one_file_system: job.one_file_system,
+                        verify: job.verify,
+                        identity: self.identity,
+                        publish_interval: PUBLISH_INTERVAL,
+                    };
                     self.push(&to.store, settings, context)
                 }
                 Course::Pull { from, to } => {
                     let settings = PullSettings {
-                        filter: job.filter.clone(),
+                        run: self.run_settings(job, LaneDirection::Pull, deadline),
+                        to: to.clone(),
                         was_filled: entry.schedule.succeeded.is_some(),
-                        ..self.pull_settings(job, to, &from.path, deadline)
+                        pauses: MANIFEST_PAUSES.to_vec(),
                     };
                     self.pull(&from.store, settings, context)
                 }
@@ -171,50 +179,20 @@ impl Daemon {
         }
     }
 
-    fn push_settings(
+    fn run_settings(
         &self,
         job: &Job,
-        from: &Path,
-        to: &Place,
+        direction: LaneDirection,
         deadline: Option<Timestamp>,
-    ) -> PushSettings {
-        PushSettings {
-            source: from.to_owned(),
-            address: store_address(&self.config, &to.store),
-            prefix: to.path.clone(),
+    ) -> RunSettings {
+        RunSettings {
+            prefix: job.course.place().path.clone(),
             filter: job.filter.clone(),
-            one_file_system: job.one_file_system,
             detect: job.detect,
-            delete: job.delete,
-            verify: job.verify,
-            deadline,
-            weight: job.min_weight,
-            rate_limits: self.rate_limits(LaneDirection::Push, job.limit_rate),
-            connections: self.config.agent.connections,
-            seed: self.identity,
-            identity: self.identity,
-            publish_interval: PUBLISH_INTERVAL,
-        }
-    }
-
-    fn pull_settings(
-        &self,
-        job: &Job,
-        to: &Path,
-        prefix: &str,
-        deadline: Option<Timestamp>,
-    ) -> PullSettings {
-        PullSettings {
-            prefix: prefix.to_owned(),
-            to: to.to_owned(),
-            was_filled: false,
-            filter: Filter::everything(),
-            detect: job.detect,
-            pauses: MANIFEST_PAUSES.to_vec(),
             delete: job.delete,
             deadline,
             weight: job.min_weight,
-            rate_limits: self.rate_limits(LaneDirection::Pull, job.limit_rate),
+            rate_limits: self.rate_limits(direction, job.limit_rate),
             connections: self.config.agent.connections,
             seed: self.identity,
         }
@@ -231,9 +209,8 @@ impl Daemon {
     fn push(&self, store: &str, settings: PushSettings, context: RunContext) -> Run {
         let opening = self.open_store(&self.push, store, context.stop.clone());
         let (state, writer) = (self.state.clone(), self.writer.clone());
-        let lane = self.push.lane.clone();
         Box::pin(async move {
-            let (store, host) = match opening.await {
+            let store = match opening.await {
                 Ok(opened) => opened,
                 Err(problem) => return failed(problem),
             };
@@ -241,8 +218,6 @@ impl Daemon {
                 state,
                 writer,
                 store,
-                host,
-                lane,
             };
             push(place, &context.id, settings, context.progress, context.stop).await
         })
@@ -250,14 +225,11 @@ impl Daemon {
 
     fn pull(&self, store: &str, settings: PullSettings, context: RunContext) -> Run {
         let opening = self.open_store(&self.pull, store, context.stop.clone());
-        let lane = self.pull.lane.clone();
         Box::pin(async move {
-            let (store, host) = match opening.await {
-                Ok(opened) => opened,
-                Err(problem) => return failed(problem),
-            };
-            let origin = PullOrigin { store, host, lane };
-            pull(origin, settings, context.progress, context.stop).await
+            match opening.await {
+                Ok(origin) => pull(origin, settings, context.progress, context.stop).await,
+                Err(problem) => failed(problem),
+            }
         })
     }
 
@@ -266,21 +238,26 @@ impl Daemon {
             let problem = RunProblem::NoJob(job.to_owned());
             return Box::pin(async { failed(problem) });
         };
-        let place = job.course.place();
         let settings = PullSettings {
-            delete: Delete::Never,
-            ..self.pull_settings(job, to, &place.path, context.deadline)
+            run: RunSettings {
+                filter: Filter::everything(),
+                delete: Delete::Never,
+                ..self.run_settings(job, LaneDirection::Pull, context.deadline)
+            },
+            to: to.to_owned(),
+            was_filled: false,
+            pauses: MANIFEST_PAUSES.to_vec(),
         };
-        self.pull(&place.store, settings, context)
+        self.pull(&job.course.place().store, settings, context)
     }
 
-    /// Opens a store with its present credentials. Returns it with its host.
+    /// Opens a store with its present credentials.
     fn open_store(
         &self,
         lane: &Arc<AgentLane>,
         store: &str,
         mut stop: watch::Receiver<bool>,
-    ) -> impl Future<Output = Result<(Arc<dyn Store>, String), RunProblem>> + Send + use<> {
+    ) -> impl Future<Output = Result<LaneStore, RunProblem>> + Send + use<> {
         let (lane, config) = (Arc::clone(lane), Arc::clone(&self.config));
         let store = store.to_owned();
         async move {

@@ -18,7 +18,7 @@ impl PushJob {
     /// The record of the job, once it agrees with the store.
     pub(crate) async fn adopt(&self, record: JobRecord) -> Result<JobRecord, RunProblem> {
         let record = self.of_this_place(record).await?;
-        let prefix = &self.settings.prefix;
+        let prefix = &self.settings.run.prefix;
         let current = self
             .store
             .with_retry(|| ManifestPointer::read(&*self.store, prefix))
@@ -83,7 +83,7 @@ impl PushJob {
     async fn of_this_place(&self, record: JobRecord) -> Result<JobRecord, RunProblem> {
         let here = PlaceRecord {
             store: self.settings.address.clone(),
-            path: self.settings.prefix.clone(),
+            path: self.settings.run.prefix.clone(),
         };
         if record.place.as_ref() == Some(&here) {
             return Ok(record);

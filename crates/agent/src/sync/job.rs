@@ -2,52 +2,32 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use fairbat::blocking::blocking;
-use fairbat::lane::Lane;
-use fairbat::transport::RateLimit;
-use jiff::Timestamp;
 
 use super::progress::Progress;
 use super::retry_store::RetryStore;
-use crate::config::{Delete, Detect, Verify};
+use super::settings::{LaneStore, RunSettings};
+use crate::config::Verify;
 use crate::entry::TreePath;
-use crate::filter::Filter;
 use crate::object_name;
 use crate::state::{JobId, StateChange, StateDatabase, StateError, StateWriter, UploadRecord};
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 
 /// What a push does.
 #[derive(Debug, Clone)]
 pub struct PushSettings {
+    /// What any run has.
+    pub run: RunSettings,
     /// The source directory.
     pub source: PathBuf,
     /// Identifies the store among all stores, without credentials.
     pub address: String,
-    /// Path in the store; may be empty.
-    pub prefix: String,
-    /// Which entries of the source are pushed.
-    pub filter: Filter,
     /// Whether other file systems mounted below the source are left out.
     pub one_file_system: bool,
-    /// How changes are detected.
-    pub detect: Detect,
-    /// What happens to objects whose files are gone from the source.
-    pub delete: Delete,
     /// When a file counts as sent.
     pub verify: Verify,
-    /// Soft deadline.
-    pub deadline: Option<Timestamp>,
-    /// Least weight of the connections (w_min), 0.02 to 1.
-    pub weight: f64,
-    /// Limits on the rate.
-    pub rate_limits: Vec<Arc<RateLimit>>,
-    /// Most connections.
-    pub connections: u32,
-    /// Seed of the delays between attempts.
-    pub seed: u64,
     /// Identifies this agent among those that push to the store; not 0.
     pub identity: u64,
     /// Least time between manifests during the run. Tests change
@@ -63,11 +43,7 @@ pub struct PushContext {
     /// The writer of the state.
     pub writer: StateWriter,
     /// The store.
-    pub store: Arc<dyn Store>,
-    /// The store's host, as the lane knows it.
-    pub host: String,
-    /// The lane, shared with other jobs.
-    pub lane: Lane,
+    pub store: LaneStore,
 }
 
 /// A running push.
@@ -93,7 +69,7 @@ pub(crate) struct BegunUpload {
 impl PushJob {
     /// The key of a file in the store.
     pub(crate) fn key(&self, path: &TreePath) -> String {
-        object_name::under(&self.settings.prefix, path)
+        object_name::under(&self.settings.run.prefix, path)
     }
 
     /// Writes a change to the state soon.

@@ -6,7 +6,7 @@
 //!   state does not know; `orphans` aborts abandoned uploads. `job` is what they share.
 //! - pull: `pull` reads the manifests (`manifest_store`), compares them with the disk,
 //!   fetches, and installs by `install`
-//! - both: `retry_store` retries requests, `progress` counts, `spool` keeps long
+//! - both: `settings` says what a run works with, `retry_store` retries requests, `progress` counts, `spool` keeps long
 //!   lists, `report` stops a run and says how it ended
 //!
 //! However a run ends, the next one continues: the state knows each file and each
@@ -24,6 +24,7 @@ mod pull;
 mod push;
 mod report;
 mod retry_store;
+mod settings;
 mod source;
 mod spool;
 mod upload;
@@ -32,7 +33,8 @@ pub use self::job::{PushContext, PushSettings};
 pub use self::orphans::collect;
 pub use self::progress::{Progress, ProgressTotals};
 pub use self::publisher::PUBLISH_INTERVAL;
-pub use self::pull::{MANIFEST_PAUSES, PullOrigin, PullSettings, pull};
+pub use self::pull::{MANIFEST_PAUSES, PullSettings, pull};
 pub use self::push::push;
 pub use self::report::{EntryFailure, RunProblem, RunReport};
+pub use self::settings::{LaneStore, RunSettings};
 pub use crate::config::{Delete, Detect, MaxDelete, Verify};

@@ -43,7 +43,7 @@ impl PushJob {
         // The state does not know single small objects that broke off.
         let is_swept = self.store.stores_aside();
         let job = (&self.state, &self.writer, self.id);
-        let place = (&*self.store, self.settings.prefix.as_str());
+        let place = (&*self.store, self.settings.run.prefix.as_str());
         let admission = self.store.admit(0).await;
         let (aborted_count, failed) = abort_all(job, place, is_swept).await?;
         drop(admission);

@@ -87,7 +87,7 @@ impl PushPlan {
     ) -> Result<Self, RunProblem> {
         let mut plan = Self {
             began: now(),
-            by_content: job.settings.detect == Detect::Content,
+            by_content: job.settings.run.detect == Detect::Content,
             unsettled: Unsettled::of(&job.state, job.id)?,
             ..Self::default()
         };
@@ -96,7 +96,7 @@ impl PushPlan {
             mounted: record.mounts.clone(),
         };
         let settings = &job.settings;
-        let mut scan = Scan::open(&settings.source, settings.filter.clone(), options)?;
+        let mut scan = Scan::open(&settings.source, settings.run.filter.clone(), options)?;
         let known = job.state.entries(job.id)?;
         let known = known.map(|entry| entry.map(|(path, synced)| known_of(path, synced)));
         for change in compare(&mut scan, known, record.scanned.unwrap_or_default()) {

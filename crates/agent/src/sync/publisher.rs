@@ -129,7 +129,7 @@ impl ManifestPublisher {
         };
         let state = job.state.clone();
         let (file, entries) = blocking(move || write(&state, id, header)).await??;
-        let prefix = &job.settings.prefix;
+        let prefix = &job.settings.run.prefix;
         let mut record = self.record.clone();
         let manifest = &mut record.manifest;
         manifest.writer = writer;

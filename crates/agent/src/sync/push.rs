@@ -65,19 +65,17 @@ async fn run(
         state,
         writer,
         store,
-        host,
-        lane,
     } = context;
     let (id, record) = {
         let (state, name) = (state.clone(), name.to_owned());
         blocking(move || state.job(&name)).await??
     };
-    let due = settings.deadline.map(|deadline| files_due(deadline, now()));
-    let member = lane.enter(&host, due);
-    member.set_weight(settings.weight);
-    let limits = settings.rate_limits.clone();
-    let mut store = RetryStore::new(store, member, progress.clone(), limits, settings.seed);
-    if settings.deadline.is_none() {
+    let due = settings
+        .run
+        .deadline
+        .map(|deadline| files_due(deadline, now()));
+    let mut store = RetryStore::enter(store, due, &settings.run, progress.clone());
+    if settings.run.deadline.is_none() {
         store.limit_window();
     }
     let job = Arc::new(PushJob {
@@ -132,7 +130,7 @@ impl PushJob {
             self.abandon(&path, &upload).await?;
         }
         report.orphans = self.abort_orphans().await?;
-        let may_delete = match self.settings.delete {
+        let may_delete = match self.settings.run.delete {
             Delete::Mirror { max } => check_deletions(plan.removed_files, plan.known_files, max),
             Delete::Never => Ok(()),
         };
@@ -153,7 +151,7 @@ impl PushJob {
         // be pulled.
         publisher.publish(PublishReason::End).await?;
         may_delete?;
-        if matches!(self.settings.delete, Delete::Never) {
+        if matches!(self.settings.run.delete, Delete::Never) {
             return Ok(());
         }
         if !report.is_clean() {
@@ -166,7 +164,7 @@ impl PushJob {
 
     /// Refuses to delete everything because the source is empty.
     fn refuse_to_empty(&self, plan: &PushPlan) -> Result<(), RunProblem> {
-        let is_mirror = matches!(self.settings.delete, Delete::Mirror { .. });
+        let is_mirror = matches!(self.settings.run.delete, Delete::Mirror { .. });
         if is_mirror && plan.known_files > 0 && is_empty(&self.settings.source) {
             return Err(RunProblem::EmptySource(self.settings.source.clone()));
         }
@@ -175,7 +173,10 @@ impl PushJob {
 
     /// Checks that files are gone for another reason than a source that is gone.
     async fn refuse_to_lose(&self, mounted: Vec<MountPoint>) -> Result<(), RunProblem> {
-        let (source, filter) = (self.settings.source.clone(), self.settings.filter.clone());
+        let (source, filter) = (
+            self.settings.source.clone(),
+            self.settings.run.filter.clone(),
+        );
         let options = ScanOptions {
             mounted,
             ..ScanOptions::default()
@@ -191,7 +192,7 @@ impl PushJob {
         publisher: &mut ManifestPublisher,
         report: &mut RunReport,
     ) -> Result<(), RunProblem> {
-        let max = self.settings.connections as usize + FILES_AHEAD;
+        let max = self.settings.run.connections as usize + FILES_AHEAD;
         let mut running = JoinSet::new();
         for task in tasks.read()? {
             match task? {
@@ -261,7 +262,7 @@ impl PushJob {
         publisher: &mut ManifestPublisher,
         report: &mut RunReport,
     ) -> Result<(), RunProblem> {
-        if may_delete && matches!(self.settings.delete, Delete::Mirror { .. }) {
+        if may_delete && matches!(self.settings.run.delete, Delete::Mirror { .. }) {
             return self.remove(displaced, publisher, report).await;
         }
         for item in displaced.read()? {

@@ -125,8 +125,8 @@ pub enum RunProblem {
         allowed: u64,
     },
     /// The store as a whole failed.
-    #[error("{0}")]
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The state.
     #[error("{0}")]
     State(String),
@@ -201,7 +201,7 @@ pub(crate) enum MoveError {
     Entry(EntryFailure),
     /// The run has to end.
     #[error(transparent)]
-    Run(RunProblem),
+    Run(#[from] RunProblem),
 }
 
 impl RunReport {
@@ -285,18 +285,6 @@ impl From<ScanError> for RunProblem {
 impl From<StateError> for RunProblem {
     fn from(error: StateError) -> Self {
         Self::State(error.to_string())
-    }
-}
-
-impl From<StoreError> for RunProblem {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<RunProblem> for MoveError {
-    fn from(problem: RunProblem) -> Self {
-        Self::Run(problem)
     }
 }
 

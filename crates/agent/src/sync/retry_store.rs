@@ -13,11 +13,13 @@ use fairbat::lane::{Member, Permit};
 use fairbat::retry::Backoff;
 use fairbat::settings::RetrySettings;
 use fairbat::transport::{RateLimit, RequestContext};
+use jiff::Timestamp;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::progress::{ActiveRequest, Progress};
+use super::settings::{LaneStore, RunSettings};
 use crate::store::{Store, StoreError, StoreErrorKind};
 
 /// Failures in a row before a request is given up. With the delays below that takes
@@ -77,22 +79,24 @@ impl AdmittedRequest {
 }
 
 impl RetryStore {
-    /// The same seed leads to the same delays.
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        member: Member,
+    /// Enters the lane of a store with a run that is due then. The same seed leads to
+    /// the same delays.
+    pub(crate) fn enter(
+        LaneStore { store, host, lane }: LaneStore,
+        due: Option<Timestamp>,
+        settings: &RunSettings,
         progress: Progress,
-        rate_limits: Vec<Arc<RateLimit>>,
-        seed: u64,
     ) -> Self {
+        let member = lane.enter(&host, due);
+        member.set_weight(settings.weight);
         progress.join(&member);
         Self {
             store,
             member,
             window: None,
             progress,
-            rate_limits,
-            seed: AtomicU64::new(seed),
+            rate_limits: settings.rate_limits.clone(),
+            seed: AtomicU64::new(settings.seed),
         }
     }
 

@@ -11,7 +11,8 @@ use fairbat_agent::filter::Filter;
 use fairbat_agent::state::StateDatabase;
 use fairbat_agent::store::{self, Store};
 use fairbat_agent::sync::{
-    Delete, Detect, Progress, PushContext, PushSettings, RunReport, Verify, push,
+    Delete, Detect, LaneStore, Progress, PushContext, PushSettings, RunReport, RunSettings, Verify,
+    push,
 };
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -51,28 +52,32 @@ impl Agent {
     /// Everything goes below `home`.
     pub(crate) async fn push(&self, source: &Path) -> RunReport {
         let settings = PushSettings {
+            run: RunSettings {
+                prefix: "home".to_owned(),
+                filter: Filter::everything(),
+                detect: Detect::Metadata,
+                delete: Delete::Never,
+                deadline: None,
+                weight: 0.02,
+                rate_limits: Vec::new(),
+                connections: CONNECTIONS,
+                seed: 1,
+            },
             source: source.to_owned(),
             address: "store".to_owned(),
-            prefix: "home".to_owned(),
-            filter: Filter::everything(),
             one_file_system: false,
-            detect: Detect::Metadata,
-            delete: Delete::Never,
             verify: Verify::Sent,
-            deadline: None,
-            weight: 0.02,
-            rate_limits: Vec::new(),
-            connections: CONNECTIONS,
-            seed: 1,
             identity: 1,
             publish_interval: fairbat_agent::sync::PUBLISH_INTERVAL,
         };
         let context = PushContext {
             state: self.state.clone(),
             writer: self.state.writer(),
-            store: Arc::clone(&self.store),
-            host: "store".to_owned(),
-            lane: self.lane.clone(),
+            store: LaneStore {
+                store: Arc::clone(&self.store),
+                host: "store".to_owned(),
+                lane: self.lane.clone(),
+            },
         };
         let (_run, stop) = watch::channel(false);
         push(context, "home", settings, Progress::default(), stop).await

@@ -82,7 +82,7 @@ impl PullRun {
     }
 
     fn others(&self, fetched: &mut FetchedManifests) -> Result<SurplusEntries, RunProblem> {
-        let filter = &self.settings.filter;
+        let filter = &self.settings.run.filter;
         let scan = Scan::open(&self.settings.to, filter.clone(), ScanOptions::default())?;
         let mut wanted = FilteredItems::new(fetched.items()?, filter);
         let mut next = wanted.next().transpose()?;

@@ -37,7 +37,7 @@ impl PullRun {
         files: Spool<WantedFile>,
         report: &mut RunReport,
     ) -> Result<u64, RunProblem> {
-        let max = self.settings.connections as usize + FILES_AHEAD;
+        let max = self.settings.run.connections as usize + FILES_AHEAD;
         let mut files = files.read()?;
         let mut running = JoinSet::new();
         let mut queue = InstallQueue::new(Arc::clone(self));
@@ -109,7 +109,7 @@ impl PullRun {
         wanted: &WantedFile,
         context: RequestContext,
     ) -> Result<FinishedFile, MoveError> {
-        let key = object_name::under(&self.settings.prefix, &wanted.path);
+        let key = object_name::under(&self.settings.run.prefix, &wanted.path);
         let get = self.store.get(&key, context).await;
         let mut content = get.map_err(|error| match error.kind {
             StoreErrorKind::Missing => error.with_hint(PUSH_UNDER_WAY),

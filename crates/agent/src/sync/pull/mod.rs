@@ -18,13 +18,14 @@ use std::time::Duration;
 use fairbat::blocking::blocking;
 use tokio::sync::watch;
 
-pub use self::run::{MANIFEST_PAUSES, PullOrigin, PullSettings};
+pub use self::run::{MANIFEST_PAUSES, PullSettings};
 use self::run::{PullRun, disk};
 use super::install::{InstallError, Installer, is_temporary};
 use super::manifest_store::{FetchedManifests, ManifestPointer};
 use super::progress::Progress;
 use super::report::{RunProblem, RunReport, StopOnDrop, until_stopped};
 use super::retry_store::RetryStore;
+use super::settings::LaneStore;
 use crate::config::Delete;
 use crate::entry::{Attributes, TreePath};
 use crate::store::{StoreErrorKind, part_size};
@@ -35,7 +36,7 @@ const MAX_MANIFEST_READS: u32 = 5;
 /// Brings a directory in step with what was pushed to a place in a store. Ends early
 /// when `stop` becomes true; the next run fetches the missing files.
 pub async fn pull(
-    origin: PullOrigin,
+    origin: LaneStore,
     settings: PullSettings,
     progress: Progress,
     stop: watch::Receiver<bool>,
@@ -48,19 +49,16 @@ pub async fn pull(
 }
 
 async fn run(
-    origin: PullOrigin,
+    origin: LaneStore,
     settings: PullSettings,
     progress: Progress,
     report: &mut RunReport,
 ) -> Result<(), RunProblem> {
-    let PullOrigin { store, host, lane } = origin;
     // The threads of the run end when this is dropped.
     let stop = StopOnDrop::default();
-    let member = lane.enter(&host, settings.deadline);
-    member.set_weight(settings.weight);
-    let limits = settings.rate_limits.clone();
-    let store = RetryStore::new(store, member, progress.clone(), limits, settings.seed);
-    let first = manifest(&store, &settings.prefix).await?;
+    let due = settings.run.deadline;
+    let store = RetryStore::enter(origin, due, &settings.run, progress.clone());
+    let first = manifest(&store, &settings.run.prefix).await?;
     if settings.was_filled && first.1.bytes > 0 && is_empty(&settings.to) {
         return Err(RunProblem::EmptyTarget(settings.to));
     }
@@ -156,7 +154,7 @@ impl PullRun {
         let run = Arc::clone(self);
         let (sorted, fetched) = blocking(move || {
             let mut sorted = run.plan(&mut fetched)?;
-            if let Delete::Mirror { max } = run.settings.delete
+            if let Delete::Mirror { max } = run.settings.run.delete
                 && may_delete
                 && !sorted.blocked.is_empty()
             {
@@ -193,7 +191,7 @@ impl PullRun {
         mut fetched: FetchedManifests,
         report: &mut RunReport,
     ) -> Result<(), RunProblem> {
-        let Delete::Mirror { max } = self.settings.delete else {
+        let Delete::Mirror { max } = self.settings.run.delete else {
             return Ok(());
         };
         if !report.is_clean() {
@@ -227,7 +225,7 @@ impl PullRun {
     ) -> Result<Option<ValidManifests>, RunProblem> {
         for pause in pauses {
             tokio::time::sleep(*pause).await;
-            let prefix = &self.settings.prefix;
+            let prefix = &self.settings.run.prefix;
             let found = manifest(&self.store, prefix).await?;
             if found.0 != known {
                 return Ok(Some(found));

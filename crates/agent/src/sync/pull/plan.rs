@@ -52,7 +52,7 @@ impl PullRun {
     pub(crate) fn plan(&self, fetched: &mut FetchedManifests) -> Result<PullPlan, RunProblem> {
         let mut plan = PullPlan::default();
         let mut cache = self.installer.cache();
-        for item in FilteredItems::new(fetched.items()?, &self.settings.filter) {
+        for item in FilteredItems::new(fetched.items()?, &self.settings.run.filter) {
             self.check_stopped()?;
             let item = item?;
             plan.report.entries += 1;
@@ -176,7 +176,7 @@ impl PullRun {
         has: &Attributes,
         cache: &mut DirectoryCache<'_>,
     ) -> Result<bool, RunProblem> {
-        match self.settings.detect {
+        match self.settings.run.detect {
             Detect::Metadata => Ok(has.modified == wanted.attributes.modified),
             Detect::Content => {
                 let file = self.installer.open(cache, &wanted.path);

@@ -6,18 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fairbat::lane::Lane;
-use fairbat::transport::RateLimit;
-use jiff::Timestamp;
-
-use crate::config::{Delete, Detect};
 use crate::entry::TreePath;
-use crate::filter::Filter;
-use crate::store::Store;
 use crate::sync::install::{Installer, is_of_disk};
 use crate::sync::progress::Progress;
 use crate::sync::report::{EntryFailure, MoveError, RunProblem, RunReport};
 use crate::sync::retry_store::RetryStore;
+use crate::sync::settings::RunSettings;
 
 /// Pauses before a pull looks for a new manifest, when the store has newer content than
 /// the manifest: a running push publishes about once a minute. About four minutes in
@@ -32,43 +26,16 @@ pub const MANIFEST_PAUSES: [Duration; 4] = [
 /// What a pull does.
 #[derive(Debug, Clone)]
 pub struct PullSettings {
-    /// Path in the store; may be empty.
-    pub prefix: String,
+    /// What any run has.
+    pub run: RunSettings,
     /// The directory to fill. It is made if needed.
     pub to: PathBuf,
     /// Whether an earlier run has filled the directory. Then, if it is empty, a disk is
     /// not mounted, and the pull refuses.
     pub was_filled: bool,
-    /// Which entries are pulled. The others are neither fetched nor deleted.
-    pub filter: Filter,
-    /// How an unchanged file is recognised.
-    pub detect: Detect,
-    /// What happens to files that the store does not have.
-    pub delete: Delete,
     /// Pauses before each new look at the manifest while a push is under way.
     /// [`MANIFEST_PAUSES`], except in tests.
     pub pauses: Vec<Duration>,
-    /// Soft deadline.
-    pub deadline: Option<Timestamp>,
-    /// Least weight of the connections (w_min), 0.02 to 1.
-    pub weight: f64,
-    /// Limits on the rate.
-    pub rate_limits: Vec<Arc<RateLimit>>,
-    /// Most connections.
-    pub connections: u32,
-    /// Seed of the delays between attempts.
-    pub seed: u64,
-}
-
-/// Where a pull fetches from.
-#[derive(Debug, Clone)]
-pub struct PullOrigin {
-    /// The store.
-    pub store: Arc<dyn Store>,
-    /// The store's host, as the lane knows it.
-    pub host: String,
-    /// The lane, shared with other jobs.
-    pub lane: Lane,
 }
 
 /// A running pull.

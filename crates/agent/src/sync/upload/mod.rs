@@ -242,7 +242,7 @@ impl PushJob {
         });
         // Parts that wait for a retry count as well: a failing store gets no
         // further ones.
-        let most = self.settings.connections as usize;
+        let most = self.settings.run.connections as usize;
         let mut whole = Sha256::new();
         let mut names = BTreeMap::new();
         let mut sending = JoinSet::new();
