@@ -2,7 +2,7 @@
 //! types.
 
 use std::ffi::OsStr;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -97,19 +97,14 @@ impl fmt::Display for TreePath {
         if self.0.is_empty() {
             return f.write_str(".");
         }
-        for (i, name) in self.names().enumerate() {
-            if i > 0 {
-                f.write_str("/")?;
-            }
-            for character in String::from_utf8_lossy(name.as_bytes()).chars() {
-                if character.is_control() {
-                    write!(f, "{}", character.escape_default())?;
-                } else {
-                    write!(f, "{character}")?;
-                }
-            }
-        }
-        Ok(())
+        let characters = String::from_utf8_lossy(&self.0);
+        characters
+            .chars()
+            .try_for_each(|character| match character {
+                '\0' => f.write_char('/'),
+                other if other.is_control() => write!(f, "{}", other.escape_default()),
+                other => f.write_char(other),
+            })
     }
 }
 

@@ -3,8 +3,6 @@
 //! Names are bytes, as on the disk. The caller must not enter directories that the
 //! filter leaves out.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use ignore::Match;
@@ -116,8 +114,7 @@ impl Filter {
         if self.exclude.is_none() && (self.include.is_none() || parent == FilterVerdict::In) {
             return FilterVerdict::In;
         }
-        let slashed: Vec<u8> = path.as_bytes().iter().map(|&byte| slash(byte)).collect();
-        let path = Path::new(OsStr::from_bytes(&slashed));
+        let path = &path.under(Path::new(""));
         let matches = |list: &Gitignore| list.matched(path, is_directory).is_ignore();
         if self.exclude.as_ref().is_some_and(matches) {
             return FilterVerdict::Out;
@@ -148,14 +145,6 @@ impl IncludePatterns {
         } else {
             FilterVerdict::Out
         }
-    }
-}
-
-/// Turns the separator of a [`TreePath`] into a slash.
-fn slash(byte: u8) -> u8 {
-    match byte {
-        0 => b'/',
-        other => other,
     }
 }
 
@@ -223,6 +212,8 @@ fn ways(patterns: &[String]) -> Option<Gitignore> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     fn filter(include: &[&str], exclude: &[&str]) -> Filter {

@@ -38,13 +38,9 @@ const SHORTENED: &str = "%~";
 /// The key of the file at `path`; empty for the root.
 #[must_use]
 pub fn encode(path: &TreePath) -> String {
-    let mut key = String::new();
-    for (i, name) in path.names().enumerate() {
-        if i > 0 {
-            key.push('/');
-        }
-        key.push_str(&encode_name(name.as_encoded_bytes(), i == 0));
-    }
+    let names = path.names().enumerate();
+    let names = names.map(|(i, name)| encode_name(name.as_encoded_bytes(), i == 0));
+    let key = names.collect::<Vec<_>>().join("/");
     if key.len() > MAX_KEY {
         return format!("{OWN}/long/{}", sha256(path.as_bytes()));
     }
@@ -81,7 +77,7 @@ fn encode_name(name: &[u8], is_at_top: bool) -> String {
         return encoded;
     }
     let digest = sha256(name);
-    let head = head(&encoded, MAX_NAME - SHORTENED.len() - digest.len());
+    let head = percent::head(&encoded, MAX_NAME - SHORTENED.len() - digest.len());
     format!("{head}{SHORTENED}{digest}")
 }
 
@@ -92,17 +88,6 @@ fn is_plain(character: char) -> bool {
             character,
             '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' | '#' | '\u{fffe}' | '\u{ffff}'
         )
-}
-
-/// The beginning of an encoded name, at most `longest` bytes, cut between
-/// characters.
-fn head(encoded: &str, longest: usize) -> &str {
-    let end = encoded.floor_char_boundary(longest);
-    let head = &encoded[..end];
-    match head.rfind('%') {
-        Some(sign) if sign + 3 > end => &head[..sign],
-        Some(_) | None => head,
-    }
 }
 
 fn sha256(bytes: &[u8]) -> String {

@@ -44,6 +44,16 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// The beginning of encoded text, at most `longest` bytes, cut between characters.
+pub(crate) fn head(encoded: &str, longest: usize) -> &str {
+    let end = encoded.floor_char_boundary(longest);
+    let head = &encoded[..end];
+    match head.rfind('%') {
+        Some(sign) if sign + 3 > end => &head[..sign],
+        Some(_) | None => head,
+    }
+}
+
 fn push_encoded(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
         write!(text, "%{byte:02X}").expect("writing to a String cannot fail");

@@ -219,14 +219,8 @@ fn bytes_of(encoded: &str) -> Option<Vec<u8>> {
 }
 
 fn path_text(path: &TreePath) -> String {
-    let mut joined = String::new();
-    for (i, name) in path.names().enumerate() {
-        if i > 0 {
-            joined.push('/');
-        }
-        joined.push_str(&text(name.as_bytes()));
-    }
-    joined
+    let names = path.names().map(|name| text(name.as_bytes()));
+    names.collect::<Vec<_>>().join("/")
 }
 
 fn path_of(encoded: &str) -> Result<TreePath, LineProblem> {

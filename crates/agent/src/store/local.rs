@@ -98,16 +98,6 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Renames an unfinished file into its place.
-    async fn finish(&self, key: &str, upload: &str) -> Result<(), StoreError> {
-        let (from, to) = (self.unfinished(upload), self.path(key)?);
-        let placed = self.on_disk(key, "finishing", move || {
-            put_in_place(&File::open(&from)?, &from, &to)
-        });
-        placed.await.map_err(|error| gone(error, self, upload))?;
-        Ok(())
-    }
-
     fn unfinished(&self, upload: &str) -> PathBuf {
         self.root.join(UNFINISHED).join(upload)
     }
@@ -150,7 +140,7 @@ impl Store for LocalStore {
             });
             let (upload, _delete) = begun.await?;
             self.write(key, &upload, 0, content, context).await?;
-            return self.finish(key, &upload).await;
+            return self.complete(key, &upload, Vec::new()).await;
         }
         context.wait(content.len()).await;
         let moved = content.len() as u64;
@@ -192,7 +182,11 @@ impl Store for LocalStore {
         upload: &str,
         _parts: Vec<String>,
     ) -> Result<(), StoreError> {
-        self.finish(key, upload).await
+        let (from, to) = (self.unfinished(upload), self.path(key)?);
+        let placed = self.on_disk(key, "finishing", move || {
+            put_in_place(&File::open(&from)?, &from, &to)
+        });
+        placed.await.map_err(|error| gone(error, self, upload))
     }
 
     async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {

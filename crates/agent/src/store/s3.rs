@@ -489,16 +489,10 @@ impl PartElement {
 
 /// The MD5 in an entity tag; `None` if the tag is something else.
 fn md5(etag: &str) -> Option<[u8; 16]> {
-    let digits = etag.trim_matches('"').as_bytes();
-    let mut bytes = [0; 16];
-    if digits.len() != 2 * bytes.len() {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
-    }
-    Some(bytes)
+    let digits = etag.trim_matches('"');
+    let is_md5 = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let number = u128::from_str_radix(digits, 16).ok().filter(|_| is_md5);
+    number.map(u128::to_be_bytes)
 }
 
 #[cfg(test)]

@@ -92,18 +92,14 @@ impl UnfinishedFiles {
 pub(crate) struct Unfinished {
     files: Arc<UnfinishedFiles>,
     name: String,
-    is_placed: bool,
+    /// Whether the file has its final name.
+    pub(crate) is_placed: bool,
 }
 
 impl Unfinished {
     /// The key of the file itself.
     pub(crate) fn key(&self) -> String {
         key_of(&self.name)
-    }
-
-    /// The file has its final name now.
-    pub(crate) fn placed(&mut self) {
-        self.is_placed = true;
     }
 }
 
@@ -165,13 +161,7 @@ pub(crate) fn head(key: &str) -> String {
     if encoded.len() <= MAX_HEAD {
         return encoded;
     }
-    let mut end = encoded.floor_char_boundary(MAX_HEAD);
-    if let Some(sign) = encoded[..end].rfind('%')
-        && sign + 3 > end
-    {
-        end = sign;
-    }
-    format!("{}{CUT}", &encoded[..end])
+    format!("{}{CUT}", percent::head(&encoded, MAX_HEAD))
 }
 
 #[cfg(test)]
@@ -218,7 +208,7 @@ mod tests {
         assert_ne!(first.name, second.name);
         let name = second.name.clone();
         assert!(files.is_under_way(&name));
-        first.placed();
+        first.is_placed = true;
         drop((first, second));
         assert!(!files.is_under_way(&name));
         assert_eq!(files.take_left(), [name]);

@@ -80,36 +80,6 @@ impl WebdavStore {
         }
     }
 
-    /// Moves a sent file under its key.
-    async fn finish(&self, staged: &mut StagedFile) -> Result<(), StoreError> {
-        let Some(unfinished) = &mut staged.unfinished else {
-            return Ok(());
-        };
-        let (key, aside) = (staged.key.clone(), unfinished.key());
-        let doing = format!("putting {key} into its place");
-        if std::mem::replace(&mut staged.is_in_doubt, true) && !self.exists(&aside).await? {
-            return Err(gone(&doing));
-        }
-        let mut moved = self.rename(&aside, &key, Overwrite::Never).await;
-        let status = moved.as_ref().err().and_then(RequestError::status);
-        if status == Some(StatusCode::PRECONDITION_FAILED) {
-            self.refuse_to_replace_collection(&key, &doing).await?;
-            moved = self.rename(&aside, &key, Overwrite::Always).await;
-        }
-        if let Err(error) = moved {
-            let is_absent = match error.status() {
-                Some(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => !self.exists(&aside).await?,
-                _ => false,
-            };
-            return Err(match is_absent {
-                true => gone(&doing),
-                false => error_of_key(error, &doing),
-            });
-        }
-        unfinished.placed();
-        Ok(())
-    }
-
     /// Moves a file, and makes the collections around its new place if needed.
     async fn rename(&self, from: &str, to: &str, mode: Overwrite) -> Result<(), RequestError> {
         let moved = self.rename_once(from, to, mode).await;
@@ -248,7 +218,7 @@ impl Store for WebdavStore {
         context: RequestContext,
     ) -> Result<(), StoreError> {
         let mut staged = self.send(key, whole(content), context).await?;
-        self.finish(&mut staged).await
+        self.place(&mut staged).await
     }
 
     async fn put_stream(
@@ -262,7 +232,32 @@ impl Store for WebdavStore {
     }
 
     async fn place(&self, staged: &mut StagedFile) -> Result<(), StoreError> {
-        self.finish(staged).await
+        let Some(unfinished) = &mut staged.unfinished else {
+            return Ok(());
+        };
+        let (key, aside) = (staged.key.clone(), unfinished.key());
+        let doing = format!("putting {key} into its place");
+        if std::mem::replace(&mut staged.is_in_doubt, true) && !self.exists(&aside).await? {
+            return Err(gone(&doing));
+        }
+        let mut moved = self.rename(&aside, &key, Overwrite::Never).await;
+        let status = moved.as_ref().err().and_then(RequestError::status);
+        if status == Some(StatusCode::PRECONDITION_FAILED) {
+            self.refuse_to_replace_collection(&key, &doing).await?;
+            moved = self.rename(&aside, &key, Overwrite::Always).await;
+        }
+        if let Err(error) = moved {
+            let is_absent = match error.status() {
+                Some(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => !self.exists(&aside).await?,
+                _ => false,
+            };
+            return Err(match is_absent {
+                true => gone(&doing),
+                false => error_of_key(error, &doing),
+            });
+        }
+        unfinished.is_placed = true;
+        Ok(())
     }
 
     async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError> {
