@@ -53,6 +53,12 @@ impl Requirement {
         Self::new(what, measured, Verdict::of_all(verdicts))
     }
 
+    /// With more words on what was measured.
+    pub(crate) fn remarked(mut self, words: &str) -> Self {
+        self.measured.push_str(words);
+        self
+    }
+
     /// A line for each.
     pub(crate) fn table(all: Vec<Self>) -> Table<Self> {
         Table::over(all)

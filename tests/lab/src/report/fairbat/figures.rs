@@ -50,16 +50,12 @@ impl Compared {
     }
 }
 
-/// By how many per cent fetches take longer beside the joined system, at each point
-/// where both were measured.
-pub(crate) fn differences(matrix: &MatrixRecord) -> Vec<(Point<'_>, Estimate)> {
-    let points = Point::all(matrix).into_iter();
-    let differences = points.filter_map(|point| {
-        let joined = Group::of(matrix, point, LEVERS);
-        let ratio = joined.delay_against(&Group::of(matrix, point, PLAIN))?;
-        Some((point, ratio.scaled(100.0, -100.0)))
-    });
-    differences.collect()
+/// By how many per cent fetches take longer beside the joined system at a point where
+/// both were measured.
+pub(crate) fn difference(matrix: &MatrixRecord, point: Point<'_>) -> Option<Estimate> {
+    let joined = Group::of(matrix, point, LEVERS);
+    let ratio = joined.delay_against(&Group::of(matrix, point, PLAIN))?;
+    Some(ratio.scaled(100.0, -100.0))
 }
 
 /// Growth from the second to the last quarter by less than this factor is chance.

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::chart::{
-    BLUE, ChartResult, Color, Frame, GREEN, GREY, INK, MARK, ORANGE, PALE_BLUE, PURPLE, RGBColor,
-    Sheet, VERMILION,
+    BLUE, ChartResult, Color, Frame, GREEN, GREY, Grid, INK, MARK, ORANGE, PALE_BLUE, PURPLE,
+    RGBColor, Sheet, VERMILION,
 };
 use crate::jobs::JobsCourse;
 use crate::report::fairbat::group::{Cell, Estimate, Group};
@@ -17,12 +17,13 @@ use crate::report::words::title;
 use crate::results::MatrixRecord;
 use crate::table::or_nothing;
 
-/// Size of a picture, px.
-const SIZE: (u32, u32) = (1240, 400);
-/// Left edges of the two panels, their width, and their upper and lower edge, px.
-const LEFT: [i32; 2] = [60, 680];
-const WIDTH: i32 = 360;
-const HEIGHT: (i32, i32) = (90, 330);
+/// Where the two panels of a figure are.
+const GRID: Grid = Grid {
+    columns: 2,
+    panel: (360, 240),
+    pitch: (620, 340),
+    first: (60, 90),
+};
 /// Beside those of all charts: a darker vermilion.
 const BROWN: RGBColor = RGBColor(0x8c, 0x3d, 0x00);
 /// Error bars end in a line of this width to each side, in parts of the x axis.
@@ -129,15 +130,9 @@ impl Figure {
     pub(crate) fn draw(&self, matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
         let words = format!("Figure {}: {}", self.number, self.title);
         let line = "Bars hold the truth with a probability of 95 %.";
-        let sheet = Sheet::headed(path, SIZE, &words, &[line])?;
-        for (panel, left) in self.panels.iter().zip(LEFT) {
-            let frame = Frame {
-                left,
-                right: left + WIDTH,
-                top: HEIGHT.0,
-                bottom: HEIGHT.1,
-            };
-            panel.draw(&sheet, frame, &panel.series(matrix))?;
+        let sheet = Sheet::headed(path, GRID.size(self.panels.len()), &words, &[line])?;
+        for (index, panel) in self.panels.iter().enumerate() {
+            panel.draw(&sheet, GRID.frame(index), &panel.series(matrix))?;
         }
         sheet.finish()
     }

@@ -5,8 +5,7 @@ use dalbe::weight::MIN_WEIGHT;
 
 use crate::jobs::{Found, SOON};
 use crate::report::fairbat::figures::{
-    Compared, Growth, MARGIN_PERCENT, MIN_CHUNKS, MIN_FACTOR, STEERED, Settling, differences,
-    served,
+    Compared, Growth, MARGIN_PERCENT, MIN_CHUNKS, MIN_FACTOR, STEERED, Settling, difference, served,
 };
 use crate::report::fairbat::group::{Cell, Group, estimate, quarters};
 use crate::report::fairbat::points::{HARD, LEDBAT, LEVERS, PLAIN, Point, contenders};
@@ -119,7 +118,9 @@ fn variance(cell: &Cell<'_>, load: f64) -> String {
 }
 
 pub(crate) fn joined(matrix: &MatrixRecord) -> String {
-    let table = Table::over(differences(matrix))
+    let points = Point::all(matrix).into_iter();
+    let all = points.filter_map(|point| Some((point, difference(matrix, point)?)));
+    let table = Table::over(all)
         .column("", |(point, _)| point.words())
         .column("difference, %", |(_, it)| estimate(Some(*it), 1))
         .column("", |(_, it)| Compared::of(*it).words().to_owned());

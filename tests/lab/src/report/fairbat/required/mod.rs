@@ -1,25 +1,21 @@
 //! What is required of FAIRBAT, and whether it holds: verdicts by the figures of
 //! the page. A mean over the seeds decides; where an interval must decide it says so.
 
-mod judged;
-
 use crate::jobs::{Found, SOON};
 use crate::report::fairbat::figures::{
-    Compared, FILLED_CHUNKS, Growth, MARGIN_PERCENT, STEERED, Settling, differences, is_soon,
-    served,
+    Compared, FILLED_CHUNKS, Growth, MARGIN_PERCENT, STEERED, Settling, difference, is_soon, served,
 };
 use crate::report::fairbat::group;
 use crate::report::fairbat::group::{Cell, Estimate, Group};
 use crate::report::fairbat::points::{
     BASELINE, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, UNDAMPED, contenders,
 };
-use crate::report::fairbat::required::judged::{Judgement, judged};
 use crate::report::fairbat::tables::{LOADS, max_variance};
 use crate::report::fairbat::{Beside, LONG, SCALING, STEPS, Steps};
 use crate::report::words::title;
 use crate::requirement::Requirement;
 use crate::results::MatrixRecord;
-use crate::statistics::mean;
+use crate::statistics::{Spread, mean};
 use crate::table::{Table, shown};
 use crate::tuning::RARELY;
 use crate::verdict::Verdict;
@@ -33,26 +29,33 @@ const MAX_LOW: f64 = 0.3;
 /// Half of an interval is to be at most this part of its mean.
 const MAX_HALF: f64 = 0.08;
 
+/// Points at which something does not hold and that are named.
+const MAX_NAMED: usize = 5;
+
+/// What is required of a contender.
+type Rule = fn(&MatrixRecord, &str) -> Requirement;
+
+/// What it is required of by chunks, with more time for it as well.
+const LASTING: [Rule; 3] = [all_served, as_much, queue_bounded];
+
 pub(crate) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let ours = [PLAIN, LEVERS];
     let mut all = Vec::new();
-    let mut add = |letter, some: Vec<Requirement>| {
-        all.extend(some.into_iter().map(|one| (letter, one)));
-    };
     for name in ours {
-        let web = [faster, variance, bounded].map(|rule| rule(matrix, name));
-        add("B", web.into());
-        add("B", vec![bounded_for_longer(beside.long, name)]);
+        let web: [Rule; 3] = [faster, variance, bounded];
+        all.extend(web.map(|rule| ("B", rule(matrix, name))));
+        all.push(("B", bounded_for_longer(beside.long, name)));
     }
     for name in ours {
-        let rules = [all_served, as_much, queue_bounded, queue_rarely_empty];
-        add("C", rules.map(|rule| rule(matrix, name)).into());
-        add("C", chunks_for_longer(beside.long, name));
+        all.extend(LASTING.map(|rule| ("C", rule(matrix, name))));
+        all.push(("C", queue_rarely_empty(matrix, name)));
+        let longer = chunks_for_longer(beside.long, name).into_iter();
+        all.extend(longer.map(|it| ("C", it)));
     }
-    add("D", vec![no_worse(matrix), clearly_better(matrix)]);
-    add("E", STEERED.map(|name| settles(matrix, name)).into());
-    add("E", vec![follows(beside.steps)]);
-    add("", vec![exact(matrix), scale(matrix, beside.scaling)]);
+    all.extend([no_worse(matrix), clearly_better(matrix)].map(|it| ("D", it)));
+    all.extend(STEERED.map(|name| ("E", settles(matrix, name))));
+    all.push(("E", follows(beside.steps)));
+    all.extend([exact(matrix), scale(matrix, beside.scaling)].map(|it| ("", it)));
     let table = Table::over(all)
         .column("", |(letter, _)| (*letter).to_owned())
         .column("", |(_, it)| it.what.clone())
@@ -66,6 +69,98 @@ pub(crate) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     )
 }
 
+/// What was found at a point.
+struct Judgement<'a> {
+    point: Point<'a>,
+    /// `None` where the figure does not decide.
+    holds: Option<bool>,
+    /// Whether its interval, or its seeds, reach to both sides of the bound.
+    is_crossing: bool,
+    /// The figure, for where it does not hold.
+    words: String,
+}
+
+impl<'a> Judgement<'a> {
+    fn new(point: Point<'a>, holds: impl Into<Option<bool>>, words: String) -> Self {
+        Self {
+            point,
+            holds: holds.into(),
+            is_crossing: false,
+            words,
+        }
+    }
+
+    fn crossing(self, is_crossing: bool) -> Self {
+        Self {
+            is_crossing,
+            ..self
+        }
+    }
+}
+
+/// What is required at as many points as expected, by what was found there with these
+/// contenders.
+fn judged<'a>(
+    what: String,
+    matrix: &MatrixRecord,
+    contenders: &[&str],
+    expected: usize,
+    all: impl IntoIterator<Item = Judgement<'a>>,
+) -> Requirement {
+    let mut verdicts = Vec::new();
+    let (mut good, mut bad, mut undecided, mut partial) = (0, Vec::new(), Vec::new(), Vec::new());
+    for one in all {
+        let names = contenders.iter();
+        let groups: Vec<_> = names
+            .map(|name| Group::of(matrix, one.point, name))
+            .collect();
+        let seeds = groups.iter().map(Group::seeds).min().unwrap_or(0);
+        verdicts.push(Verdict::of_seeds(one.holds, seeds, one.is_crossing));
+        let words = format!("{}: {}", one.point.words(), one.words);
+        match one.holds {
+            Some(true) => good += 1,
+            Some(false) => bad.push(words),
+            None => undecided.push(words),
+        }
+        if !groups.iter().all(Group::is_whole) {
+            verdicts.push(Verdict::NotMeasured);
+            partial.push(format!("{} ({seeds} seeds)", one.point.words()));
+        }
+    }
+    if expected == 0 || good + bad.len() + undecided.len() < expected {
+        verdicts.push(Verdict::NotMeasured);
+    }
+    let mut found = format!("at {good} of {expected} points");
+    for (which, points) in [
+        ("not at", bad),
+        ("undecided at", undecided),
+        ("runs are missing at", partial),
+    ] {
+        let (named, others) = points.split_at(points.len().min(MAX_NAMED));
+        if !named.is_empty() {
+            found.push_str(&format!("; {which} {}", named.join("; ")));
+        }
+        if !others.is_empty() {
+            found.push_str(&format!(" and {} more", others.len()));
+        }
+    }
+    Requirement::new(what, found, Verdict::of_all(verdicts))
+}
+
+/// What is required of the first of these contenders at each of these points.
+fn at_each<'a>(
+    matrix: &'a MatrixRecord,
+    points: &[Point<'a>],
+    contenders: &[&'a str],
+    words: &str,
+    judge: impl FnMut(&Cell<'a>) -> Option<Judgement<'a>>,
+) -> Requirement {
+    let what = format!("{}: {words}", title(contenders[0]));
+    let cells = Cell::at(matrix, points, contenders[0]);
+    let all = cells.iter().filter_map(judge);
+    judged(what, matrix, contenders, points.len(), all)
+}
+
 /// A figure in per cent.
 fn percent(figure: Estimate) -> String {
     group::estimate(Some(figure), 1) + " %"
@@ -74,21 +169,15 @@ fn percent(figure: Estimate) -> String {
 /// Fetches gain.
 fn faster(matrix: &MatrixRecord, name: &str) -> Requirement {
     let points = Point::all_of(matrix, HARD);
-    let cells = Cell::at(matrix, &points, name);
-    let gains = cells.iter();
-    let gains = gains.filter_map(|it| Some((it.point, it.group.improvement(&it.baseline)?)));
-    let gains: Vec<_> = gains.collect();
-    let all = gains.iter().map(|(point, it)| {
-        Judgement::new(*point, it.value > 0.0, percent(*it)).crossing(it.is_crossing(0.0))
+    let words = "beside three long-lived flows fetches are faster";
+    let mut certain = 0;
+    let all = at_each(matrix, &points, &[name, BASELINE], words, |it| {
+        let gain = it.group.improvement(&it.baseline)?;
+        certain += usize::from(gain.interval().is_some_and(|it| it.low() > 0.0));
+        let judgement = Judgement::new(it.point, gain.value > 0.0, percent(gain));
+        Some(judgement.crossing(gain.is_crossing(0.0)))
     });
-    let intervals = gains.iter().filter_map(|(_, it)| it.interval());
-    let certain = intervals.filter(|it| it.low() > 0.0).count();
-    let what = format!(
-        "{}: beside three long-lived flows fetches are faster",
-        title(name)
-    );
-    let remark = format!("; by the whole interval at {certain}");
-    judged(what, matrix, &[name, BASELINE], points.len(), all, &remark)
+    all.remarked(&format!("; by the whole interval at {certain}"))
 }
 
 /// Table I.
@@ -104,7 +193,7 @@ fn variance(matrix: &MatrixRecord, name: &str) -> Requirement {
         Some(Judgement::new(it.point, ratio <= bound, words).crossing(is_crossing))
     });
     let what = format!("{}: variance at most that of Table I + 0.05", title(name));
-    judged(what, matrix, &[name, BASELINE], LOADS.len(), all, "")
+    judged(what, matrix, &[name, BASELINE], LOADS.len(), all)
 }
 
 /// Chunks on the network stay where LEDBAT's grow.
@@ -157,7 +246,7 @@ fn bounded(matrix: &MatrixRecord, name: &str) -> Requirement {
         "{}: active chunks stay bounded where those of a LEDBAT grow and the baseline's do not",
         title(name)
     );
-    let mut it = judged(what, matrix, &[name, BASELINE], expected, all, &remark);
+    let mut it = judged(what, matrix, &[name, BASELINE], expected, all).remarked(&remark);
     if growing.is_empty() {
         it.verdict = it.verdict.max(Verdict::NotMeasured);
     }
@@ -185,42 +274,22 @@ fn chunks_for_longer(long: Option<&MatrixRecord>, name: &str) -> Vec<Requirement
         let what = format!("{}: the same for longer ({LONG})", title(name));
         return vec![Requirement::new(what, "", None)];
     };
-    let all = [all_served, as_much, queue_bounded].map(|rule| {
-        let it = rule(long, name);
-        Requirement {
-            what: format!("{}, for longer ({LONG})", it.what),
-            ..it
-        }
+    let all = LASTING.map(|rule| {
+        let mut it = rule(long, name);
+        it.what.push_str(&format!(", for longer ({LONG})"));
+        it
     });
     all.into()
-}
-
-/// What is required at every point: whether it holds, whether seeds disagree, and the
-/// figure.
-fn everywhere(
-    matrix: &MatrixRecord,
-    name: &str,
-    words: &str,
-    remark: &str,
-    judge: impl Fn(&Group<'_>) -> Option<(bool, bool, String)>,
-) -> Requirement {
-    let points = Point::all(matrix);
-    let cells = Cell::at(matrix, &points, name);
-    let all = cells.iter().filter_map(|it| {
-        let (holds, is_crossing, words) = judge(&it.group)?;
-        Some(Judgement::new(it.point, holds, words).crossing(is_crossing))
-    });
-    let what = format!("{}: {words}", title(name));
-    judged(what, matrix, &[name], points.len(), all, remark)
 }
 
 /// Every chunk is served.
 fn all_served(matrix: &MatrixRecord, name: &str) -> Requirement {
     let words = "every chunk that arrives is served";
-    everywhere(matrix, name, words, "", |group| {
-        let (served, arrived) = served(group);
+    at_each(matrix, &Point::all(matrix), &[name], words, |it| {
+        let (served, arrived) = served(&it.group);
         // One that is not is one too many, whatever other seeds have.
-        Some((served == arrived, false, format!("{served} of {arrived}")))
+        let words = format!("{served} of {arrived}");
+        Some(Judgement::new(it.point, served == arrived, words))
     })
 }
 
@@ -231,28 +300,25 @@ fn as_much(matrix: &MatrixRecord, name: &str) -> Requirement {
          that had arrived in the run",
         100.0 * MAX_ROOM
     );
-    let cells = Cell::at(matrix, &Point::all(matrix), name);
-    let carried: Vec<_> = cells.iter().filter_map(|it| it.group.carried()).collect();
-    let least = carried.iter().copied().reduce(f64::min);
-    let most = carried.iter().copied().reduce(f64::max);
-    let remark = least.zip(most).map(|(least, most)| {
-        format!(
-            "; in the measured part the link carried {:.1} to {:.1} % of what arrived meanwhile, \
-             which is not judged",
-            100.0 * least,
-            100.0 * most
-        )
-    });
     let is_near = |share: f64| (share - 1.0).abs() <= MAX_ROOM;
-    everywhere(matrix, name, &words, &remark.unwrap_or_default(), |group| {
-        let share = group.served()?;
-        let alone = group.figures().map(|jobs| {
+    let mut carried = Vec::new();
+    let all = at_each(matrix, &Point::all(matrix), &[name], &words, |it| {
+        carried.extend(it.group.carried().map(|share| 100.0 * share));
+        let share = it.group.served()?;
+        let alone = it.group.figures().map(|jobs| {
             let chunks = &jobs.chunks;
             is_near(chunks.served_bytes as f64 / chunks.arrived_bytes as f64)
         });
         let words = format!("{:.1} %", 100.0 * share);
-        Some((is_near(share), are_mixed(alone), words))
-    })
+        Some(Judgement::new(it.point, is_near(share), words).crossing(are_mixed(alone)))
+    });
+    let Some(Spread { least, most, .. }) = Spread::of(&carried) else {
+        return all;
+    };
+    all.remarked(&format!(
+        "; in the measured part the link carried {least:.1} to {most:.1} % of what arrived \
+         meanwhile, which is not judged"
+    ))
 }
 
 /// Whether it is so with some and not with others.
@@ -267,9 +333,10 @@ fn queue_bounded(matrix: &MatrixRecord, name: &str) -> Requirement {
         "the queue stays bounded: none beyond tau and its usual deviation, {FILLED_CHUNKS:.0}, grows from \
          its second quarter to its last"
     );
-    everywhere(matrix, name, &words, "", |group| {
-        let growth = Growth::of_waiting(group)?;
-        Some((growth.is_bounded(), growth.is_mixed(), growth.words()))
+    at_each(matrix, &Point::all(matrix), &[name], &words, |it| {
+        let growth = Growth::of_waiting(&it.group)?;
+        let judgement = Judgement::new(it.point, growth.is_bounded(), growth.words());
+        Some(judgement.crossing(growth.is_mixed()))
     })
 }
 
@@ -279,66 +346,62 @@ fn queue_rarely_empty(matrix: &MatrixRecord, name: &str) -> Requirement {
         "the queue is empty for at most {:.0} % of the time",
         100.0 * RARELY
     );
-    everywhere(matrix, name, &words, "", |group| {
-        let shares = group.figures().filter_map(|jobs| jobs.waiting.as_ref());
+    at_each(matrix, &Point::all(matrix), &[name], &words, |it| {
+        let shares = it.group.figures().filter_map(|jobs| jobs.waiting.as_ref());
         let shares: Vec<f64> = shares.map(|waiting| waiting.empty_share).collect();
         let empty = mean(&shares)?;
-        let is_low = |share: f64| share <= RARELY;
-        let is_crossing = are_mixed(shares.iter().map(|share| is_low(*share)));
-        Some((
-            is_low(empty),
-            is_crossing,
-            format!("{:.0} %", 100.0 * empty),
-        ))
+        let words = format!("{:.0} %", 100.0 * empty);
+        let is_crossing = are_mixed(shares.iter().map(|share| *share <= RARELY));
+        Some(Judgement::new(it.point, empty <= RARELY, words).crossing(is_crossing))
     })
 }
 
 /// The joined system is no worse anywhere.
 fn no_worse(matrix: &MatrixRecord) -> Requirement {
-    let differences = differences(matrix);
-    // The interval is in what it is compared as.
-    let all = differences.iter().map(|(point, it)| {
-        let holds = match Compared::of(*it) {
-            Compared::Better | Compared::AsGood => Some(true),
-            Compared::Worse => Some(false),
-            Compared::Undecided => None,
-        };
-        Judgement::new(*point, holds, percent(*it))
-    });
-    let what = format!(
-        "{}: fetches take no longer on average than beside {}, or longer by less than {MARGIN_PERCENT} % \
-         by the whole interval; what is neither that nor longer by the whole interval is undecided",
-        title(LEVERS),
+    let words = format!(
+        "fetches take no longer on average than beside {}, or longer by less than {MARGIN_PERCENT} % by \
+         the whole interval; what is neither that nor longer by the whole interval is undecided",
         title(PLAIN)
     );
-    let better = differences.iter();
-    let better = better.filter(|(_, it)| Compared::of(*it) == Compared::Better);
-    let remark = format!("; better by the whole interval at {}", better.count());
-    let expected = Point::all(matrix).len();
-    judged(what, matrix, &[LEVERS, PLAIN], expected, all, &remark)
+    let mut better = 0;
+    let all = at_each(
+        matrix,
+        &Point::all(matrix),
+        &[LEVERS, PLAIN],
+        &words,
+        |it| {
+            let difference = difference(matrix, it.point)?;
+            let compared = Compared::of(difference);
+            better += usize::from(compared == Compared::Better);
+            // The interval is in what it is compared as.
+            let holds = match compared {
+                Compared::Better | Compared::AsGood => Some(true),
+                Compared::Worse => Some(false),
+                Compared::Undecided => None,
+            };
+            Some(Judgement::new(it.point, holds, percent(difference)))
+        },
+    );
+    all.remarked(&format!("; better by the whole interval at {better}"))
 }
 
 /// Clearly better where the paper's is not the best.
 fn clearly_better(matrix: &MatrixRecord) -> Requirement {
     let mut points = Point::all_of(matrix, EASY);
     points.retain(|point| point.chunks <= MAX_LOW);
-    let cells = Cell::at(matrix, &points, LEVERS);
-    let all = cells.iter().filter_map(|it| {
+    let words = format!(
+        "clearly better than {} at low load (k = 0, \u{3c1}b up to {MAX_LOW}): the intervals of the \
+         improvements do not touch",
+        title(PLAIN)
+    );
+    at_each(matrix, &points, &[LEVERS, PLAIN, BASELINE], &words, |it| {
         let ours = it.group.improvement(&it.baseline)?;
         let plain = Group::of(matrix, it.point, PLAIN).improvement(&it.baseline)?;
         let intervals = plain.interval().zip(ours.interval());
         let holds = intervals.map(|(plain, ours)| plain.is_below(&ours));
         let words = format!("{} for {}", percent(ours), percent(plain));
         Some(Judgement::new(it.point, holds, words))
-    });
-    let what = format!(
-        "{}: clearly better than {} at low load (k = 0, \u{3c1}b up to {MAX_LOW}): the intervals of \
-         the improvements do not touch",
-        title(LEVERS),
-        title(PLAIN)
-    );
-    let names = [LEVERS, PLAIN, BASELINE];
-    judged(what, matrix, &names, points.len(), all, "")
+    })
 }
 
 /// The limit is found soon from a cold start.
@@ -348,41 +411,39 @@ fn settles(matrix: &MatrixRecord, name: &str) -> Requirement {
         UNDAMPED => Point::all_of(matrix, HARD),
         _ => Point::all(matrix),
     };
-    let cells = Cell::at(matrix, &points, name);
-    let found = cells.iter();
-    let found = found.filter_map(|it| Some((it.point, Settling::of(&it.group)?)));
-    let (least, found): (Vec<_>, Vec<_>) = found.partition(|(_, it)| it.is_least());
-    // Single seeds are ruled by chance; the remark has them.
-    let all = found.iter().map(|(point, it)| {
-        let words = match it.together {
+    let (least, points): (Vec<_>, Vec<_>) = points.into_iter().partition(|point| {
+        let settling = Settling::of(&Group::of(matrix, *point, name));
+        settling.is_some_and(|it| it.is_least())
+    });
+    let words = format!(
+        "m, mean of the seeds, is within 20 % of its limit after at most {SOON} mean chunk times"
+    );
+    let (mut in_time, mut able) = (0, 0);
+    let all = at_each(matrix, &points, &[name], &words, |it| {
+        let found = Settling::of(&it.group)?;
+        // Single seeds are ruled by chance; the remark has them.
+        let (one_in_time, one_able) = found.in_time();
+        in_time += one_in_time;
+        able += one_able;
+        let words = match found.together {
             Found::After(chunks) => format!("{chunks:.0} chunk times"),
             Found::Never => "not found".to_owned(),
             Found::TooShort => format!(
                 "with chunk times of {:.1} s runs are too short to tell",
-                it.chunk_s
+                found.chunk_s
             ),
         };
-        Judgement::new(*point, is_soon(it.together), words)
+        Some(Judgement::new(it.point, is_soon(found.together), words))
     });
-    let (in_time, able): (Vec<_>, Vec<_>) = found.iter().map(|(_, it)| it.in_time()).unzip();
-    let mut remark = format!(
-        "; {} of {} single runs were in time",
-        in_time.iter().sum::<usize>(),
-        able.iter().sum::<usize>()
-    );
-    if !least.is_empty() {
-        let at: Vec<_> = least.iter().map(|(point, _)| point.words()).collect();
-        remark.push_str(&format!(
-            "; m is at its least, and nothing to be found, at {}",
-            at.join("; ")
-        ));
+    let all = all.remarked(&format!("; {in_time} of {able} single runs were in time"));
+    if least.is_empty() {
+        return all;
     }
-    let what = format!(
-        "{}: m, mean of the seeds, is within 20 % of its limit after at most {SOON} mean chunk times",
-        title(name)
-    );
-    let expected = points.len() - least.len();
-    judged(what, matrix, &[name], expected, all, &remark)
+    let at: Vec<_> = least.iter().map(Point::words).collect();
+    all.remarked(&format!(
+        "; m is at its least, and nothing to be found, at {}",
+        at.join("; ")
+    ))
 }
 
 /// A step in load is followed likewise.
@@ -409,19 +470,19 @@ fn exact(matrix: &MatrixRecord) -> Requirement {
         let halves: Option<Vec<f64>> = names.into_iter().map(half).collect();
         Some((*point, halves?.into_iter().reduce(f64::max)?))
     });
-    let halves: Vec<_> = halves.collect();
-    let all = halves.iter().map(|(point, half)| {
-        Judgement::new(*point, *half <= MAX_HALF, format!("{:.1} %", 100.0 * half))
+    let mut widest: Option<f64> = None;
+    let all = halves.map(|(point, half)| {
+        widest = Some(widest.map_or(half, |widest| widest.max(half)));
+        Judgement::new(point, half <= MAX_HALF, format!("{:.1} %", 100.0 * half))
     });
-    let widest = halves.iter().map(|(_, half)| *half).reduce(f64::max);
-    let remark = widest.map(|widest| format!("; the widest is {:.1} %", 100.0 * widest));
     let what = format!(
         "The interval of the mean time of fetches is within {:.0} % of it, beside the baseline and \
          both of ours",
         100.0 * MAX_HALF
     );
-    let remark = remark.unwrap_or_default();
-    judged(what, matrix, &names, points.len(), all, &remark)
+    let all = judged(what, matrix, &names, points.len(), all);
+    let remark = widest.map(|widest| format!("; the widest is {:.1} %", 100.0 * widest));
+    all.remarked(&remark.unwrap_or_default())
 }
 
 /// The scale does not move the result.
