@@ -1,6 +1,7 @@
 //! Jobs that come while others are moved: real files over real connections.
 
 mod files;
+mod stream_law;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,9 +13,10 @@ use dalbe::weight::MIN_WEIGHT;
 use fairbat::download::{Arrivals, Outcome, Report, RunMode, Stop, run};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, Event, TimedEvent};
-use fairbat::lane::AdmissionSettings;
+use fairbat::lane::{AdmissionSettings, Gain};
 use fairbat::settings::{Target, TransferRequest};
 use files::{LENGTH, expect_whole, server, settings};
+use stream_law::stream_law;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -119,7 +121,7 @@ fn fixed(connections: u32) -> AdmissionSettings {
 fn by_law() -> AdmissionSettings {
     AdmissionSettings {
         period: Duration::from_secs(1),
-        ..AdmissionSettings::immediate()
+        ..stream_law()
     }
 }
 

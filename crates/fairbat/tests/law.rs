@@ -8,6 +8,7 @@ mod law {
     pub(crate) mod link;
     pub(crate) mod paced;
 }
+mod stream_law;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use law::link::Link;
 use law::paced::Paced;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use stream_law::stream_law;
 
 const SEED: u64 = 20_240_717;
 
@@ -44,7 +46,7 @@ fn carries(load: f64) {
             chunks: CHUNKS,
             settings: AdmissionSettings {
                 m_max: UNLIMITED,
-                ..AdmissionSettings::immediate()
+                ..stream_law()
             },
             seed: SEED,
         };
@@ -105,7 +107,7 @@ fn without_control_the_queue_drifts() {
         chunks: 2_000.0,
         settings: AdmissionSettings {
             m_max: 1,
-            ..AdmissionSettings::immediate()
+            ..stream_law()
         },
         seed: SEED,
     });
@@ -122,7 +124,7 @@ fn damping_settles_m_in_less_than_half_the_periods() {
     const HORIZON: u32 = 50_000;
     let long_lived = 3.0;
     for load in [0.2, 0.3, 0.4, 0.5, 0.6] {
-        for defaults in [AdmissionSettings::immediate(), AdmissionSettings::paced()] {
+        for defaults in [stream_law(), AdmissionSettings::paced()] {
             for gain in [Gain::Constant(0.001), Gain::Constant(0.01), defaults.gain] {
                 let settle = |kappa| {
                     let settings = AdmissionSettings {

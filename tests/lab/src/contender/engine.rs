@@ -321,7 +321,7 @@ fn law(admitting: Admitting) -> AdmissionSettings {
     let law = AdmissionSettings {
         m_min: MIN_WEIGHT,
         m_max: MAX_CONNECTIONS,
-        ..AdmissionSettings::immediate()
+        ..tuning::stream_law()
     };
     let fixed = |connections| AdmissionSettings {
         m_min: f64::from(connections),

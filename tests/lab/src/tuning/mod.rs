@@ -13,6 +13,8 @@ mod load;
 mod picture;
 mod report;
 mod simulation;
+#[path = "../../../../crates/fairbat/tests/stream_law/mod.rs"]
+mod stream_law;
 
 use serde::Serialize;
 
@@ -21,6 +23,7 @@ use crate::tuning::load::{Load, Scenario};
 pub(crate) use crate::tuning::report::RARELY;
 pub use crate::tuning::report::write_all;
 use crate::tuning::simulation::{Bin, run};
+pub(crate) use crate::tuning::stream_law::stream_law;
 use fairbat::lane::{AdmissionSettings, Gain};
 
 /// More than any limit here.
@@ -37,7 +40,7 @@ pub(crate) struct Law {
 pub(crate) fn defaults() -> AdmissionSettings {
     AdmissionSettings {
         m_max: M_MAX,
-        ..AdmissionSettings::immediate()
+        ..stream_law()
     }
 }
 

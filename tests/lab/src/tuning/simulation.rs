@@ -286,6 +286,7 @@ impl<'a> Run<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tuning::stream_law;
 
     /// Three connections at any time beside two long-lived flows.
     fn bins(seed: u64) -> Vec<Bin> {
@@ -302,7 +303,7 @@ mod tests {
         let settings = AdmissionSettings {
             m_min: 3.0,
             m_max: 3,
-            ..AdmissionSettings::immediate()
+            ..stream_law()
         };
         run(&scenario, settings, seed, (30.0, 600))
     }

@@ -1,6 +1,7 @@
 use dalbe::deadline::{Deadline, Demand};
 
 use super::*;
+use crate::tests::stream_law;
 
 /// What the path carries, byte/s.
 const CAPACITY: f64 = 10e6;
@@ -307,7 +308,7 @@ impl Stream {
             m_min: W_MIN,
             m_max: 8,
             period: SECOND,
-            ..AdmissionSettings::immediate()
+            ..stream_law()
         };
         Self {
             controller: RateController::of_stream(law, w_min).unwrap(),

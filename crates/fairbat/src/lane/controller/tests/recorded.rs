@@ -1,7 +1,7 @@
 //! Recorded samples of the controller alone.
 
 use super::*;
-use crate::tests::{Script, expect_recorded, line};
+use crate::tests::{Script, expect_recorded, line, stream_law};
 
 /// Drives a controller for ten minutes on a path whose rate, round-trip time and
 /// servers change.
@@ -105,7 +105,7 @@ fn the_same_inputs_give_the_samples_that_were_recorded() {
     let stream = |m_min, w_min| {
         let law = AdmissionSettings {
             m_min,
-            ..AdmissionSettings::immediate()
+            ..stream_law()
         };
         RateController::of_stream(law, w_min).unwrap()
     };
