@@ -253,31 +253,31 @@ pub struct Retries {
 
 impl AddAssign for Outcomes {
     fn add_assign(&mut self, more: Self) {
-        self.same += more.same;
-        self.moved += more.moved;
-        self.deleted += more.deleted;
-        self.changed += more.changed;
-        self.failed += more.failed;
+        self.same = self.same.saturating_add(more.same);
+        self.moved = self.moved.saturating_add(more.moved);
+        self.deleted = self.deleted.saturating_add(more.deleted);
+        self.changed = self.changed.saturating_add(more.changed);
+        self.failed = self.failed.saturating_add(more.failed);
     }
 }
 
 impl AddAssign for Totals {
     fn add_assign(&mut self, more: Self) {
-        self.bytes += more.bytes;
-        self.chunks += more.chunks;
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.chunks = self.chunks.saturating_add(more.chunks);
         self.files += more.files;
         self.retries += more.retries;
-        self.succeeded += more.succeeded;
-        self.failed += more.failed;
-        self.late += more.late;
+        self.succeeded = self.succeeded.saturating_add(more.succeeded);
+        self.failed = self.failed.saturating_add(more.failed);
+        self.late = self.late.saturating_add(more.late);
     }
 }
 
 impl AddAssign for Retries {
     fn add_assign(&mut self, more: Self) {
-        self.network += more.network;
-        self.server += more.server;
-        self.busy += more.busy;
-        self.integrity += more.integrity;
+        self.network = self.network.saturating_add(more.network);
+        self.server = self.server.saturating_add(more.server);
+        self.busy = self.busy.saturating_add(more.busy);
+        self.integrity = self.integrity.saturating_add(more.integrity);
     }
 }

@@ -122,6 +122,16 @@ fn a_clock_that_stands_still_does_not_fill_the_queue() {
 }
 
 #[test]
-fn the_bytes_of_a_round_trip_follow_a_window_that_doubles() {
+fn a_packet_makes_at_most_one_interval_whatever_the_clocks_say() {
+    holds("variations_of_arbitrary_clocks");
+}
+
+#[test]
+fn the_senders_tick_is_found() {
+    holds("tick_of_the_sender");
+}
+
+#[test]
+fn the_bytes_of_a_round_trip_follow_a_window_that_doubles_and_halves() {
     holds("bytes_per_round_trip");
 }

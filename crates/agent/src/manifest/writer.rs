@@ -58,7 +58,8 @@ impl<W: Write> ManifestWriter<W> {
     ///
     /// # Errors
     /// [`ManifestWriteError::Refused`]: the entry is out of order, below a link or file,
-    /// removed in a base, has invalid attributes, or its line is longer than 64 KiB; [`ManifestWriteError::Write`].
+    /// removed in a base, has invalid attributes, or its line is longer than 64 KiB;
+    /// [`ManifestWriteError::Write`].
     pub fn write(&mut self, record: &ManifestLine) -> Result<(), ManifestWriteError> {
         let refused = |problem| ManifestWriteError::Refused {
             path: record.path().clone(),

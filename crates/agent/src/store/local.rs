@@ -329,6 +329,10 @@ fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
             (StoreErrorKind::Full, "make room on the disk of the store")
         }
         io::ErrorKind::IsADirectory => (StoreErrorKind::Refused, DIRECTORY_IN_THE_WAY),
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => (
+            StoreErrorKind::Refused,
+            "a file stands where a directory belongs; move it elsewhere",
+        ),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => (
             StoreErrorKind::Refused,
             "give the agent the right to write there",

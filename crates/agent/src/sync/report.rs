@@ -231,7 +231,8 @@ impl RunReport {
         (self.retries, self.requests) = (totals.retries, totals.requests);
     }
 
-    /// Notes that an entry was not moved. `outcome` is for the log.
+    /// Notes that an entry was not moved: counts one that is gone, logs one that failed
+    /// as `outcome`.
     ///
     /// # Errors
     /// The run has to end.

@@ -129,7 +129,7 @@ impl ReceiveWindowLimiter {
     }
 
     /// Tests of the bottleneck count only if they show at least `doubt` times the
-    /// highest rate that was sample. This is for a sender that turns the window into a
+    /// highest rate that was measured. This is for a sender that turns the window into a
     /// rate: it carries exactly what the window says.
     pub(crate) fn doubting(self, doubt: f64) -> Self {
         Self { doubt, ..self }
@@ -380,7 +380,7 @@ pub(crate) struct YieldDetector {
 
 impl YieldDetector {
     /// The connection has received `bytes` since it was opened; `holds` if the
-    /// window holds it back now, and others are to be sample.
+    /// window holds it back now, and other traffic is to be detected.
     pub(crate) fn update(&mut self, now: Duration, bytes: u64, holds: bool) {
         let more = bytes.saturating_sub(*self.bytes.get_or_insert(bytes));
         self.bytes = Some(bytes);

@@ -45,7 +45,8 @@ impl FlowTarget {
         capacity: 0.0,
     };
 
-    /// The rate of this weight beside any other traffic, byte/s: a share w/(1 + w) of the capacity (Kelly, Maulloo and Tan 1998).
+    /// The rate of this weight beside any other traffic, byte/s: a share w/(1 + w) of the
+    /// capacity (Kelly, Maulloo and Tan 1998).
     /// From w = 0.8 on it grows beyond that, up to no limit at w = 1, where the
     /// sender's congestion control alone decides. If the capacity is the
     /// highest rate seen beside other traffic, the share is too small; then an

@@ -306,6 +306,8 @@ int main(int count, char **arguments)
 		{"variations_of_distant_packets", variations_of_distant_packets},
 		{"variations_of_odd_timestamps", variations_of_odd_timestamps},
 		{"variations_of_a_constant_delay", variations_of_a_constant_delay},
+		{"variations_of_arbitrary_clocks", variations_of_arbitrary_clocks},
+		{"tick_of_the_sender", tick_of_the_sender},
 		{"variations_of_a_clock_that_stands_still", variations_of_a_clock_that_stands_still},
 		{"bytes_per_round_trip", bytes_per_round_trip},
 	};

@@ -30,6 +30,7 @@ enum Next {
 impl Run {
     /// Starts workers while the lane grants connections and there is work.
     pub(crate) fn dispatch(&mut self) {
+        self.dispatched = self.now;
         loop {
             let Some(next) = self.next_work() else {
                 self.request = None;

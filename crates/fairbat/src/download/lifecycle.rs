@@ -345,8 +345,11 @@ fn verify(
     expected: &Expected,
     stop: &StopSignal,
 ) -> Result<Option<String>, TransferError> {
-    let asked = expected.asked.iter().zip(["was asked for"]);
-    let sent = source.digest.iter().zip(["the server sent with it"]);
+    let asked = expected.asked.iter().map(|sum| (sum, "was asked for"));
+    let sent = source
+        .digest
+        .iter()
+        .map(|sum| (sum, "the server sent with it"));
     let checks = asked.chain(sent);
     let mut checks: Vec<(Hasher, &Checksum, &str)> = checks
         .map(|(sum, whose)| (sum.hasher(), sum, whose))

@@ -58,7 +58,7 @@ pub async fn run(
     tokio::pin!(stopping);
     run.start(clock.now());
     while arriving.is_some() || !run.is_over() {
-        let wake = run.next_wake(clock.now());
+        let wake = run.next_wake();
         let action = tokio::select! {
             biased;
             reason = &mut stopping, if !run.is_stopping => {
@@ -152,6 +152,8 @@ pub(crate) struct Run {
     pub(crate) is_stopping: bool,
     /// By how much the wall clock had been set when the deadlines were planned.
     pub(crate) drift: SignedDuration,
+    /// When work was last looked for.
+    pub(crate) dispatched: Duration,
     pub(crate) now: Duration,
 }
 
@@ -213,6 +215,7 @@ impl Run {
             next_worker: 0,
             is_stopping: false,
             drift: SignedDuration::ZERO,
+            dispatched: Duration::ZERO,
             now: Duration::ZERO,
             context: Arc::new(context),
             events,
@@ -251,7 +254,8 @@ impl Run {
     fn apply(&mut self, now: Duration, action: Action) {
         self.now = now;
         match action {
-            // Most messages are these two. They bring neither work nor a free connection.
+            // Most messages are these two. They bring neither work nor a free connection. A
+            // wait that has passed meanwhile is left to the wake.
             Action::Message(Message::Progress(worker, upto)) => {
                 return self.on_progress(worker, upto);
             }
@@ -297,8 +301,8 @@ impl Run {
         }
     }
 
-    /// When something that has to wait may next be tried.
-    pub(crate) fn next_wake(&self, now: Duration) -> Option<Duration> {
+    /// When something that has to wait may next be tried. That moment may have passed.
+    pub(crate) fn next_wake(&self) -> Option<Duration> {
         let waiting = self
             .in_progress()
             .filter(|transfer| matches!(transfer.phase, Phase::Waiting | Phase::Moving(_)));
@@ -311,7 +315,7 @@ impl Run {
                 };
                 transfer.not_before.max(host.unwrap_or_default())
             })
-            .filter(|&moment| moment > now)
+            .filter(|&moment| moment > self.dispatched)
             .min()
     }
 

@@ -326,7 +326,7 @@ impl Core {
             return;
         };
         let refused = self.active_on.get(&member.host).copied().unwrap_or(0) + 1;
-        let not_before = Some(now.saturating_add(pause));
+        let not_before = now.saturating_add(pause);
         self.hosts
             .pushed_back(&member.host, now, refused, not_before);
     }

@@ -52,10 +52,10 @@ impl HostLimits {
         host: &str,
         now: Duration,
         active: u32,
-        not_before: Option<Duration>,
+        not_before: Duration,
     ) {
         let limit = self.limit(host, now);
-        let wait_until = not_before.unwrap_or(now).max(now);
+        let wait_until = not_before.max(now);
         let state = self.hosts.entry(host.to_owned()).or_insert(Host {
             limit,
             stepped: None,
@@ -140,10 +140,10 @@ mod tests {
     fn one_event_steps_down_once_however_many_connections_it_hits() {
         let mut limits = HostLimits::default();
         for (millis, active) in [(0, 4), (10, 3), (20, 2), (1_900, 1)] {
-            limits.pushed_back(HOST, Duration::from_millis(millis), active, None);
+            limits.pushed_back(HOST, Duration::from_millis(millis), active, Duration::ZERO);
         }
         assert_eq!(limits.limit(HOST, secs(2)), 3);
-        limits.pushed_back(HOST, secs(3), 3, None);
+        limits.pushed_back(HOST, secs(3), 3, Duration::ZERO);
         assert_eq!(limits.limit(HOST, secs(3)), 2);
         assert!(limits.admits(HOST, secs(3), 1) && !limits.admits(HOST, secs(3), 2));
     }
@@ -152,17 +152,17 @@ mod tests {
     fn one_connection_is_always_left() {
         let mut limits = HostLimits::default();
         for event in 0..5 {
-            limits.pushed_back(HOST, secs(10 * event), 1, None);
+            limits.pushed_back(HOST, secs(10 * event), 1, Duration::ZERO);
         }
-        limits.pushed_back(HOST, secs(100), 0, None);
+        limits.pushed_back(HOST, secs(100), 0, Duration::ZERO);
         assert_eq!(limits.limit(HOST, secs(100)), 1);
     }
 
     #[test]
     fn waits_as_long_as_the_host_asked() {
         let mut limits = HostLimits::default();
-        limits.pushed_back(HOST, secs(5), 2, Some(secs(125)));
-        limits.pushed_back(HOST, secs(6), 1, Some(secs(10)));
+        limits.pushed_back(HOST, secs(5), 2, secs(125));
+        limits.pushed_back(HOST, secs(6), 1, secs(10));
         assert_eq!(limits.not_before(HOST), Some(secs(125)));
         assert!(!limits.admits(HOST, secs(124), 0));
         assert!(limits.admits(HOST, secs(125), 0));
@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn regains_one_connection_per_quiet_minute_and_ever_later() {
         let mut limits = HostLimits::default();
-        limits.pushed_back(HOST, secs(0), 3, Some(secs(30)));
+        limits.pushed_back(HOST, secs(0), 3, secs(30));
         assert_eq!(limits.limit(HOST, secs(89)), 2);
         assert_eq!(limits.limit(HOST, secs(90)), 3);
-        limits.pushed_back(HOST, secs(100), 3, None);
+        limits.pushed_back(HOST, secs(100), 3, Duration::ZERO);
         assert_eq!(limits.limit(HOST, secs(219)), 2);
         assert_eq!(limits.limit(HOST, secs(220)), 3);
         assert_eq!(limits.limit(HOST, secs(340)), 4);
@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn hosts_add_up() {
         let mut limits = HostLimits::default();
-        limits.pushed_back("a:80", secs(0), 3, None);
-        limits.pushed_back("b:80", secs(0), 2, None);
+        limits.pushed_back("a:80", secs(0), 3, Duration::ZERO);
+        limits.pushed_back("b:80", secs(0), 2, Duration::ZERO);
         assert_eq!(limits.tolerated(["a:80", "b:80"], secs(1)), 3);
         assert_eq!(limits.tolerated(["a:80", "c:80"], secs(1)), u32::MAX);
         assert_eq!(limits.tolerated([], secs(1)), u32::MAX);
@@ -194,14 +194,14 @@ mod tests {
     proptest! {
         #[test]
         fn never_below_one_and_never_raised_by_a_push_back(
-            events in prop::collection::vec((0_u64..100_000, 0_u32..9, prop::option::of(0_u64..600_000)), 1..60),
+            events in prop::collection::vec((0_u64..100_000, 0_u32..9, 0_u64..600_000), 1..60),
         ) {
             let mut limits = HostLimits::default();
             let mut now = Duration::ZERO;
             for (step, active, wait) in events {
                 now += Duration::from_millis(step);
                 let before = limits.limit(HOST, now);
-                limits.pushed_back(HOST, now, active, wait.map(|ms| now + Duration::from_millis(ms)));
+                limits.pushed_back(HOST, now, active, now + Duration::from_millis(wait));
                 let after = limits.limit(HOST, now);
                 prop_assert!((1..=before).contains(&after), "{before} -> {after}");
             }

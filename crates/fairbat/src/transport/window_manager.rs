@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dalbe::ebpf::Observer;
-use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::{
-    ConnectionRenewals, PathMemory, ReceiveWindowState, ReceiverPolicy, WindowLever, WindowSettings,
+    ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState, ReceiverPolicy, WindowLever,
+    WindowSettings,
 };
 use dalbe::socket::TcpSocket;
 use dalbe::weight::FlowTarget;
@@ -61,8 +61,9 @@ struct PathState {
 
 impl WindowManager {
     /// A manager with this kind of lever; `None` if the kind cannot hold windows.
-    /// All connections follow `target`. `window` is what the tap does to each new connection. If the tap does not
-    /// hold a window, the lever does when the connection first has to yield.
+    /// All connections follow `target`. `window` is what the tap does to each new
+    /// connection. If the tap does not hold a window, the lever does when the connection
+    /// first has to yield.
     pub(crate) fn open(
         kind: LeverKind,
         policy: ReceiverPolicy,

@@ -314,8 +314,8 @@ pub(crate) fn is_of_disk(error: &io::Error) -> bool {
 }
 
 /// Opens the directories of a path, name by name, without following links. They stay
-/// open, because the next path mostly has the same ones. Valid as long as nothing moves directories:
-/// for a pass, or a batch of files.
+/// open, because the next path mostly has the same ones. Valid as long as nothing moves
+/// directories: for a pass, or a batch of files.
 #[derive(Debug)]
 pub(crate) struct DirectoryCache<'r> {
     root: &'r OwnedFd,

@@ -246,6 +246,8 @@ async fn manifest(store: &RetryStore, prefix: &str) -> Result<ValidManifests, Ru
             Err(RunProblem::Store(error))
                 if error.kind == StoreErrorKind::Missing && reads < MAX_MANIFEST_READS =>
             {
+                // Another base answered: what failed before was for the last one.
+                retries = store.retries();
                 reads += 1;
             }
             Err(problem) => {

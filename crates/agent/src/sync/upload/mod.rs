@@ -406,7 +406,10 @@ fn pieces(source: Arc<SourceFile>, end: oneshot::Sender<ReadToEnd>) -> Pieces {
                 whole.update(&piece);
                 Ok::<_, ReadError>((piece, whole))
             });
-            let (piece, whole) = match read.await? {
+            let read = read
+                .await
+                .unwrap_or_else(|lost| Err(ReadError::Disk(lost.into())));
+            let (piece, whole) = match read {
                 Ok(read) => read,
                 Err(error) => {
                     let _ = end.send(Err(error));

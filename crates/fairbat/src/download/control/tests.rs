@@ -247,3 +247,16 @@ fn when_the_clock_is_set_all_deadlines_are_planned_anew() {
 }
 
 mod recorded;
+
+#[test]
+fn a_wait_that_ends_between_messages_is_not_lost() {
+    let (mut run, _events) = run(&[None]);
+    run.in_progress.insert(0);
+    run.transfers[0].not_before = secs(5);
+    run.dispatched = secs(4);
+    // A message came, after which no work is looked for.
+    run.now = secs(6);
+    assert_eq!(run.next_wake(), Some(secs(5)));
+    run.dispatched = secs(6);
+    assert_eq!(run.next_wake(), None);
+}

@@ -77,7 +77,8 @@ fn drive(out: &mut String, seed: u64, settings: LaneSettings) {
             drop(permit);
             if script.below(20) == 0 {
                 let wait = Duration::from_secs(script.below(40));
-                // As it was recorded: the next request comes before the push-back.
+                // Recorded with two calls. `Permit::refused` makes them one, which another
+                // test covers.
                 let id = members[index].id();
                 lane.with_core(|core, now| core.pushed_back(now, id, wait));
             }
