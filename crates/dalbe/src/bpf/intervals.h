@@ -130,9 +130,10 @@ static __always_inline void note_piv(struct statistics *s, struct interval *slot
 
 		if (t->queued == 0 || psi_ms < PSI_MS)
 			break;
-		piv_us = (__s64)(now_us - oldest->arrived_us) - psi_ms * 1000;
+		/* Unsigned, because the sender chooses its times: a sum may wrap. */
+		piv_us = (__s64)(now_us - oldest->arrived_us - (__u64)psi_ms * 1000);
 		size_us = piv_us < 0 ? -piv_us : piv_us;
-		slot->piv_sum_us += piv_us;
+		slot->piv_sum_us = (__s64)((__u64)slot->piv_sum_us + (__u64)piv_us);
 		slot->piv_positive += piv_us > 0;
 		if (size_us < 4000)
 			slot->piv_bands[0]++;

@@ -149,8 +149,8 @@ static void round_trips(__u32 clock)
 	struct statistics s = {0};
 	struct interval *slot = NULL;
 
-	for (__u32 now_ms = 0; now_ms < 1200; now_ms += 10) {
-		__u32 each = now_ms < 400 || now_ms >= 800 ? 1 : 2;
+	for (__u32 now_ms = 0; now_ms < 1000; now_ms += 10) {
+		__u32 each = now_ms < 300 || now_ms >= 600 ? 1 : 2;
 
 		for (__u32 i = 0; i < each; i++) {
 			struct packet packet = {
@@ -163,11 +163,11 @@ static void round_trips(__u32 clock)
 		}
 		/* The first packet that knows of our answer comes one step later. */
 		EXPECT(now_ms < 110 || slot->round_us == 110000, "%u us", slot->round_us);
-		EXPECT(now_ms < 110 || now_ms > 400 || slot->round_bytes == 11000,
+		EXPECT(now_ms < 110 || now_ms > 300 || slot->round_bytes == 11000,
 		       "%llu bytes at %u ms", slot->round_bytes, now_ms);
-		EXPECT(now_ms < 660 || now_ms > 800 || slot->round_bytes == 22000,
+		EXPECT(now_ms < 560 || now_ms > 600 || slot->round_bytes == 22000,
 		       "%llu bytes at %u ms", slot->round_bytes, now_ms);
-		EXPECT(now_ms < 1100 || slot->round_bytes == 11000, "%llu bytes at %u ms",
+		EXPECT(now_ms < 860 || slot->round_bytes == 11000, "%llu bytes at %u ms",
 		       slot->round_bytes, now_ms);
 	}
 }
