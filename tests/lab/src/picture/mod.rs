@@ -56,11 +56,11 @@ enum Part {
 pub fn draw(record: &Record, path: &Path) -> ChartResult<()> {
     let parts = parts(record);
     let head = lines(record);
-    let top = height(&head);
+    let top = FIRST + (1 + head.len() as i32) * LINE;
     let heights: i32 = parts.iter().map(|part| part.height() + GAP).sum();
     let size = (WIDTH, (top + heights + FOOT - GAP + TITLE_LINE) as u32);
     let sheet = Sheet::new(path, size)?;
-    draw_head(&sheet, &head)?;
+    draw_head(&sheet, record, &head)?;
     let mut from = top + TITLE_LINE;
     for (index, part) in parts.iter().enumerate() {
         let frame = Frame {
@@ -142,8 +142,8 @@ impl Part {
             Self::Deadline => panels::deadline(strip),
             Self::Progress => panels::progress(strip),
             Self::Window => panels::window(strip),
-            Self::Rates(link) => panels::forward(strip, link),
-            Self::Against(link) => panels::backward(strip, link),
+            Self::Rates(link) => panels::rates(strip, link, false),
+            Self::Against(link) => panels::rates(strip, link, true),
             Self::Queue(link) => panels::queue(strip, link),
             Self::RoundTrip => panels::round_trip(strip),
             Self::Fetches => panels::foreground(strip),
@@ -159,53 +159,32 @@ const FIRST: i32 = 24;
 /// Letters that a line of this width has room for.
 const MAX_LETTERS: usize = 130;
 
-/// A line of the head.
-struct Line {
-    words: String,
-    color: RGBColor,
-    is_title: bool,
+/// What there is to say of this run below its title.
+fn lines(record: &Record) -> Vec<(String, RGBColor)> {
+    let failure = record.failure();
+    let failure = failure.map(|failure| format!("The background failed: {failure}"));
+    let all = [
+        (record.setup.description.clone(), GREY),
+        (figures(record), INK),
+        (failure.unwrap_or_default(), VERMILION),
+    ];
+    let lines = all.iter().flat_map(|(words, color)| {
+        let lines = wrapped(words, MAX_LETTERS).into_iter();
+        lines.map(|line| (line, *color))
+    });
+    lines.collect()
 }
 
-/// What there is to say of this run.
-fn lines(record: &Record) -> Vec<Line> {
-    let line = |words: String, color| Line {
-        words,
-        color,
-        is_title: false,
-    };
+/// Draws the title, and the lines below it.
+fn draw_head(sheet: &Sheet<'_>, record: &Record, lines: &[(String, RGBColor)]) -> ChartResult<()> {
     let quick = if record.quick { ", quick variant" } else { "" };
-    let mut lines = vec![Line {
-        words: format!(
-            "{}: {}, seed {}{quick}",
-            record.scenario, record.contender, record.seed
-        ),
-        color: INK,
-        is_title: true,
-    }];
-    let description = wrapped(&record.setup.description, MAX_LETTERS);
-    lines.extend(description.into_iter().map(|words| line(words, GREY)));
-    let figures = wrapped(&figures(record), MAX_LETTERS);
-    lines.extend(figures.into_iter().map(|words| line(words, INK)));
-    if let Some(failure) = record.failure() {
-        let failure = wrapped(&format!("The background failed: {failure}"), MAX_LETTERS);
-        lines.extend(failure.into_iter().map(|words| line(words, VERMILION)));
-    }
-    lines
-}
-
-/// Room for these lines, px.
-fn height(lines: &[Line]) -> i32 {
-    FIRST + lines.len() as i32 * LINE
-}
-
-fn draw_head(sheet: &Sheet<'_>, lines: &[Line]) -> ChartResult<()> {
-    for (index, line) in lines.iter().enumerate() {
-        let at = (SIDES.0, FIRST + index as i32 * LINE);
-        if line.is_title {
-            sheet.title(&line.words, line.color, at)?;
-        } else {
-            sheet.write(&line.words, line.color, at)?;
-        }
+    let title = format!(
+        "{}: {}, seed {}{quick}",
+        record.scenario, record.contender, record.seed
+    );
+    sheet.title(&title, INK, (SIDES.0, FIRST))?;
+    for ((words, color), y) in lines.iter().zip((FIRST + LINE..).step_by(LINE as usize)) {
+        sheet.write(words, *color, (SIDES.0, y))?;
     }
     Ok(())
 }

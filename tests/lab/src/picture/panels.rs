@@ -10,6 +10,7 @@ use crate::picture::steps::{Step, Strip, band, end_of, floor, line};
 use crate::record::{BackgroundRecord, ControlSample, Fetch, Probe, Samples};
 use crate::scenario::DirectionSpec;
 use crate::statistics::{mean, percentile};
+use crate::table::number;
 
 /// Short panels have more words than height: how far labels may stand above and below
 /// them, px.
@@ -18,47 +19,22 @@ const LABELS_BEYOND: (i32, i32) = (12, 16);
 /// Radius of a dot, px.
 const DOT: i32 = 3;
 
-/// The direction of the data.
-pub(crate) fn forward(strip: &Strip<'_, '_>, link: usize) -> ChartResult<()> {
-    let title = format!(
-        "payload over {}, Mbit/s (steps of {} s)",
-        name(strip, link),
-        strip.width
-    );
-    let samples = &strip.record.links[link].forward.samples;
+/// What crosses a link in the direction of the data, or against it.
+pub(crate) fn rates(strip: &Strip<'_, '_>, link: usize, is_backward: bool) -> ChartResult<()> {
+    let (name, record) = (name(strip, link), &strip.record.links[link]);
     let spec = strip.record.setup.link.get(link);
-    let capacity = spec.map(|spec| capacity(&spec.forward(), strip));
-    draw(strip, &title, samples, capacity.as_deref())
-}
-
-/// The other direction.
-pub(crate) fn backward(strip: &Strip<'_, '_>, link: usize) -> ChartResult<()> {
-    let title = format!(
-        "payload over {} against the direction of the data, Mbit/s",
-        name(strip, link)
-    );
-    let samples = &strip.record.links[link].backward.samples;
-    let spec = strip.record.setup.link.get(link);
-    let capacity = spec.map(|spec| capacity(&spec.backward(), strip));
-    draw(strip, &title, samples, capacity.as_deref())
-}
-
-/// What people call a link, counted from 0.
-pub(crate) fn name(strip: &Strip<'_, '_>, link: usize) -> String {
-    if strip.record.links.len() == 1 {
-        "the link".to_owned()
+    let (title, samples, spec) = if is_backward {
+        let title = format!("payload over {name} against the direction of the data, Mbit/s");
+        (
+            title,
+            &record.backward.samples,
+            spec.map(|it| it.backward()),
+        )
     } else {
-        format!("link {}", link + 1)
-    }
-}
-
-fn draw(
-    strip: &Strip<'_, '_>,
-    title: &str,
-    samples: &Samples,
-    capacity: Option<&[(f64, f64)]>,
-) -> ChartResult<()> {
-    let capacity = capacity.unwrap_or_default();
+        let title = format!("payload over {name}, Mbit/s (steps of {} s)", strip.width);
+        (title, &record.forward.samples, spec.map(|it| it.forward()))
+    };
+    let capacity = spec.map_or(Vec::new(), |spec| capacity(&spec, strip));
     let foreground = rate(samples, &samples.foreground, strip.width);
     let background = rate(samples, &samples.background, strip.width);
     let lower = line(&foreground, |step| step.mean);
@@ -70,10 +46,10 @@ fn draw(
         .collect();
     let largest = upper
         .iter()
-        .chain(capacity)
+        .chain(&capacity)
         .map(|&(_, rate)| rate)
         .fold(0.0, f64::max);
-    let mut plot = strip.plot(title, largest, 5)?;
+    let mut plot = strip.plot(&title, largest, 5)?;
     let mut ends = (0.0, 0.0);
     if !foreground.is_empty() {
         ends = (end_of(&foreground), end_of(&background));
@@ -81,7 +57,7 @@ fn draw(
         plot.area(&lower, &upper, VERMILION.mix(0.5))?;
         plot.line(&lower, BLUE, 1)?;
     }
-    plot.line(capacity, INK, 1)?;
+    plot.line(&capacity, INK, 1)?;
     if let Some(&(_, end)) = capacity.last() {
         let lines = ["what fits, headers aside".to_owned()];
         plot.label(lines, INK, end);
@@ -90,17 +66,22 @@ fn draw(
         ("background", &background, VERMILION, ends.0 + ends.1 / 2.0),
         ("foreground", &foreground, BLUE, ends.0 / 2.0),
     ] {
-        let window = strip.record.setup.measured();
-        let measured = steps.iter().filter(|step| window.contains(&step.from));
-        let measured: Vec<_> = measured.collect();
-        let sum: f64 = measured.iter().map(|step| step.mean).sum();
-        let (color, amount) = match sum / measured.len().max(1) as f64 {
+        let (color, amount) = match measured_mean(strip, steps) {
             0.0 => (GREY, "nothing".to_owned()),
             mean => (color, format!("{mean:.2} Mbit/s")),
         };
         plot.label([format!("{what}: {amount}")], color, height);
     }
     plot.finish(LABELS_BEYOND)
+}
+
+/// What people call a link, counted from 0.
+fn name(strip: &Strip<'_, '_>, link: usize) -> String {
+    if strip.record.links.len() == 1 {
+        "the link".to_owned()
+    } else {
+        format!("link {}", link + 1)
+    }
 }
 
 /// One of the columns of payload as a rate, Mbit/s.
@@ -189,12 +170,11 @@ pub(crate) fn round_trip(strip: &Strip<'_, '_>) -> ChartResult<()> {
         let words = format!("lost: {} of {}", moments.len(), record.rtt.len());
         plot.label([words], VERMILION, plot.top());
     }
-    let figure = |ms: Option<f64>| ms.map_or("\u{2013}".to_owned(), |ms| format!("{ms:.1}"));
     if let Some(last) = pieces.last() {
         let summary = &record.summary;
         let lines = [
-            format!("median {}", figure(summary.rtt_median_ms)),
-            format!("95th percentile {}", figure(summary.rtt_p95_ms)),
+            format!("median {}", number(summary.rtt_median_ms, 1)),
+            format!("95th percentile {}", number(summary.rtt_p95_ms, 1)),
         ];
         plot.label(lines, INK, end_of(last));
     } else if record.rtt.is_empty() {
@@ -257,21 +237,15 @@ fn draw_fetches(
     color: RGBColor,
 ) -> ChartResult<()> {
     let setup = &strip.record.setup;
-    let over: Vec<_> = fetches
-        .iter()
-        .filter_map(|fetch| Some((fetch.t, fetch.seconds?)))
-        .collect();
+    let over = fetches.iter();
+    let over = over.filter_map(|fetch| Some((fetch.t, fetch.seconds?)));
+    let over: Vec<_> = over.collect();
     // One that is not over has taken so long so far.
-    let open: Vec<_> = fetches
-        .iter()
-        .filter(|fetch| fetch.seconds.is_none())
-        .map(|fetch| (fetch.t, (setup.duration_s - fetch.t).max(0.0)))
-        .collect();
-    let largest = over
-        .iter()
-        .chain(&open)
-        .map(|&(_, seconds)| seconds)
-        .fold(0.0, f64::max);
+    let open = fetches.iter().filter(|fetch| fetch.seconds.is_none());
+    let open = open.map(|fetch| (fetch.t, (setup.duration_s - fetch.t).max(0.0)));
+    let open: Vec<_> = open.collect();
+    let all = over.iter().chain(&open);
+    let largest = all.map(|(_, seconds)| *seconds).fold(0.0, f64::max);
     let aggregate = fetches.len() > MAX_ONE_BY_ONE;
     let shape = if aggregate {
         "mean; pale: least to most"
@@ -281,11 +255,8 @@ fn draw_fetches(
     let title = format!("time of {what}, s ({shape})");
     let mut plot = strip.plot(&title, largest, 4)?;
     if aggregate {
-        band(
-            &mut plot,
-            &steps::steps(over.iter().copied(), strip.width),
-            color,
-        )?;
+        let steps = steps::steps(over.iter().copied(), strip.width);
+        band(&mut plot, &steps, color)?;
     } else {
         plot.dots(over.iter().copied(), DOT, dot_style(color, false))?;
     }
