@@ -3,108 +3,107 @@
 use crate::deadline::DeadlineFigures;
 use crate::record::Record;
 use crate::statistics::jain;
+use crate::table::NOTHING;
 use crate::yielding::YieldFigures;
+
+/// A line: what a figure is of, and the figure.
+type Line = (String, String);
+
+fn line(what: &str, figure: impl Into<String>) -> Line {
+    (what.to_owned(), figure.into())
+}
 
 /// What the foreground got, what it felt, what the background got and what
 /// the lab itself cost.
 #[must_use]
 pub fn terminal(record: &Record) -> String {
     let summary = &record.summary;
-    let mut text = row(
-        "run",
-        &format!(
-            "{}, {}, seed {}",
-            record.scenario, record.contender, record.seed
-        ),
-    );
-    let figures = [
-        (false, &summary.foreground_mbit),
-        (true, &summary.backward_mbit),
-    ];
-    let goodputs = figures.into_iter().flat_map(|(backward, goodputs)| {
-        let flows = record
-            .flows
-            .iter()
-            .filter(move |flow| flow.backward == backward);
-        flows.zip(goodputs)
-    });
-    for (flow, goodput) in goodputs {
-        text.push_str(&row(&flow.name, &format!("{goodput:.2} Mbit/s")));
+    let mut lines = foreground(record);
+    let digits = |value: Option<f64>, digits: usize, unit: &str| match value {
+        Some(value) => format!("{value:.digits$} {unit}"),
+        None => NOTHING.to_owned(),
+    };
+    if summary.fetches > 0 {
+        let (count, unfinished) = (summary.fetches, summary.unfinished);
+        let mean = digits(summary.fetch_mean_s, 2, "s");
+        let p95 = digits(summary.fetch_p95_s, 2, "s");
+        let words = format!("{count}, mean {mean}, 95 % within {p95}, {unfinished} unfinished");
+        lines.push(line("fetches", words));
     }
+    let round_trip = format!(
+        "mean {}, median {}, 95 % within {}, {:.1} % of the probes lost",
+        digits(summary.rtt_mean_ms, 1, "ms"),
+        digits(summary.rtt_median_ms, 1, "ms"),
+        digits(summary.rtt_p95_ms, 1, "ms"),
+        100.0 * summary.probe_loss
+    );
+    let queue = format!("{:.1} packets in the mean", summary.queue_mean_packets);
+    let done = record.done();
+    let done = done.map_or(String::new(), |done| format!(", done at {done:.1} s"));
+    // One contender may use its connections as it likes.
+    let among = summary.background_jain;
+    let among = fairness(among.filter(|_| record.background.len() > 1));
+    let rate = format!("{:.2} Mbit/s{among}{done}", summary.goodput_mbit());
+    lines.extend([
+        line("RTT", round_trip),
+        line("queue", queue),
+        line("background", rate),
+    ]);
+    lines.extend(summary.deadline.iter().flat_map(deadline));
+    lines.extend(summary.yielding.iter().flat_map(yielding));
+    let failure = record.failure();
+    lines.extend(failure.map(|failure| line("", format!("FAILED: {failure}"))));
     let window = record.setup.measured();
+    let (from, until) = (window.start, window.end);
+    let means = format!("(means from {from} to {until} s; of each flow while it was there)");
+    let used = format!("{:.1} % in use", 100.0 * summary.utilisation);
+    let (all, links) = (summary.lab_cores, summary.link_cores);
+    let cost = format!("{all:.2} cores, {links:.2} of them for the links");
+    lines.extend([line("", means), line("link", used), line("cost", cost)]);
+    text(&lines)
+}
+
+fn text(lines: &[Line]) -> String {
+    let lines = lines.iter();
+    lines
+        .map(|(what, figure)| format!("{what:<20}{figure}\n"))
+        .collect()
+}
+
+/// What run it was, and what each foreground flow got.
+fn foreground(record: &Record) -> Vec<Line> {
+    let summary = &record.summary;
+    let (name, contender) = (&record.scenario, &record.contender);
+    let mut lines = vec![line(
+        "run",
+        format!("{name}, {contender}, seed {}", record.seed),
+    )];
+    for (goodputs, backward) in [
+        (&summary.foreground_mbit, false),
+        (&summary.backward_mbit, true),
+    ] {
+        let flows = record.flows.iter().filter(|flow| flow.backward == backward);
+        let goodputs = flows.zip(goodputs);
+        lines.extend(goodputs.map(|(flow, rate)| line(&flow.name, format!("{rate:.2} Mbit/s"))));
+    }
     if summary.foreground_mbit.len() > 1 {
         let sum = summary.foreground_together_mbit;
-        let fairness = jain(&summary.foreground_mbit)
-            .filter(|_| is_alike(record))
-            .map_or(String::new(), |jain| format!(", Jain's index {jain:.3}"));
-        text.push_str(&row("together", &format!("{sum:.2} Mbit/s{fairness}")));
-    }
-    if summary.fetches > 0 {
-        text.push_str(&row(
-            "fetches",
-            &format!(
-                "{}, mean {}, 95 % within {}, {} unfinished",
-                summary.fetches,
-                measured(summary.fetch_mean_s, 2, "s"),
-                measured(summary.fetch_p95_s, 2, "s"),
-                summary.unfinished
-            ),
+        let among = jain(&summary.foreground_mbit).filter(|_| is_alike(record));
+        lines.push(line(
+            "together",
+            format!("{sum:.2} Mbit/s{}", fairness(among)),
         ));
     }
-    text.push_str(&row(
-        "RTT",
-        &format!(
-            "mean {}, median {}, 95 % within {}, {:.1} % of the probes lost",
-            measured(summary.rtt_mean_ms, 1, "ms"),
-            measured(summary.rtt_median_ms, 1, "ms"),
-            measured(summary.rtt_p95_ms, 1, "ms"),
-            100.0 * summary.probe_loss
-        ),
-    ));
-    let queue = format!("{:.1} packets in the mean", summary.queue_mean_packets);
-    text.push_str(&row("queue", &queue));
-    let end = record
-        .done()
-        .map_or(String::new(), |done| format!(", done at {done:.1} s"));
-    // One contender may use its connections as it likes.
-    let among = summary
-        .background_jain
-        .filter(|_| record.background.len() > 1);
-    let fairness = among.map_or(String::new(), |jain| format!(", Jain's index {jain:.3}"));
-    let rate = format!("{:.2} Mbit/s{fairness}{end}", summary.goodput_mbit());
-    text.push_str(&row("background", &rate));
-    if let Some(figures) = &summary.deadline {
-        text.push_str(&deadline(figures));
-    }
-    if let Some(figures) = &summary.yielding {
-        text.push_str(&yielding(figures));
-    }
-    if let Some(failure) = record.failure() {
-        text.push_str(&row("", &format!("FAILED: {failure}")));
-    }
-    text.push_str(&row(
-        "",
-        &format!(
-            "(means from {} to {} s; of each flow while it was there)",
-            window.start, window.end
-        ),
-    ));
-    let used = format!("{:.1} % in use", 100.0 * summary.utilisation);
-    text.push_str(&row("link", &used));
-    text.push_str(&row(
-        "cost",
-        &format!(
-            "{:.2} cores, {:.2} of them for the links",
-            summary.lab_cores, summary.link_cores
-        ),
-    ));
-    text
+    lines
+}
+
+fn fairness(jain: Option<f64>) -> String {
+    jain.map_or(String::new(), |jain| format!(", Jain's index {jain:.3}"))
 }
 
 /// What became of the deadlines.
-fn deadline(figures: &DeadlineFigures) -> String {
-    let mut text = String::new();
-    for transfer in &figures.transfers {
+fn deadline(figures: &DeadlineFigures) -> Vec<Line> {
+    let transfers = figures.transfers.iter().map(|transfer| {
         let due = transfer.deadline_s.unwrap_or_default();
         let late = transfer.late_s.unwrap_or_default();
         let words = match (transfer.met, transfer.done) {
@@ -112,34 +111,35 @@ fn deadline(figures: &DeadlineFigures) -> String {
             (_, Some(_)) => format!("missed by {late:.1} s"),
             _ => format!("missed by {late:.1} s and more"),
         };
-        let what = format!("{}, {due:.0} s", transfer.name);
-        text.push_str(&row(&what, &words));
-    }
-    if let Some(said) = &figures.forecast {
-        text.push_str(&row(
+        (format!("{}, {due:.0} s", transfer.name), words)
+    });
+    let said = figures.forecast.iter();
+    let said = said.map(|it| {
+        line(
             "foretold",
-            &format!("at {:.1} s: {:.0} s late", said.t, said.late_s),
-        ));
-    }
-    if let Some(control) = figures.control {
-        let (m, changes) = (control.m_most, control.m_changes);
-        let mut words = format!(
-            "{:.2} in the mean, deviation {:.3} in the last half",
-            control.w_mean, control.w_deviation
+            format!("at {:.1} s: {:.0} s late", it.t, it.late_s),
+        )
+    });
+    let control = figures.control.iter().flat_map(|control| {
+        let settled = control.free_s.map(|_| match control.settled_s {
+            Some(time) => format!("; at the floors after {time:.1} s"),
+            None => "; at the floors never".to_owned(),
+        });
+        let w = format!(
+            "{:.2} in the mean, deviation {:.3} in the last half{}",
+            control.w_mean,
+            control.w_deviation,
+            settled.unwrap_or_default()
         );
-        if control.free_s.is_some() {
-            let settled = control.settled_s;
-            let settled = settled.map_or("never".to_owned(), |time| format!("after {time:.1} s"));
-            words.push_str(&format!("; at the floors {settled}"));
-        }
-        text.push_str(&row("w", &words));
-        text.push_str(&row("m", &format!("{m:.2} at most, {changes} changes")));
-    }
-    text
+        let (m, changes) = (control.m_most, control.m_changes);
+        let m = format!("{m:.2} at most, {changes} changes");
+        [line("w", w), line("m", m)]
+    });
+    transfers.chain(said).chain(control).collect()
 }
 
 /// How it yielded, and what it used.
-fn yielding(figures: &YieldFigures) -> String {
+fn yielding(figures: &YieldFigures) -> Vec<Line> {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let seconds = |time: f64| format!("{time:.2} s");
     let used = format!(
@@ -169,7 +169,7 @@ fn yielding(figures: &YieldFigures) -> String {
         ("its processor", figures.cores.map(percent)),
     ];
     let rows = rows.into_iter();
-    rows.filter_map(|(what, words)| Some(row(what, &words?)))
+    rows.filter_map(|(what, words)| Some(line(what, words?)))
         .collect()
 }
 
@@ -180,16 +180,6 @@ fn is_alike(record: &Record) -> bool {
     let mut kinds = flows.map(|flow| flow.name.trim_end_matches(|c: char| c.is_ascii_digit()));
     let first = kinds.next();
     kinds.all(|kind| Some(kind) == first)
-}
-
-fn row(what: &str, figure: &str) -> String {
-    format!("{what:<20}{figure}\n")
-}
-
-fn measured(value: Option<f64>, digits: usize, unit: &str) -> String {
-    value.map_or("\u{2013}".to_owned(), |value| {
-        format!("{value:.digits$} {unit}")
-    })
 }
 
 #[cfg(test)]
@@ -209,7 +199,7 @@ mod tests {
             late_s: Some(late),
             ..TransferRecord::default()
         };
-        let text = deadline(&DeadlineFigures {
+        let lines = deadline(&DeadlineFigures {
             transfers: vec![
                 transfer("file-1", 0.0, Some(9.0)),
                 transfer("file-2", 1.5, Some(33.5)),
@@ -221,6 +211,7 @@ mod tests {
             }),
             ..DeadlineFigures::default()
         });
+        let text = text(&lines);
         for line in [
             "file-1, 30 s        met\n",
             "file-2, 30 s        missed by 1.5 s\n",
@@ -240,14 +231,14 @@ mod tests {
             queue_median_ms: 4.0,
             ..YieldFigures::default()
         };
-        let few = yielding(&figures);
+        let few = text(&yielding(&figures));
         assert!(few.contains("95.1 %; 90.0 % from"), "{few}");
         assert!(few.contains("full rate after     1.23 s\n"), "{few}");
         assert!(
             !few.contains("reaped") && !few.contains("recovered"),
             "{few}"
         );
-        let many = yielding(&YieldFigures {
+        let many = text(&yielding(&YieldFigures {
             reaped_s: Some(2.5),
             turns: Some(TurnFigures {
                 off_use: 0.25,
@@ -257,7 +248,7 @@ mod tests {
             recovery_s: Some(3.0),
             cores: Some(0.013),
             ..figures
-        });
+        }));
         for line in [
             "reaped after        2.50 s\n",
             "25.0 % of the pauses in use, 11.0 % of the payload in turns\n",
