@@ -33,13 +33,13 @@ const TOP: (f64, f64) = (105.0, 1.1);
 const GREEDY_COLORS: [RGBColor; 3] = [VERMILION, GREEN, INK];
 
 /// A trace and what to call it.
-pub(crate) struct Panel<'a> {
+pub(crate) struct Panel {
     pub(crate) title: String,
-    pub(crate) trace: &'a Trace,
+    pub(crate) trace: Trace,
 }
 
 /// Draws the panels below each other into an SVG file.
-pub(crate) fn draw(title: &str, panels: &[Panel<'_>], path: &Path) -> ChartResult<()> {
+pub(crate) fn draw(title: &str, panels: &[Panel], path: &Path) -> ChartResult<()> {
     let pair = TITLE_LINE + HEIGHTS.0 + GAP + HEIGHTS.1;
     let height = ENDS.0 + pair * panels.len() as i32 + ENDS.1;
     let sheet = Sheet::new(path, (WIDTH, height as u32))?;
@@ -48,10 +48,10 @@ pub(crate) fn draw(title: &str, panels: &[Panel<'_>], path: &Path) -> ChartResul
     for (index, panel) in panels.iter().enumerate() {
         sheet.write(&panel.title, INK, (SIDES.0, top + 16))?;
         top += TITLE_LINE;
-        rates(&sheet, frame(top, HEIGHTS.0), panel.trace)?;
+        rates(&sheet, frame(top, HEIGHTS.0), &panel.trace)?;
         top += HEIGHTS.0 + GAP;
         let is_last = index + 1 == panels.len();
-        weight(&sheet, frame(top, HEIGHTS.1), panel.trace, is_last)?;
+        weight(&sheet, frame(top, HEIGHTS.1), &panel.trace, is_last)?;
         top += HEIGHTS.1;
     }
     let below = ((SIDES.0 + SIDES.1) / 2, height - 16);
@@ -126,12 +126,11 @@ mod tests {
             delay_based: false,
             seed: 1,
         };
-        let trace = experiment.run();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("figure.svg");
         let panel = || Panel {
             title: "a title".to_owned(),
-            trace: &trace,
+            trace: experiment.run(),
         };
         draw("a head", &[panel(), panel()], &path).unwrap();
         let svg = std::fs::read_to_string(&path).unwrap();

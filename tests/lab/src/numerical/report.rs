@@ -11,7 +11,7 @@ use crate::numerical::figures::{Figures, Run, SIZES, all, values};
 use crate::numerical::picture;
 use crate::numerical::picture::Panel;
 use crate::numerical::required::requirements;
-use crate::numerical::{Control, Experiment, Trace};
+use crate::numerical::{Control, Experiment};
 use crate::requirement::Requirement;
 use crate::statistics::Spread;
 use crate::table::{Table, or_nothing};
@@ -100,7 +100,7 @@ impl Figure {
     }
 
     fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
-        let mut drawn: Vec<(String, Trace)> = Vec::new();
+        let mut panels = Vec::new();
         for eta in SIZES {
             for &control in self.controls {
                 let experiment = Experiment {
@@ -118,16 +118,9 @@ impl Figure {
                     "{}, {share:.0} % of the capacity, deadline 1700 s, done {done}: rates",
                     control.title()
                 );
-                drawn.push((title, trace));
+                panels.push(Panel { title, trace });
             }
         }
-        let panels: Vec<_> = drawn
-            .iter()
-            .map(|(title, trace)| Panel {
-                title: title.clone(),
-                trace,
-            })
-            .collect();
         let title = format!("{}, seed {}", self.title, SEEDS.start());
         picture::draw(&title, &panels, path)
     }

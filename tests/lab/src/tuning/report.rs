@@ -278,10 +278,6 @@ fn candidates(laws: &[Entry]) -> String {
         let (up, down) = steps.split_at(steps.len() / 2);
         [slowest(up), slowest(down)]
     };
-    let most = |it: &&Entry, of: fn(&Steady) -> f64| {
-        let moderate = it.runs.moderate(MODERATE);
-        moderate.map(|it| of(&it.figures)).fold(0.0, f64::max)
-    };
     let table = Table::over(laws)
         .column("law", |it| it.law.to_owned())
         .column("cold", |it| slowest(&it.cold()))
@@ -292,11 +288,11 @@ fn candidates(laws: &[Entry]) -> String {
             format!("{:.0}", 100.0 * (soon / it.cold().len() as f64))
         })
         .column("web, %", |it| {
-            let web = most(it, |it| it.web.unwrap_or(0.0));
+            let web = most(&it.runs, |it| it.web.unwrap_or(0.0));
             format!("{:+.1}", 100.0 * (web - 1.0))
         })
         .column("empty, %", |it| {
-            format!("{:.1}", 100.0 * most(it, |it| it.empty))
+            format!("{:.1}", 100.0 * most(&it.runs, |it| it.empty))
         })
         .column("queue", |it| format!("{:.0}", longest_queue(&it.runs)));
     format!(
@@ -305,6 +301,12 @@ fn candidates(laws: &[Entry]) -> String {
          of the steps up and of those down. *Soon*: mean over the cold starts. *Web* and *empty*: the \
          largest where the limit is 2 to 20 connections. *Queue*: the longest.\n\n{table}"
     )
+}
+
+/// The most of a figure where the limit is [`MODERATE`].
+fn most(runs: &Runs, of: fn(&Steady) -> f64) -> f64 {
+    let moderate = runs.moderate(MODERATE);
+    moderate.map(|it| of(&it.figures)).fold(0.0, f64::max)
 }
 
 /// The longest queue of all steady loads, chunks.
@@ -335,14 +337,39 @@ fn requirements_of(runs: &Runs, is_damped: bool) -> Vec<Requirement> {
         soon("after a step up in load", &steps[..half]),
         soon("after a step down in load", &steps[half..]),
     ];
-    if is_damped {
-        all.extend([
-            is_bounded(runs),
-            is_rarely_empty(runs),
-            is_quiet(runs),
-            serves(runs),
-        ]);
+    if !is_damped {
+        return all;
     }
+    let queue = longest_queue(runs);
+    let empty = most(runs, |it| it.empty);
+    let cost = most(runs, |it| it.web.unwrap_or(0.0));
+    let served = runs.steady.iter().map(|it| it.figures.served);
+    let served = served.fold(f64::INFINITY, f64::min);
+    all.extend([
+        Requirement::new(
+            "the queue is bounded",
+            format!("at most {queue:.0} chunks"),
+            queue <= MAX_QUEUE,
+        ),
+        Requirement::new(
+            format!(
+                "it is rarely empty, where the limit is {} to {} connections",
+                MODERATE.start, MODERATE.end
+            ),
+            format!("at most {:.1} % of the time", 100.0 * empty),
+            empty <= RARELY,
+        ),
+        Requirement::new(
+            "m varies so little there that the web is hardly slower than beside a constant m",
+            format!("at most {:+.1} %", 100.0 * (cost - 1.0)),
+            cost <= MAX_COST,
+        ),
+        Requirement::new(
+            "what arrives is served",
+            format!("at least {:.1} %", 100.0 * served),
+            served >= MIN_SERVED,
+        ),
+    ]);
     all
 }
 
@@ -358,42 +385,6 @@ fn soon(when: &str, after: &[Option<usize>]) -> Requirement {
         words.join(", "),
         after.iter().all(is_soon),
     )
-}
-
-fn is_bounded(runs: &Runs) -> Requirement {
-    let most = longest_queue(runs);
-    let measured = format!("at most {most:.0} chunks");
-    Requirement::new("the queue is bounded", measured, most <= MAX_QUEUE)
-}
-
-fn is_rarely_empty(runs: &Runs) -> Requirement {
-    let moderate = runs.moderate(MODERATE);
-    let empty = moderate.map(|it| it.figures.empty).fold(0.0, f64::max);
-    Requirement::new(
-        format!(
-            "it is rarely empty, where the limit is {} to {} connections",
-            MODERATE.start, MODERATE.end
-        ),
-        format!("at most {:.1} % of the time", 100.0 * empty),
-        empty <= RARELY,
-    )
-}
-
-fn is_quiet(runs: &Runs) -> Requirement {
-    let moderate = runs.moderate(MODERATE);
-    let cost = moderate.filter_map(|it| it.figures.web).fold(0.0, f64::max);
-    Requirement::new(
-        "m varies so little there that the web is hardly slower than beside a constant m",
-        format!("at most {:+.1} %", 100.0 * (cost - 1.0)),
-        cost <= MAX_COST,
-    )
-}
-
-fn serves(runs: &Runs) -> Requirement {
-    let served = runs.steady.iter().map(|it| it.figures.served);
-    let least = served.fold(f64::INFINITY, f64::min);
-    let measured = format!("at least {:.1} %", 100.0 * least);
-    Requirement::new("what arrives is served", measured, least >= MIN_SERVED)
 }
 
 #[cfg(test)]

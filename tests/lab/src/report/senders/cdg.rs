@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::chart::{BLUE, ChartResult, Grid, Sheet};
 use crate::report::select::is_greedy;
-use crate::requirement::{Curve, Part, Requirement};
+use crate::report::senders::{ascending, by_rtt, curves};
+use crate::requirement::{Part, Requirement};
 use crate::results::{MatrixRecord, RunSummary};
 use crate::scenario::Scenario;
 use crate::statistics::Spread;
@@ -72,22 +73,9 @@ fn window(matrix: &MatrixRecord) -> String {
     words.unwrap_or_default()
 }
 
-/// The scenarios by round-trip time, ms.
-pub(crate) fn by_rtt(matrix: &MatrixRecord) -> Vec<(u128, &str)> {
-    let all = matrix.scenarios.iter();
-    let mut found: Vec<_> = all
-        .map(|(name, scenario)| (scenario.base_rtt().as_millis(), name.as_str()))
-        .collect();
-    found.sort_unstable();
-    found
-}
-
 /// All scales, ascending, ms.
 fn scales(matrix: &MatrixRecord) -> Vec<f64> {
-    let mut scales: Vec<_> = matrix.runs.iter().filter_map(|run| run.g_ms).collect();
-    scales.sort_by(f64::total_cmp);
-    scales.dedup();
-    scales
+    ascending(matrix, |run| run.g_ms)
 }
 
 fn paper(rtt: u128) -> Option<(f64, f64)> {
@@ -126,14 +114,7 @@ pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
         Some(Part::over(format!("{rtt} ms"), &above, bound))
     });
     let ends: Vec<_> = ends.collect();
-    let curves = by_rtt(matrix).into_iter().map(|(rtt, name)| {
-        let scales = scales(matrix).into_iter();
-        Curve {
-            place: format!("{rtt} ms"),
-            points: scales.map(|g| (g, shares(matrix, name, g))).collect(),
-        }
-    });
-    let curves: Vec<_> = curves.collect();
+    let curves = curves(matrix, &scales(matrix), |name, g| shares(matrix, name, g));
     let upper = format!(
         "CDG as published: the share at G = {UPPER_G_MS} ms within {MAX_POINTS} points of the paper's \
          upper end; by how much it is above, points"

@@ -12,7 +12,7 @@ mod weights;
 use crate::matrix::Variant;
 use crate::report::select::{Draw, Figure, Place, Runs, contenders};
 use crate::report::words::{all_failures, head, how, lines, median_over, title};
-use crate::requirement::Requirement;
+use crate::requirement::{Curve, Requirement};
 use crate::results::{MatrixRecord, RunSummary};
 use crate::statistics::Spread;
 use crate::table::{Table, shown};
@@ -81,6 +81,37 @@ fn required(matrix: &MatrixRecord) -> String {
         enough = MIN_SEEDS,
         table = Requirement::table(all)
     )
+}
+
+/// The scenarios by round-trip time, ms.
+fn by_rtt(matrix: &MatrixRecord) -> Vec<(u128, &str)> {
+    let all = matrix.scenarios.iter();
+    let mut found: Vec<_> = all
+        .map(|(name, scenario)| (scenario.base_rtt().as_millis(), name.as_str()))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// All values of what is varied, ascending.
+fn ascending(matrix: &MatrixRecord, of: fn(&RunSummary) -> Option<f64>) -> Vec<f64> {
+    let mut all: Vec<_> = matrix.runs.iter().filter_map(of).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
+}
+
+/// At each round-trip time the shares of a scenario by what is varied.
+fn curves(
+    matrix: &MatrixRecord,
+    varied: &[f64],
+    shares: impl Fn(&str, f64) -> Vec<f64>,
+) -> Vec<Curve> {
+    let curves = by_rtt(matrix).into_iter().map(|(rtt, name)| Curve {
+        place: format!("{rtt} ms"),
+        points: varied.iter().map(|x| (*x, shares(name, *x))).collect(),
+    });
+    curves.collect()
 }
 
 /// The runs of a contender at a place that did not fail.

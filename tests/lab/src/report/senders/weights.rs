@@ -1,9 +1,9 @@
 //! A matrix whose runs differ in their weight: what each weight gets beside others.
 
 use crate::report::select::{Figure, Runs, distinct};
-use crate::report::senders::{DEFAULT_LAW, cdg, required};
+use crate::report::senders::{DEFAULT_LAW, ascending, by_rtt, curves, required};
 use crate::report::words::{all_failures, head, how, median_over, terms, title};
-use crate::requirement::{Curve, Part, Requirement};
+use crate::requirement::{Part, Requirement};
 use crate::results::{MatrixRecord, RunSummary};
 use crate::statistics::Spread;
 use crate::table::{Table, or_nothing, shown};
@@ -101,29 +101,19 @@ fn shares(
 
 /// All weights, ascending.
 fn all_weights(matrix: &MatrixRecord) -> Vec<f64> {
-    let mut weights: Vec<_> = matrix.runs.iter().filter_map(|run| run.weight).collect();
-    weights.sort_by(f64::total_cmp);
-    weights.dedup();
-    weights
+    ascending(matrix, |run| run.weight)
 }
 
 pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
-    let paths = cdg::by_rtt(matrix);
+    let (paths, weights) = (by_rtt(matrix), all_weights(matrix));
     let of = |name: &str, w| shares(matrix, (name, DEFAULT_LAW, None), w);
-    let curves = paths.iter().map(|(rtt, name)| {
-        let weights = all_weights(matrix).into_iter();
-        Curve {
-            place: format!("{rtt} ms"),
-            points: weights.map(|w| (w, of(name, w))).collect(),
-        }
-    });
     let rising = Requirement::rising(
         "no larger weight with a lesser share, at any round-trip time",
-        &curves.collect::<Vec<_>>(),
+        &curves(matrix, &weights, of),
     );
     let as_model = paths.iter().map(|(rtt, name)| {
-        let weights = all_weights(matrix).into_iter();
-        let parts = weights.filter(|w| *w >= MODEL_FROM).map(|w| {
+        let modelled = weights.iter().filter(|w| **w >= MODEL_FROM);
+        let parts = modelled.map(|&w| {
             let off = |share: f64| share / (w / (1.0 + w)) - 100.0;
             let off: Vec<_> = of(name, w).into_iter().map(off).collect();
             Part::over(format!("w {w}"), &off, Bound::Within(-MAX_OFF, MAX_OFF))
