@@ -8,7 +8,7 @@ use crate::link::PAYLOAD_SHARE;
 use crate::picture::steps;
 use crate::picture::steps::{Step, Strip, band, end_of, floor, line};
 use crate::record::{BackgroundRecord, ControlSample, Fetch, Probe, Samples};
-use crate::scenario::DirectionSpec;
+use crate::scenario::{DirectionSpec, LinkSpec};
 use crate::statistics::{mean, percentile};
 use crate::table::number;
 
@@ -28,11 +28,11 @@ pub(crate) fn rates(strip: &Strip<'_, '_>, link: usize, is_backward: bool) -> Ch
         (
             title,
             &record.backward.samples,
-            spec.map(|it| it.backward()),
+            spec.map(LinkSpec::backward),
         )
     } else {
         let title = format!("payload over {name}, Mbit/s (steps of {} s)", strip.width);
-        (title, &record.forward.samples, spec.map(|it| it.forward()))
+        (title, &record.forward.samples, spec.map(LinkSpec::forward))
     };
     let capacity = spec.map_or(Vec::new(), |spec| capacity(&spec, strip));
     let foreground = rate(samples, &samples.foreground, strip.width);
