@@ -1,6 +1,8 @@
 //! What is required of FAIRBAT, and whether it holds: verdicts by the figures of
 //! the page. A mean over the seeds decides; where an interval must decide it says so.
 
+mod judged;
+
 use crate::jobs::{Found, SOON};
 use crate::report::fairbat::figures::{
     Compared, FILLED_CHUNKS, Growth, MARGIN_PERCENT, STEERED, Settling, difference, is_soon, served,
@@ -10,6 +12,7 @@ use crate::report::fairbat::group::{Cell, Estimate, Group};
 use crate::report::fairbat::points::{
     BASELINE, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, UNDAMPED, contenders,
 };
+use crate::report::fairbat::required::judged::{Judgement, at_each, judged};
 use crate::report::fairbat::tables::{LOADS, max_variance};
 use crate::report::fairbat::{Beside, LONG, SCALING, STEPS, Steps};
 use crate::report::words::title;
@@ -28,9 +31,6 @@ const MAX_LOW: f64 = 0.3;
 
 /// Half of an interval is to be at most this part of its mean.
 const MAX_HALF: f64 = 0.08;
-
-/// Points at which something does not hold and that are named.
-const MAX_NAMED: usize = 5;
 
 /// What is required of a contender.
 type Rule = fn(&MatrixRecord, &str) -> Requirement;
@@ -67,98 +67,6 @@ pub(crate) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
          which a run failed or is missing is not whole: nothing holds there for certain. TCP-LP is \
          in no kernel in use, and was not measured.\n"
     )
-}
-
-/// What was found at a point.
-struct Judgement<'a> {
-    point: Point<'a>,
-    /// `None` where the figure does not decide.
-    holds: Option<bool>,
-    /// Whether its interval, or its seeds, reach to both sides of the bound.
-    is_crossing: bool,
-    /// The figure, for where it does not hold.
-    words: String,
-}
-
-impl<'a> Judgement<'a> {
-    fn new(point: Point<'a>, holds: impl Into<Option<bool>>, words: String) -> Self {
-        Self {
-            point,
-            holds: holds.into(),
-            is_crossing: false,
-            words,
-        }
-    }
-
-    fn crossing(self, is_crossing: bool) -> Self {
-        Self {
-            is_crossing,
-            ..self
-        }
-    }
-}
-
-/// What is required at as many points as expected, by what was found there with these
-/// contenders.
-fn judged<'a>(
-    what: String,
-    matrix: &MatrixRecord,
-    contenders: &[&str],
-    expected: usize,
-    all: impl IntoIterator<Item = Judgement<'a>>,
-) -> Requirement {
-    let mut verdicts = Vec::new();
-    let (mut good, mut bad, mut undecided, mut partial) = (0, Vec::new(), Vec::new(), Vec::new());
-    for one in all {
-        let names = contenders.iter();
-        let groups: Vec<_> = names
-            .map(|name| Group::of(matrix, one.point, name))
-            .collect();
-        let seeds = groups.iter().map(Group::seeds).min().unwrap_or(0);
-        verdicts.push(Verdict::of_seeds(one.holds, seeds, one.is_crossing));
-        let words = format!("{}: {}", one.point.words(), one.words);
-        match one.holds {
-            Some(true) => good += 1,
-            Some(false) => bad.push(words),
-            None => undecided.push(words),
-        }
-        if !groups.iter().all(Group::is_whole) {
-            verdicts.push(Verdict::NotMeasured);
-            partial.push(format!("{} ({seeds} seeds)", one.point.words()));
-        }
-    }
-    if expected == 0 || good + bad.len() + undecided.len() < expected {
-        verdicts.push(Verdict::NotMeasured);
-    }
-    let mut found = format!("at {good} of {expected} points");
-    for (which, points) in [
-        ("not at", bad),
-        ("undecided at", undecided),
-        ("runs are missing at", partial),
-    ] {
-        let (named, others) = points.split_at(points.len().min(MAX_NAMED));
-        if !named.is_empty() {
-            found.push_str(&format!("; {which} {}", named.join("; ")));
-        }
-        if !others.is_empty() {
-            found.push_str(&format!(" and {} more", others.len()));
-        }
-    }
-    Requirement::new(what, found, Verdict::of_all(verdicts))
-}
-
-/// What is required of the first of these contenders at each of these points.
-fn at_each<'a>(
-    matrix: &'a MatrixRecord,
-    points: &[Point<'a>],
-    contenders: &[&'a str],
-    words: &str,
-    judge: impl FnMut(&Cell<'a>) -> Option<Judgement<'a>>,
-) -> Requirement {
-    let what = format!("{}: {words}", title(contenders[0]));
-    let cells = Cell::at(matrix, points, contenders[0]);
-    let all = cells.iter().filter_map(judge);
-    judged(what, matrix, contenders, points.len(), all)
 }
 
 /// A figure in per cent.
