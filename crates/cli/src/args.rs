@@ -109,8 +109,8 @@ pub(crate) enum Command {
         already uses a name, the new one gets a number: fairbat_vegas2. A second setup changes \
         nothing. After an upgrade, it replaces the old version. Connections that use the old \
         version keep it.\n\n\
-        A running fairbat put or fairbat serve uses the congestion controls for the connections \
-        that it holds back after they are loaded. A running fairbat get does not use the \
+        A running fairbat put or fairbat serve uses the congestion controls, once loaded, for \
+        each connection that it begins to hold back from then on. A running fairbat get does not use the \
         observer; start it again."
 )]
 pub(crate) struct SetupArgs {

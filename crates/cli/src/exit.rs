@@ -68,7 +68,7 @@ impl ExitCode {
             }
             Self::Integrity => "wrong checksum, or the file kept changing",
             Self::Temporary => "a problem of the network or the server; try again",
-            Self::Disk => "the disk is full, missing or not writable",
+            Self::Disk => "the disk is full, or a file or directory is missing or not writable",
             Self::MaxTime => "stopped by --max-time; the same command continues",
             Self::Late => "done after the deadline, with --fail-late; plan: impossible",
             Self::Interrupted => "interrupted; the same command continues",

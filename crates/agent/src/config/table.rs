@@ -225,8 +225,8 @@ impl<'a, 't> Table<'a, 't> {
         Some(duration)
     }
 
-    /// An `http` or `https` URL without secrets. Problems never show it, because it may
-    /// contain one.
+    /// Reads an `http` or `https` URL, and refuses one with a secret. Problems never show
+    /// the URL.
     pub(crate) fn url(&mut self, key: &str, text: &str) -> Option<Url> {
         let parsed = Url::parse(text).ok();
         let of_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();

@@ -38,7 +38,8 @@ pub(crate) struct LocalStore {
 
 impl LocalStore {
     /// # Errors
-    /// The directory does not exist. It is not made: a disk may not be mounted.
+    /// The directory does not exist. It is not created, because its disk may not be
+    /// mounted.
     pub(crate) fn open(root: &Path, lane: Lane) -> Result<Self, StoreError> {
         if !root.is_dir() {
             return Err(StoreError::new(

@@ -231,8 +231,8 @@ impl RunReport {
         (self.retries, self.requests) = (totals.retries, totals.requests);
     }
 
-    /// Notes that an entry was not moved: counts one that is gone, logs one that failed
-    /// as `outcome`.
+    /// Notes that an entry was not moved. Counts it if it is gone. If it failed, logs it
+    /// with the text `outcome`.
     ///
     /// # Errors
     /// The run has to end.

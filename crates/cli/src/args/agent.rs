@@ -43,7 +43,8 @@ pub(crate) struct StatusArgs {
 
     /// Show changes as they happen, at most once a second, until the agent ends
     ///
-    /// On a terminal, an update replaces the last one. Elsewhere, it follows below.
+    /// On a terminal, an update replaces the last one. Otherwise each update is printed below the
+    /// last one.
     #[arg(short, long)]
     pub(crate) watch: bool,
 

@@ -19,8 +19,8 @@ use super::shared::{
     long_about = "Downloads each URL to a file and yields to other traffic. To yield, it limits \
         the receive window of its connections. That needs no privileges.\n\n\
         Without a deadline, a download always yields. With a deadline, it yields as far as the \
-        deadline allows. A download that is short of time becomes one ordinary connection. If \
-        that is not enough, it opens more connections, up to --max-connections. With --weight 1, \
+        deadline allows. A download that is short of time uses one ordinary connection, which \
+        does not yield. If that is not enough, it opens more, up to --max-connections. With --weight 1, \
         it never yields.\n\n\
         An unfinished download is kept as NAME.part, with its journal NAME.part.fairbat. The \
         same command continues it. If the file has changed on the server, the download starts \

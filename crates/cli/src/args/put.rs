@@ -15,8 +15,8 @@ use super::shared::{
     about = "Upload a file",
     long_about = "Sends FILE to a server with HTTP PUT, over one connection, and yields to other \
         traffic. Without a deadline, an upload always yields. With a deadline, it yields as far \
-        as the deadline allows. An upload that is short of time becomes one ordinary connection. \
-        With --weight 1, it never yields.\n\n\
+        as the deadline allows. An upload that is short of time uses an ordinary connection, \
+        which does not yield. With --weight 1, it never yields.\n\n\
         A URL that ends with / is a directory on the server. The upload keeps its file name \
         there.\n\n\
         An interrupted upload starts over. It cannot continue, because no server says whether it \

@@ -31,9 +31,9 @@ use super::shared::{LogArgs, SenderMethod};
         file that never stops changing is answered with 503 and Retry-After. For a few seconds \
         after a change, a file has no ETag and no Last-Modified, so clients cannot resume it. \
         The header Repr-Digest (RFC 9530) carries the SHA-256 of a file once it is known. A \
-        request with Want-Repr-Digest starts its computation, for later requests.\n\n\
+        request with Want-Repr-Digest makes the server compute it, for later requests.\n\n\
         The server closes a connection after 60 s without an acknowledgement during a response, \
-        and after 30 s without one otherwise. If a peer exceeds --max-connections-per-peer, a \
+        and an idle connection after 30 s. If a peer exceeds --max-connections-per-peer, a \
         few more of its connections are answered with 503 and Retry-After. The rest are closed \
         without an answer.\n\n\
         With --writable, the server also accepts PUT of a file. The answer is 201 for a new \
@@ -48,8 +48,8 @@ use super::shared::{LogArgs, SenderMethod};
         renames a file to the name in Destination. With Overwrite: F, MOVE replaces nothing. \
         MKCOL makes a directory. If a name is a symbolic link, the link itself is replaced. \
         Nothing changes outside of DIR, or in a file system that is mounted below it. Without a \
-        token, the server accepts changes only from clients that ask for a loopback address or \
-        localhost.\n\n\
+        token, the server accepts changes only from requests whose Host is a loopback address \
+        or localhost.\n\n\
         With --writable, GET of a directory with Accept: application/json returns a JSON array. \
         Each entry is {\"name\", \"type\", \"size\", \"mtime\", \"etag\"}, in the byte order of \
         the names. The type is file or directory, the size is in bytes, and mtime is in seconds \

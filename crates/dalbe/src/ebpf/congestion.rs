@@ -126,9 +126,9 @@ pub struct CongestionState {
 
 /// The congestion controls of this machine, opened by this process.
 ///
-/// It is two descriptors, so it is cheap to share (`Arc`). When they are removed or
-/// replaced ([`crate::ebpf::setup`]), connections that have one keep it, and no other
-/// can be given one.
+/// It holds two descriptors, so it is cheap to share (`Arc`). When the controls are
+/// removed or replaced ([`crate::ebpf::setup`]), connections that use one keep it. No
+/// other connection can be given one.
 #[derive(Debug)]
 pub struct WeightedCongestion {
     maps: SocketMaps,

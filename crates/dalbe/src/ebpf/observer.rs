@@ -131,9 +131,8 @@ pub struct ObservedInterval {
     /// with what our clock's tick (1 ms), a delayed acknowledgement and the
     /// sender's waiting for data add.
     pub round: Option<Duration>,
-    /// The tick of the sender's timestamps. It is taken for 1 ms, as nearly
-    /// everybody has it, until measured otherwise: then the statistics begin
-    /// anew.
+    /// The tick of the sender's timestamps. It is assumed to be 1 ms, as on nearly every
+    /// sender, until another is measured. Then the statistics start over.
     pub tick: Duration,
 }
 

@@ -68,8 +68,8 @@ impl PidSettings {
     /// The gains of the paper per update instead of per second. The integral
     /// grows as much in a period of any length as in the paper's 10 s.
     ///
-    /// With periods of 1/100 of the time left, the control of short transfers is
-    /// then as fast as that of the paper's long ones, and not ten times slower.
+    /// Periods are 1/100 of the time left. Without this, the control of short transfers
+    /// would be ten times slower than that of the paper's long ones.
     #[must_use]
     pub fn per_update(period: Duration, w_min: f64) -> Self {
         // A measurement over a period of 0 does not count, nor do its gains.

@@ -28,7 +28,7 @@ pub struct LaneSample {
     /// Window of the connections in use, bytes: the congestion window of what is
     /// sent, the receive window of what comes.
     pub window: Option<f64>,
-    /// What the path carries when nobody else uses it, as far as has been seen,
+    /// What the path carries when nobody else uses it, as far as was observed,
     /// byte/s; 0 before anything is known.
     pub capacity: f64,
     /// What the flows at their full weight have shown that they can carry, or the limit on

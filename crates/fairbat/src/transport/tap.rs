@@ -28,8 +28,8 @@ use tower_service::Service;
 pub struct ReceiveWindow {
     /// Largest window, bytes: the buffer is fixed at this size.
     pub max_window: Option<u32>,
-    /// The kernel does not tune the buffer, so the window stays until a lever
-    /// moves it. Otherwise the kernel tunes it until a lever holds it.
+    /// Whether the receive buffer is fixed from the start. The window then stays until
+    /// a lever changes it. If not, the kernel tunes it until a lever fixes it.
     pub is_held: bool,
 }
 

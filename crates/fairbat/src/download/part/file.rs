@@ -59,8 +59,8 @@ enum PartState {
 }
 
 impl PartFile {
-    /// Starts a journal for a part of which `written` is there, as far as
-    /// `record` names it even on the disk.
+    /// Starts a journal for a part that already holds `written`. What `record` names of
+    /// it is safe on the disk.
     ///
     /// # Errors
     /// When the journal cannot be written and synced.
