@@ -4,7 +4,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `OBSERVER_VERSION`.
+/// `OBSERVER_VERSION`. A build without the programs loads nothing to compare it with.
+#[cfg(any(feature = "bpf", test))]
 pub(crate) const OBSERVER_VERSION: u32 = 1;
 
 /// Intervals that are kept.
