@@ -59,7 +59,7 @@ pub enum Control {
     Mbc,
     /// The same with the limiter, eq. (19).
     LimitedMbc,
-    /// MBC that aims at [`DEMAND_HEADROOM`] times zeta, as our transfers do.
+    /// MBC that aims at [`dalbe::weight::DEMAND_HEADROOM`] times zeta, as our transfers do.
     Headroom,
     /// For comparison: w = 1 throughout.
     BestEffort,
