@@ -134,7 +134,12 @@ docs:
 
 # Most tests wait for something, so there may be more at once than processors.
 check: export RUST_TEST_THREADS ?= $(shell expr 3 '*' $$(nproc))
-check:
+# What is built already. Built each alone, the programs would need most crates
+# again, with other features.
+check: export FAIRBAT_BIN ?= $(abspath $(TARGET))/debug/fairbat
+check: export FAIRBAT_AGENT_BIN ?= $(abspath $(TARGET))/debug/fairbat-agent
+check: export FAIRBAT_S3_SERVER_BIN ?= $(abspath $(TARGET))/debug/s3_server
+check: build
 	cargo test $(CARGO_BUILD_FLAGS) --workspace --doc
 	cargo test $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
 
