@@ -7,6 +7,7 @@
 
 mod documents;
 mod imports;
+mod module_graph;
 mod source;
 
 use std::{
