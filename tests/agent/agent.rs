@@ -55,6 +55,21 @@ fn lane(wanted: LeverPolicy, silence: Duration) -> (Lane, LaneClient) {
     (lane, carrier)
 }
 
+/// What a push and a pull do unless a test says otherwise.
+fn run_settings() -> RunSettings {
+    RunSettings {
+        prefix: "home".to_owned(),
+        filter: Filter::everything(),
+        detect: Detect::Metadata,
+        delete: Delete::Never,
+        weight: 0.02,
+        deadline: None,
+        rate_limits: Vec::new(),
+        connections: CONNECTIONS,
+        seed: 1,
+    }
+}
+
 impl Agent {
     /// An agent that remembers what it did in `state`, a file.
     pub(crate) fn new(settings: &StoreAccess, state: &Path) -> Self {
@@ -97,17 +112,7 @@ impl Agent {
         change: impl FnOnce(&mut PushSettings),
     ) -> RunReport {
         let mut settings = PushSettings {
-            run: RunSettings {
-                prefix: "home".to_owned(),
-                filter: Filter::everything(),
-                detect: Detect::Metadata,
-                delete: Delete::Never,
-                weight: 0.02,
-                deadline: None,
-                rate_limits: Vec::new(),
-                connections: CONNECTIONS,
-                seed: 1,
-            },
+            run: run_settings(),
             source: source.to_owned(),
             address: "store".to_owned(),
             one_file_system: false,
@@ -158,17 +163,7 @@ impl Agent {
         stop: watch::Receiver<bool>,
     ) -> RunReport {
         let mut settings = PullSettings {
-            run: RunSettings {
-                prefix: "home".to_owned(),
-                filter: Filter::everything(),
-                detect: Detect::Metadata,
-                delete: Delete::Never,
-                weight: 0.02,
-                deadline: None,
-                rate_limits: Vec::new(),
-                connections: CONNECTIONS,
-                seed: 1,
-            },
+            run: run_settings(),
             to: to.to_owned(),
             was_filled: false,
             pauses: Vec::new(),

@@ -107,7 +107,11 @@ pub(crate) fn shown(spread: Option<Spread>, digits: usize) -> String {
 /// The same of figures that have words of their own.
 pub(crate) fn range(spread: Spread, figure: impl Fn(f64) -> String) -> String {
     let (least, most) = (figure(spread.least), figure(spread.most));
-    let median = figure(spread.median);
+    in_words(figure(spread.median), &least, &most)
+}
+
+/// A median and, unless they read the same, least and most in parentheses.
+pub(crate) fn in_words(median: String, least: &str, most: &str) -> String {
     if least == most {
         return median;
     }

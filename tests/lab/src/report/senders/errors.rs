@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::results::RunSummary;
 use crate::statistics::Spread;
-use crate::table::NOTHING;
+use crate::table::{NOTHING, in_words};
 
 /// When transfers were there less when they should have been, ascending, s, and
 /// whether they were there at all: if not, that is the end of the run, which was
@@ -33,15 +33,11 @@ impl Errors {
             format!("{}{value:.1}", if is_there { "" } else { "\u{2265} " })
         };
         let last = values.len() - 1;
-        let median = figure(spread.median, last / 2..=last.div_ceil(2));
-        let (least, most) = (
-            figure(spread.least, 0..=0),
-            figure(spread.most, last..=last),
-        );
-        if least == most {
-            return median;
-        }
-        format!("{median} ({least}\u{2013}{most})")
+        in_words(
+            figure(spread.median, last / 2..=last.div_ceil(2)),
+            &figure(spread.least, 0..=0),
+            &figure(spread.most, last..=last),
+        )
     }
 }
 
