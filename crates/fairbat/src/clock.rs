@@ -7,7 +7,17 @@ use jiff::SignedDuration;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A wall clock that is off by less than this is being adjusted, not set.
-pub(crate) const JUMP: SignedDuration = SignedDuration::from_secs(1);
+const JUMP: SignedDuration = SignedDuration::from_secs(1);
+
+/// By how much the wall clock, which is off by `drift` now, has been set since it was off
+/// by `known`, which is brought up to date. `None` if it is only being adjusted.
+pub(crate) fn jump(known: &mut SignedDuration, drift: SignedDuration) -> Option<SignedDuration> {
+    let jump = drift - *known;
+    (jump.abs() >= JUMP).then(|| {
+        *known = drift;
+        jump
+    })
+}
 
 /// A monotonic clock that starts with the run. Unlike [`Instant`] it goes on
 /// while the machine is suspended (CLOCK_BOOTTIME): deadlines do not wait.

@@ -9,7 +9,7 @@ use dalbe::weight::MIN_WEIGHT;
 use super::run::Run;
 use super::transfer::{Phase, Transfer};
 use super::worker::TransferId;
-use crate::clock::JUMP;
+use crate::clock::jump;
 use crate::event::{Control, Event, FileProgress};
 use crate::http::priority::DeadlineHint;
 use crate::lane::{Backlog, EvenPace, Extent, LaneSample};
@@ -100,9 +100,7 @@ impl Run {
 
     /// Plans all deadlines anew when the wall clock has been set.
     pub(crate) fn notice_clock(&mut self) {
-        let drift = self.context.clock.drift();
-        if (drift - self.drift).abs() >= JUMP {
-            self.drift = drift;
+        if jump(&mut self.drift, self.context.clock.drift()).is_some() {
             self.plan_deadlines();
         }
     }

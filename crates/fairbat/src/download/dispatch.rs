@@ -30,7 +30,6 @@ enum Next {
 impl Run {
     /// Starts workers while the lane grants connections and there is work.
     pub(crate) fn dispatch(&mut self) {
-        self.dispatched = self.now;
         loop {
             let Some(next) = self.next_work() else {
                 self.request = None;
@@ -47,6 +46,7 @@ impl Run {
         }
         // Others may have a use for what this run has none for.
         self.granted = None;
+        self.wake = self.next_wake();
     }
 
     /// A connection for a transfer, if the lane grants it at once. Otherwise the request

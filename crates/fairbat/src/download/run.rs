@@ -58,7 +58,6 @@ pub async fn run(
     tokio::pin!(stopping);
     run.start(clock.now());
     while arriving.is_some() || !run.is_over() {
-        let wake = run.next_wake();
         let action = tokio::select! {
             biased;
             reason = &mut stopping, if !run.is_stopping => {
@@ -77,7 +76,7 @@ pub async fn run(
             },
             Some(message) = inbox.recv() => Action::Message(message),
             permit = granted(&mut run.request) => Action::Granted(permit),
-            () = clock.sleep_until(wake) => Action::Wake,
+            () = clock.sleep_until(run.wake) => Action::Wake,
         };
         run.apply(clock.now(), action);
     }
@@ -104,7 +103,7 @@ async fn granted(request: &mut Option<PermitRequest>) -> Permit {
 
 /// Something that the run has to act on.
 #[derive(Debug)]
-enum Action {
+pub(crate) enum Action {
     /// A job has come.
     Arrived(TransferRequest),
     /// A task reports.
@@ -152,8 +151,8 @@ pub(crate) struct Run {
     pub(crate) is_stopping: bool,
     /// By how much the wall clock had been set when the deadlines were planned.
     pub(crate) drift: SignedDuration,
-    /// When work was last looked for.
-    pub(crate) dispatched: Duration,
+    /// When something that has to wait may next be tried, as of the last search for work.
+    pub(crate) wake: Option<Duration>,
     pub(crate) now: Duration,
 }
 
@@ -215,7 +214,7 @@ impl Run {
             next_worker: 0,
             is_stopping: false,
             drift: SignedDuration::ZERO,
-            dispatched: Duration::ZERO,
+            wake: None,
             now: Duration::ZERO,
             context: Arc::new(context),
             events,
@@ -251,11 +250,10 @@ impl Run {
     }
 
     /// Acts on one thing that happened, then on what it made possible.
-    fn apply(&mut self, now: Duration, action: Action) {
+    pub(crate) fn apply(&mut self, now: Duration, action: Action) {
         self.now = now;
         match action {
-            // Most messages are these two. They bring neither work nor a free connection. A
-            // wait that has passed meanwhile is left to the wake.
+            // Most messages are these two. They bring neither work nor a free connection.
             Action::Message(Message::Progress(worker, upto)) => {
                 return self.on_progress(worker, upto);
             }
@@ -301,7 +299,7 @@ impl Run {
         }
     }
 
-    /// When something that has to wait may next be tried. That moment may have passed.
+    /// When something that has to wait may next be tried.
     pub(crate) fn next_wake(&self) -> Option<Duration> {
         let waiting = self
             .in_progress()
@@ -315,7 +313,7 @@ impl Run {
                 };
                 transfer.not_before.max(host.unwrap_or_default())
             })
-            .filter(|&moment| moment > self.dispatched)
+            .filter(|&moment| moment > self.now)
             .min()
     }
 
@@ -341,7 +339,6 @@ impl Run {
         let bytes = upto - worker.written;
         worker.written = upto;
         let is_first = !std::mem::replace(&mut worker.has_moved, true);
-        let socket = worker.socket.clone();
         let (id, lease) = (worker.transfer, worker.lease);
         let transfer = &mut self.transfers[id.0 as usize];
         // The bytes of a transfer that was closed meanwhile are in the journal.
@@ -362,9 +359,8 @@ impl Run {
                 if is_first {
                     place.chunks.fetch_add(1, Ordering::Relaxed);
                 }
-                let rtt = socket.and_then(|socket| socket.info().ok()?.path_rtt());
-                self.context.limits.count(bytes, &self.lane);
-                self.lane.moved(bytes, rtt);
+                let socket = worker.socket.as_deref();
+                self.context.limits.received(bytes, &self.lane, socket);
             }
         }
     }

@@ -175,10 +175,15 @@ impl Setup {
         };
         let mut max_connections = settings.max_connections;
         let (mut requests, mut arriving, mut place) = (Vec::new(), None, None);
-        let rate_limit = settings.limit_rate.map(RateLimit::new).map(Arc::new);
-        let mut request_context = RequestContext {
-            rate_limits: rate_limit.into_iter().collect(),
-            ..RequestContext::default()
+        let request_context = match &mode {
+            RunMode::InLane(place, _) => place.context.clone(),
+            RunMode::Batch(_) | RunMode::Stream(_) => {
+                let rate_limit = settings.limit_rate.map(RateLimit::new).map(Arc::new);
+                RequestContext {
+                    rate_limits: rate_limit.into_iter().collect(),
+                    ..RequestContext::default()
+                }
+            }
         };
         let lane = match mode {
             RunMode::Batch(batch) => {
@@ -201,9 +206,7 @@ impl Setup {
             }
             RunMode::InLane(shared, request) => {
                 requests = vec![request];
-                let shared = place.insert(shared);
-                request_context = shared.context.clone();
-                shared.member.lane().clone()
+                place.insert(shared).member.lane().clone()
             }
         };
         // What a server is asked to hold back stays so, whatever m allows.

@@ -68,14 +68,20 @@ pub fn retry_after_of(headers: &HeaderMap) -> Option<Duration> {
 #[must_use]
 pub fn parse_retry_after(value: &[u8], now: SystemTime) -> Option<Duration> {
     let text = std::str::from_utf8(value).ok()?.trim_ascii();
-    let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+    let wait = if let Some(seconds) = digits(text) {
         // Digits fail to parse only if the number is too large.
-        text.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs)
+        seconds.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs)
     } else {
         let date = httpdate::parse_http_date(text).ok()?;
         date.duration_since(now).unwrap_or(Duration::ZERO)
     };
     Some(wait.min(MAX_RETRY_AFTER))
+}
+
+/// The text if it is a decimal number without a sign: `1*DIGIT`.
+pub(crate) fn digits(text: &str) -> Option<&str> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(text)
 }
 
 /// An entity tag (RFC 9110, section 8.8.3): an opaque mark of one version.

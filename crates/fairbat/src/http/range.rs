@@ -11,7 +11,7 @@ use std::ops::Range;
 use http::HeaderMap;
 use http::header::{CONTENT_RANGE, RANGE};
 
-use super::fields::single;
+use super::fields::{digits, single};
 
 /// The bytes of the representation that a response carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +69,6 @@ impl ContentRange {
             first <= last && last < u64::MAX && total.is_none_or(|total| last < total);
         is_consistent.then_some(Self::Bytes { first, last, total })
     }
-}
-
-/// The text if it is a decimal number without a sign: `1*DIGIT`.
-fn digits(text: &str) -> Option<&str> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then_some(text)
 }
 
 impl fmt::Display for ContentRange {

@@ -116,9 +116,10 @@ pub(crate) async fn serve(
 
 fn prepare(stream: &TcpStream) -> io::Result<TcpSocket> {
     stream.set_nodelay(true)?;
+    let socket = TcpSocket::from_fd(stream.as_fd().try_clone_to_owned()?);
     // An optimisation: a kernel without the option does without.
-    let _ = SockRef::from(stream).set_tcp_notsent_lowat(MAX_UNSENT);
-    Ok(TcpSocket::from_fd(stream.as_fd().try_clone_to_owned()?))
+    let _ = socket.sender().limit_unsent(MAX_UNSENT);
+    Ok(socket)
 }
 
 /// Answers the requests of a connection until there are no more. Without a `tracker`,

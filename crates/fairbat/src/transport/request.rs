@@ -102,6 +102,15 @@ impl RequestContext {
         }
     }
 
+    /// Counts bytes that came over a connection, and tells the lane of them.
+    pub(crate) fn received(&self, bytes: u64, lane: &Lane, socket: Option<&TcpSocket>) {
+        self.count(bytes, lane);
+        lane.moved(
+            bytes,
+            socket.and_then(|socket| socket.info().ok()?.path_rtt()),
+        );
+    }
+
     /// Counts `bytes` on all rate limits, and returns the longest wait.
     pub(crate) fn reserve(&self, bytes: usize) -> Duration {
         let waits = self.rate_limits.iter().map(|limit| limit.reserve(bytes));
@@ -312,10 +321,9 @@ impl Received {
 
     /// Counts bytes that came, and sets the pause before the next read.
     fn count(&mut self, bytes: usize) {
-        self.context.count(bytes as u64, &self.lane);
         let held = self.held.as_ref();
-        let rtt = held.and_then(|held| held.socket.info().ok()?.path_rtt());
-        self.lane.moved(bytes as u64, rtt);
+        let socket = held.map(|held| &*held.socket);
+        self.context.received(bytes as u64, &self.lane, socket);
         if let Some(Ok(window)) = held.map(|held| held.socket.receiver().window_clamp()) {
             self.lane.set_window(window.into());
         }

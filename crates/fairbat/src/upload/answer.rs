@@ -33,11 +33,20 @@ pub fn target_url(url: &Url, file: &Path) -> Option<Url> {
 
 /// Whether this may be the URL of a directory with its `/` left out: it ends neither with
 /// the name of the file nor with one that looks like a file's.
-pub(crate) fn may_be_directory(url: &Url, file: &Path) -> bool {
+fn may_be_directory(url: &Url, file: &Path) -> bool {
     let last = url.path().rsplit('/').next().unwrap_or_default();
     let last: Vec<u8> = percent_decode_str(last).collect();
     let is_the_name = file.file_name().is_some_and(|name| name.as_bytes() == last);
     !last.is_empty() && !last.contains(&b'.') && !is_the_name
+}
+
+/// What to do when the server has a file that may not be replaced, after so many tries.
+pub(crate) fn advice_if_there(tries: u32) -> &'static str {
+    if tries > 1 {
+        "it may be this one, if an earlier try got through after all: compare them"
+    } else {
+        "leave --create-only out to replace it"
+    }
 }
 
 /// Tries before an answer of 500 is final. Such a server has often had the whole file, and
@@ -129,13 +138,8 @@ fn refusal(answer: &PutAnswer, may_be_directory: bool, tries: u32) -> Failure {
         StatusCode::LENGTH_REQUIRED => {
             "fairbat tells the length, so something on the way drops it: check the proxy".to_owned()
         }
-        StatusCode::PRECONDITION_FAILED if tries > 1 => {
-            "there is a file already; it may be this one, if an earlier try got through after all: \
-             compare them"
-                .to_owned()
-        }
         StatusCode::PRECONDITION_FAILED => {
-            "there is a file already; leave --create-only out to replace it".to_owned()
+            format!("there is a file already; {}", advice_if_there(tries))
         }
         StatusCode::PAYLOAD_TOO_LARGE => {
             "the server does not take files of this size; its limit has to be raised there \

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use url::Url;
 
-use super::answer::{PutOutcome, verdict};
+use super::answer::{PutOutcome, advice_if_there, verdict};
 use super::connection::UploadConnection;
 use super::source::{UploadFile, body};
 use super::{UploadRequest, UploadSettings};
@@ -431,11 +431,7 @@ impl Upload {
             | StatusCode::NOT_IMPLEMENTED => Ok(()),
             status if status.is_success() => Err(Failure::refused(
                 "there is a file already",
-                if self.tries > 1 {
-                    "it may be this one, if an earlier try got through after all: compare them"
-                } else {
-                    "leave --create-only out to replace it"
-                },
+                advice_if_there(self.tries),
             )),
             // The upload is sent elsewhere, and asks there.
             status if status.is_redirection() => Ok(()),

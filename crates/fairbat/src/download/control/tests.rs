@@ -11,8 +11,9 @@ use jiff::SignedDuration;
 use super::*;
 use crate::clock::Clock;
 use crate::download::part::PartStore;
+use crate::download::run::Action;
 use crate::download::setup::Setup;
-use crate::download::worker::RunContext;
+use crate::download::worker::{Message, RunContext, WorkerId};
 use crate::error::ErrorKind;
 use crate::event::{Control, Event, TimedEvent};
 use crate::lane::settings::Mode;
@@ -253,10 +254,15 @@ fn a_wait_that_ends_between_messages_is_not_lost() {
     let (mut run, _events) = run(&[None]);
     run.in_progress.insert(0);
     run.transfers[0].not_before = secs(5);
-    run.dispatched = secs(4);
-    // A message came, after which no work is looked for.
-    run.now = secs(6);
-    assert_eq!(run.next_wake(), Some(secs(5)));
-    run.dispatched = secs(6);
-    assert_eq!(run.next_wake(), None);
+    run.now = secs(4);
+    run.dispatch();
+    assert_eq!(run.wake, Some(secs(5)));
+    // After this message no work is looked for.
+    let progress = Message::Progress(WorkerId(0), 0);
+    run.apply(secs(6), Action::Message(progress));
+    assert_eq!(run.wake, Some(secs(5)));
+    // So that the search for work finds none.
+    run.is_stopping = true;
+    run.dispatch();
+    assert_eq!(run.wake, None);
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::journal::{self, JournalRecord};
+use super::name::{JOURNAL_SUFFIX, PART_SUFFIX};
 use crate::error::{ErrorKind, TransferError};
 use crate::ranges::RangeSet;
 
@@ -31,8 +32,8 @@ impl Paths {
     /// The names that go with this finished file.
     pub(crate) fn of(target: PathBuf) -> Self {
         Self {
-            part: with_suffix(&target, ".part"),
-            journal: with_suffix(&target, ".part.fairbat"),
+            part: with_suffix(&target, PART_SUFFIX),
+            journal: with_suffix(&target, JOURNAL_SUFFIX),
             target,
         }
     }

@@ -7,7 +7,7 @@ use dalbe::deadline::Deadline;
 use jiff::SignedDuration;
 
 use super::{Core, MemberId};
-use crate::clock::{JUMP, moment_since};
+use crate::clock::{jump, moment_since};
 use crate::lane::forecast::{attainable_rate, lateness};
 
 /// A member that will miss its deadline.
@@ -31,11 +31,7 @@ impl Core {
         now: Duration,
         drift: SignedDuration,
     ) -> Option<SignedDuration> {
-        let jump = drift - self.drift;
-        if jump.abs() < JUMP {
-            return None;
-        }
-        self.drift = drift;
+        let jump = jump(&mut self.drift, drift)?;
         let epoch = self.epoch;
         let mut planned = 0;
         for member in self.members.values_mut() {
