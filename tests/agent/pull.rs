@@ -12,7 +12,6 @@ use std::time::Duration;
 use fairbat::transport::RateLimit;
 use fairbat_agent::filter::Filter;
 use fairbat_agent::sync::{Delete, Detect, EntryFailure, MaxDelete, PullSettings, RunProblem};
-use fairbat_tests::message::Reply;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::stores::{Fault, FaultProxy, Requests, S3, S3Kind};
 use fairbat_tests::tmpfs::TmpFs;
@@ -20,6 +19,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::agent::{Agent, local_store};
+use crate::faults::refusal;
 use crate::round_trip::{clean, dir, s3};
 use crate::tree::expect_same;
 
@@ -90,8 +90,7 @@ async fn a_push_under_way_is_waited_for_and_nothing_is_fetched_twice() {
 
     // A push that ends before it could tell.
     write(source.path().join("changed"), "another content");
-    let body = "<?xml version=\"1.0\"?><Error><Code>InvalidRequest</Code></Error>";
-    let refused = Fault::Answer(Reply::status(400).body(body.as_bytes().to_vec()));
+    let refused = Fault::Answer(refusal(400, "InvalidRequest"));
     proxy.on(Requests::of("PUT").containing("manifest"), refused);
     let report = agent.push(source.path(), Delete::Never).await;
     assert!(report.problem.is_some(), "{report:#?}");

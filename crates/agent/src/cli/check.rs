@@ -5,9 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use fairbat_agent::config::{
-    Config, Course, Delete, Due, Job, MaxDelete, Store, Timing, credentials,
-};
+use fairbat_agent::config::{Config, Course, Delete, Due, Job, MaxDelete, Store, Timing};
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::args::ConfigArgs;
@@ -118,14 +116,12 @@ fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
 
 fn of_store(name: &str, store: &Store) -> Vec<String> {
     let variable = |name: &str| std::env::var_os(name);
-    let spec = store.credentials();
-    let credentials = spec.map(|spec| credentials::read(name, spec, variable));
-    let credentials = credentials.and_then(|read| match read {
+    let credentials = match store.read_credentials(name, variable) {
         Ok(told) => store
             .exposes(&told)
             .map(|what| format!("{what}; use https")),
         Err(error) => Some(error.to_string()),
-    });
+    };
     let file = match store {
         Store::Local(path) => unreadable_directory(path),
         _ => store.cacert().and_then(unreadable_file),

@@ -121,7 +121,7 @@ impl Config {
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Vec<(&str, &'static str)> {
         let exposed = self.stores.iter().filter_map(|(name, store)| {
-            let read = credentials::read(name, store.credentials()?, &variable);
+            let read = store.read_credentials(name, &variable);
             // Credentials that cannot be read are not sent either.
             let warning = store.exposes(&read.ok()?)?;
             Some((name.as_str(), warning))

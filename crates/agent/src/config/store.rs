@@ -1,6 +1,7 @@
 //! The stores of the configuration, and places in them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 use url::{Host, Url};
 
-use super::credentials::{Credentials, Origin, Spec, Wanted};
+use super::credentials::{self, Credentials, CredentialsError, Origin, Spec, Wanted};
 use super::problem::{Checker, suggestion};
 use super::table::{NAME_ADVICE, Table, is_name, path_in_store};
 
@@ -80,9 +81,23 @@ pub struct Http {
 }
 
 impl Store {
-    /// The origin of the credentials. A local directory needs none.
-    #[must_use]
-    pub fn credentials(&self) -> Option<&Spec> {
+    /// Reads the credentials of this store, whose name is `name`. A local directory needs
+    /// none. `variable` reads an environment variable.
+    ///
+    /// # Errors
+    /// [`CredentialsError`].
+    pub fn read_credentials(
+        &self,
+        name: &str,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Credentials, CredentialsError> {
+        match self.credentials() {
+            Some(spec) => credentials::read(name, spec, variable),
+            None => Ok(Credentials::Anonymous),
+        }
+    }
+
+    fn credentials(&self) -> Option<&Spec> {
         match self {
             Self::S3(store) => Some(&store.credentials),
             Self::Webdav(store) | Self::Fairbat(store) => Some(&store.credentials),

@@ -3,14 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use dalbe::receive_window::ReceiverPolicy;
 use fairbat::download::{self, LanePlace, Outcome, RunMode, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
 use fairbat::lane::Lane;
-use fairbat::settings::{FileAllocation, RetrySettings, Settings, Target, TransferRequest};
+use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
 use fairbat::transport::RateLimit;
 use jiff::Timestamp;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -20,10 +19,7 @@ use url::Url;
 use super::lanes::{authority, http_settings};
 use crate::config::Agent;
 use crate::store::{StoreError, StoreErrorKind};
-use crate::sync::{Progress, RunProblem, RunReport};
-
-/// Retries of a failure before the run ends. A later run continues the download.
-const MAX_RETRIES: u32 = 20;
+use crate::sync::{Progress, RETRIES, RunProblem, RunReport};
 
 /// What a download moves, and with what.
 #[derive(Debug, Clone)]
@@ -62,12 +58,7 @@ pub(crate) async fn download(
         receiver: ReceiverPolicy::default(),
         chunk_size: None,
         file_allocation: FileAllocation::Falloc,
-        retry: RetrySettings {
-            limit: Some(MAX_RETRIES),
-            limit_before_contact: Some(MAX_RETRIES),
-            base: Duration::from_millis(500),
-            cap: Duration::from_secs(60),
-        },
+        retry: RETRIES,
         limit_rate: agent.limit_rate,
         resume: true,
         max_time: None,

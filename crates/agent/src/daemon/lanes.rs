@@ -12,7 +12,6 @@ use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, Lever, LeverPolicy, RateLimit};
 use jiff::Timestamp;
 
-use crate::config::credentials::{self, Credentials};
 use crate::config::{self, Agent, Config};
 use crate::status::{HistorySample, LaneDirection, LaneStatus};
 use crate::store::{self, StoreError, StoreErrorKind};
@@ -86,13 +85,9 @@ impl AgentLane {
             .get(name)
             .ok_or_else(|| refused(format!("there is no store {name}")))?;
         let variable = |name: &str| std::env::var_os(name);
-        let found = store
-            .credentials()
-            .map(|spec| credentials::read(name, spec, variable));
-        let found = found
-            .transpose()
+        let credentials = store
+            .read_credentials(name, variable)
             .map_err(|error| StoreError::new(StoreErrorKind::Credentials, error.to_string()))?;
-        let credentials = found.unwrap_or(Credentials::Anonymous);
         let http = http_settings(store.cacert().map(Path::to_owned));
         let client = LaneClient::start(&http, &self.lane, self.wanted, self.max_connections)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;

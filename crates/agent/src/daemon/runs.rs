@@ -6,6 +6,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use fairbat::blocking::blocking;
 use fairbat::transport::RateLimit;
 use jiff::{Timestamp, Zoned};
 use tokio::sync::watch;
@@ -20,7 +21,7 @@ use crate::filter::Filter;
 use crate::status::LaneDirection;
 use crate::sync::{
     LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullSettings, PushContext,
-    PushSettings, RunProblem, RunReport, RunSettings, pull, push,
+    PushSettings, RunProblem, RunReport, RunSettings, pull, push, until_stopped,
 };
 
 /// A run. It resolves to its report.
@@ -256,19 +257,13 @@ impl Daemon {
         &self,
         lane: &Arc<AgentLane>,
         store: &str,
-        mut stop: watch::Receiver<bool>,
+        stop: watch::Receiver<bool>,
     ) -> impl Future<Output = Result<LaneStore, RunProblem>> + Send + use<> {
         let (lane, config) = (Arc::clone(lane), Arc::clone(&self.config));
         let store = store.to_owned();
-        async move {
-            // It reads files, and a disk may not answer.
-            let opening = tokio::task::spawn_blocking(move || lane.open_store(&config, &store));
-            tokio::select! {
-                biased;
-                _ = stop.wait_for(|stop| *stop) => Err(RunProblem::Stopped),
-                opened = opening => Ok(opened.map_err(|_| RunProblem::Lost)??),
-            }
-        }
+        // It reads files, and a disk may not answer.
+        let opening = blocking(move || lane.open_store(&config, &store));
+        until_stopped(async move { Ok(opening.await??) }, stop)
     }
 }
 

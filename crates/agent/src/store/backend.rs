@@ -1,6 +1,7 @@
 //! The interface of a store: what each back-end does, and the types that it uses.
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::pin::Pin;
 
 use async_trait::async_trait;
@@ -68,11 +69,27 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// The pieces of a file that is sent in one request.
 pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send + Sync>>;
 
+/// Refuses a key with a name that paths and URLs give another meaning.
+pub(crate) fn check_key(key: &str) -> Result<(), StoreError> {
+    if key.split('/').any(|name| matches!(name, "" | "." | "..")) {
+        let message = format!("{key} is no key");
+        return Err(StoreError::new(StoreErrorKind::Refused, message));
+    }
+    Ok(())
+}
+
 /// The length of the parts in which a file of this size is sent, bytes. All stores
 /// use the limits of S3.
 pub(crate) fn part_size(size: u64) -> u64 {
     let least = size.div_ceil(MAX_PARTS).next_multiple_of(PART_SIZE_STEP);
     least.max(MIN_PART_SIZE)
+}
+
+/// The parts of a file of this size: their numbers and ranges.
+pub(crate) fn parts(size: u64, part_size: u64) -> impl Iterator<Item = (u32, Range<u64>)> {
+    let starts = (0..size).step_by(part_size as usize);
+    let ranges = starts.map(move |start| start..(start + part_size).min(size));
+    (0..).zip(ranges)
 }
 
 /// A store. An object appears under its key as a whole or not at all. No method

@@ -18,7 +18,7 @@ use fairbat::lane::Lane;
 use fairbat::transport::RequestContext;
 use futures_util::stream::{self, StreamExt};
 
-use super::backend::{ContentStream, DIRECTORY_IN_THE_WAY, Part, Store};
+use super::backend::{ContentStream, DIRECTORY_IN_THE_WAY, Part, Store, check_key};
 use super::error::{StoreError, StoreErrorKind};
 use super::unfinished::{self, PendingUpload, UNFINISHED};
 
@@ -104,10 +104,8 @@ impl LocalStore {
     }
 
     fn path(&self, key: &str) -> Result<PathBuf, StoreError> {
-        let is_plain = |name: &str| !matches!(name, "" | "." | "..");
-        if !key.is_empty() && !key.split('/').all(is_plain) {
-            let message = format!("{key} is no key");
-            return Err(StoreError::new(StoreErrorKind::Refused, message));
+        if !key.is_empty() {
+            check_key(key)?;
         }
         Ok(self.root.join(key))
     }

@@ -23,7 +23,7 @@ use fairbat::lane::Lane;
 use fairbat::transport::LaneClient;
 
 pub use self::backend::{ContentStream, ListedPart, Part, PartDigest, Store};
-pub(crate) use self::backend::{Pieces, part_size};
+pub(crate) use self::backend::{Pieces, part_size, parts};
 pub use self::error::{StoreError, StoreErrorKind};
 pub use self::unfinished::{PendingUpload, StagedFile};
 use crate::config;

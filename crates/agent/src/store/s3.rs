@@ -38,6 +38,7 @@ use super::error::{RequestError, StoreError, StoreErrorKind, StoreRefusal};
 use super::unfinished::PendingUpload;
 use crate::config::S3;
 use crate::config::credentials::Credentials;
+use crate::object_name::beneath;
 
 /// The user metadata that names the upload that made an object.
 const MARK: Attribute = Attribute::Metadata(Cow::Borrowed("fairbat-mark"));
@@ -135,10 +136,9 @@ impl S3Store {
 
     /// The key in the bucket.
     fn full(&self, key: &str) -> String {
-        match (self.prefix.as_str(), key) {
-            ("", key) => key.to_owned(),
-            (prefix, "") => prefix.to_owned(),
-            (prefix, key) => format!("{prefix}/{key}"),
+        match key {
+            "" => self.prefix.clone(),
+            key => beneath(&self.prefix, key),
         }
     }
 

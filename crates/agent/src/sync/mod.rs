@@ -6,8 +6,9 @@
 //!   state does not know; `orphans` aborts abandoned uploads. `job` is what they share.
 //! - pull: `pull` reads the manifests (`manifest_store`), compares them with the disk,
 //!   fetches, and installs by `install`
-//! - both: `settings` says what a run works with, `retry_store` retries requests, `progress` counts, `spool` keeps long
-//!   lists, `report` stops a run and says how it ended
+//! - both: `settings` says what a run works with, `retry_store` retries requests,
+//!   `progress` counts, `spool` keeps long lists, `report` stops a run and says how it
+//!   ended
 //!
 //! However a run ends, the next one continues: the state knows each file and each
 //! part that the store has.
@@ -35,6 +36,8 @@ pub use self::progress::{Progress, ProgressTotals};
 pub use self::publisher::PUBLISH_INTERVAL;
 pub use self::pull::{MANIFEST_PAUSES, PullSettings, pull};
 pub use self::push::push;
+pub(crate) use self::report::until_stopped;
 pub use self::report::{EntryFailure, RunProblem, RunReport};
+pub(crate) use self::retry_store::RETRIES;
 pub use self::settings::{LaneStore, RunSettings};
 pub use crate::config::{Delete, Detect, MaxDelete, Verify};

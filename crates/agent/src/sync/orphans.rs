@@ -29,7 +29,7 @@ pub async fn collect(
 ) -> Result<u64, RunProblem> {
     let (known, job) = (state.clone(), job.to_owned());
     let (id, _) = blocking(move || known.job(&job)).await??;
-    let (aborted_count, failed) = abort_all((state, writer, id), (store, prefix), true).await?;
+    let (aborted_count, failed) = abort_all(state, writer, id, store, prefix, true).await?;
     writer.flush().await;
     match failed {
         Some(error) => Err(error.into()),
@@ -42,10 +42,10 @@ impl PushJob {
     pub(crate) async fn abort_orphans(&self) -> Result<u64, RunProblem> {
         // The state does not know single small objects that broke off.
         let is_swept = self.store.stores_aside();
-        let job = (&self.state, &self.writer, self.id);
-        let place = (&*self.store, self.settings.run.prefix.as_str());
+        let (state, prefix) = (&self.state, &self.settings.run.prefix);
         let admission = self.store.admit(0).await;
-        let (aborted_count, failed) = abort_all(job, place, is_swept).await?;
+        let (aborted_count, failed) =
+            abort_all(state, &self.writer, self.id, &*self.store, prefix, is_swept).await?;
         drop(admission);
         if let Some(error) = failed {
             tracing::warn!(%error, "uploads are left to a later run");
@@ -58,8 +58,11 @@ impl PushJob {
 /// `is_swept`, that includes all unknown ones. Returns how many uploads were aborted,
 /// and why others were not.
 async fn abort_all(
-    (state, writer, id): (&StateDatabase, &StateWriter, JobId),
-    (store, prefix): (&dyn Store, &str),
+    state: &StateDatabase,
+    writer: &StateWriter,
+    id: JobId,
+    store: &dyn Store,
+    prefix: &str,
     is_swept: bool,
 ) -> Result<(u64, Option<StoreError>), RunProblem> {
     let known = state.clone();
@@ -108,17 +111,20 @@ async fn abort_all(
 struct KnownUploads {
     /// Names of the uploads that continue, of all jobs.
     known: HashSet<String>,
-    /// Keys and names of the abandoned uploads of the job.
-    left: Vec<(String, String)>,
+    /// The abandoned uploads of the job.
+    left: Vec<PendingUpload>,
     /// Keys that may have an upload of unknown name.
     begun: HashSet<String>,
 }
 
 impl KnownUploads {
     fn of(state: &StateDatabase, id: JobId) -> Result<Self, StateError> {
+        let left = state.left(id)?.into_iter();
         Ok(Self {
             known: state.upload_names()?,
-            left: state.left(id)?,
+            left: left
+                .map(|(key, upload)| PendingUpload { key, upload })
+                .collect(),
             begun: state.beginning(id)?,
         })
     }
@@ -126,20 +132,16 @@ impl KnownUploads {
     /// The uploads to abort, given the pending ones. With `is_swept`, that includes
     /// all unknown ones.
     fn orphans(&self, pending: Vec<PendingUpload>, is_swept: bool) -> Vec<PendingUpload> {
-        let left = self.left.iter().map(|(key, upload)| PendingUpload {
-            key: key.clone(),
-            upload: upload.clone(),
-        });
         let is_left = |pending: &PendingUpload| {
             let mut left = self.left.iter();
-            left.any(|(_, upload)| *upload == pending.upload)
+            left.any(|left| left.upload == pending.upload)
         };
         let unknown = pending.into_iter().filter(|pending| {
             (is_swept || self.begun.contains(&pending.key))
                 && !self.known.contains(&pending.upload)
                 && !is_left(pending)
         });
-        left.chain(unknown).collect()
+        self.left.iter().cloned().chain(unknown).collect()
     }
 }
 
@@ -151,7 +153,10 @@ mod tests {
     fn only_unfinished_uploads_of_this_job_are_aborted() {
         let known_uploads = KnownUploads {
             known: HashSet::from(["under way".to_owned()]),
-            left: vec![("a".to_owned(), "left".to_owned())],
+            left: vec![PendingUpload {
+                key: "a".to_owned(),
+                upload: "left".to_owned(),
+            }],
             begun: HashSet::from(["home/b".to_owned()]),
         };
         let pending = || {

@@ -27,7 +27,7 @@ use crate::manifest::{
     ManifestWriter,
 };
 use crate::state::{JobId, JobRecord, StateChange, StateDatabase, Synced, SyncedKind};
-use crate::store::{Part, StoreErrorKind, part_size};
+use crate::store::{Part, StoreErrorKind, part_size, parts};
 
 /// Least time between manifests during a run. A pull refuses objects that were
 /// replaced after the manifest, or fetches them later.
@@ -192,10 +192,10 @@ impl PushJob {
         file: &Arc<File>,
     ) -> Result<(), RunProblem> {
         let size = file.metadata().map_err(manifest_failed)?.len();
-        let length = part_size(size);
         let mut names = Vec::new();
-        for (index, offset) in (0..).zip((0..size).step_by(length as usize)) {
-            let content = read(file, offset..size.min(offset + length)).await?;
+        for (index, range) in parts(size, part_size(size)) {
+            let offset = range.start;
+            let content = read(file, range).await?;
             let name = self.store.with_retry(|| {
                 let part = Part {
                     index,

@@ -344,10 +344,10 @@ pub(crate) fn check_deletions(gone: u64, known: u64, max: MaxDelete) -> Result<(
 }
 
 /// Runs until `stop` becomes true. Then the run is dropped.
-pub(crate) async fn until_stopped(
-    run: impl Future<Output = Result<(), RunProblem>>,
+pub(crate) async fn until_stopped<T>(
+    run: impl Future<Output = Result<T, RunProblem>>,
     mut stop: watch::Receiver<bool>,
-) -> Result<(), RunProblem> {
+) -> Result<T, RunProblem> {
     tokio::select! {
         biased;
         _ = stop.wait_for(|stop| *stop) => Err(RunProblem::Stopped),

@@ -22,7 +22,7 @@ use super::progress::{ActiveRequest, Progress};
 use super::settings::{LaneStore, RunSettings};
 use crate::store::{Store, StoreError, StoreErrorKind};
 
-/// Failures in a row before a request is given up. With the delays below that takes
+/// Failures in a row before a request or a download is given up. With the delays below that takes
 /// about a quarter of an hour. A later run tries again.
 const MAX_FAILURES: u32 = 20;
 
@@ -31,6 +31,14 @@ const FIRST_DELAY: Duration = Duration::from_millis(500);
 
 /// Longest delay.
 const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// The retries of a request, and of a download.
+pub(crate) const RETRIES: RetrySettings = RetrySettings {
+    limit: Some(MAX_FAILURES),
+    limit_before_contact: Some(MAX_FAILURES),
+    base: FIRST_DELAY,
+    cap: MAX_DELAY,
+};
 
 /// How often the lane is told how much is left.
 const BACKLOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -157,12 +165,7 @@ impl RetryStore {
         RetrySchedule {
             store: self,
             rng: StdRng::seed_from_u64(seed),
-            backoff: Backoff::new(RetrySettings {
-                limit: Some(MAX_FAILURES),
-                limit_before_contact: Some(MAX_FAILURES),
-                base: FIRST_DELAY,
-                cap: MAX_DELAY,
-            }),
+            backoff: Backoff::new(RETRIES),
         }
     }
 

@@ -1,8 +1,10 @@
 //! URLs of keys, and names from the references in a server's answers. Pure.
 
+use fairbat::http::without_credentials;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
+use crate::store::backend::check_key;
 use crate::store::error::{StoreError, StoreErrorKind};
 
 /// The characters that are encoded: all but the unreserved ones (RFC 3986, section
@@ -26,18 +28,12 @@ impl RootUrl {
     /// # Errors
     /// The scheme is neither `http` nor `https`.
     pub(crate) fn new(url: &Url) -> Result<Self, StoreError> {
-        let refused = || {
-            let message = "the URL of this store is none of http or https";
-            StoreError::new(StoreErrorKind::Refused, message)
-        };
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err(refused());
+            let message = "the URL of this store is none of http or https";
+            return Err(StoreError::new(StoreErrorKind::Refused, message));
         }
-        let mut url = url.clone();
-        url.set_username("").map_err(|()| refused())?;
-        url.set_password(None).map_err(|()| refused())?;
+        let mut url = without_credentials(url);
         url.set_query(None);
-        url.set_fragment(None);
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
         }
@@ -50,13 +46,9 @@ impl RootUrl {
     /// # Errors
     /// The key is invalid.
     pub(crate) fn file(&self, key: &str) -> Result<String, StoreError> {
+        check_key(key)?;
         let mut url = self.url.to_string();
         for (i, name) in key.split('/').enumerate() {
-            // URLs give these names another meaning.
-            if matches!(name, "" | "." | "..") {
-                let message = format!("{key} is no key");
-                return Err(StoreError::new(StoreErrorKind::Refused, message));
-            }
             if i > 0 {
                 url.push('/');
             }

@@ -231,15 +231,11 @@ impl Installer {
         Ok(())
     }
 
-    /// Removes a file, a link, or an empty directory. Returns whether it existed.
-    pub(crate) fn remove(
-        &self,
-        cache: &mut DirectoryCache<'_>,
-        path: &TreePath,
-    ) -> io::Result<bool> {
+    /// Removes a file, a link, or an empty directory, if it is there.
+    pub(crate) fn remove(&self, cache: &mut DirectoryCache<'_>, path: &TreePath) -> io::Result<()> {
         let (parent, name) = match cache.parent(path, false) {
             Ok(found) => found,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(false),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         let removed = match unlinkat(parent, name, AtFlags::empty()) {
@@ -247,8 +243,7 @@ impl Installer {
             other => other,
         };
         match removed {
-            Ok(()) => Ok(true),
-            Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(false),
+            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

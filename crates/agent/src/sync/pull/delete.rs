@@ -74,7 +74,7 @@ impl PullRun {
         for (path, is_file) in others.into_iter().rev() {
             self.check_stopped()?;
             match self.installer.remove(&mut cache, &path) {
-                Ok(_) => report.deleted += u64::from(is_file),
+                Ok(()) => report.deleted += u64::from(is_file),
                 Err(error) => self.note_failure(path, &error, &mut report)?,
             }
         }

@@ -271,11 +271,10 @@ fn is_empty(directory: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return !directory.exists();
     };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let is_ours = |name: &std::ffi::OsStr| {
+    // Ends at the first name that is not ours.
+    entries.flatten().all(|entry| {
         TreePath::root()
-            .join(name)
+            .join(&entry.file_name())
             .is_ok_and(|path| is_temporary(&path))
-    };
-    names.filter(|name| !is_ours(name)).count() == 0
+    })
 }

@@ -15,7 +15,6 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use self::resume::parts;
 use super::job::PushJob;
 use super::plan::KnownObject;
 use super::report::{EntryFailure, MoveError, RunProblem};
@@ -24,7 +23,7 @@ use super::source::{ReadError, SourceFile};
 use crate::config::Verify;
 use crate::entry::TreePath;
 use crate::state::{StateChange, StateError, Synced, SyncedKind, UploadRecord, UploadedPart};
-use crate::store::{Part, Pieces, StoreError, StoreErrorKind, part_size};
+use crate::store::{Part, Pieces, StoreError, StoreErrorKind, part_size, parts};
 
 /// Attempts for a file that changes while it is read.
 const MAX_VERSIONS: usize = 3;

@@ -2,7 +2,6 @@
 //! continues it, as long as the file is the same version.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::entry::{FileState, Moment, TreePath};
 use crate::state::{StateChange, UploadRecord, UploadedPart};
-use crate::store::{PartDigest, StoreError, StoreErrorKind, part_size};
+use crate::store::{PartDigest, StoreError, StoreErrorKind, part_size, parts};
 use crate::sync::job::PushJob;
 use crate::sync::report::MoveError;
 use crate::sync::source::{SourceFile, is_settled};
@@ -168,13 +167,6 @@ impl StoredPart {
             PartDigest::Md5(digest) => blocking(move || Md5::digest(&content)[..] == digest).await,
         }
     }
-}
-
-/// The parts of a file of this size: their numbers and ranges.
-pub(super) fn parts(size: u64, part_size: u64) -> impl Iterator<Item = (u32, Range<u64>)> {
-    let starts = (0..size).step_by(part_size as usize);
-    let ranges = starts.map(move |start| start..(start + part_size).min(size));
-    (0..).zip(ranges)
 }
 
 /// Identifies the version of a file, so that its object can be recognised. Only a
