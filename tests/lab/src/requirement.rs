@@ -2,7 +2,7 @@
 //! page that judges. Judged are figures as they are, not as they are shown.
 
 use crate::statistics::{Spread, median};
-use crate::table::{NOTHING, Table, or_nothing, range};
+use crate::table::{Table, or_nothing, range};
 use crate::verdict::{Bound, Verdict};
 
 /// A claim, what was measured of it, and the verdict.
@@ -156,19 +156,25 @@ impl Part {
     }
 }
 
+/// Where a curve is, and the values of all seeds there.
+pub(crate) type CurvePoint = (f64, Vec<f64>);
+
 /// A figure by something that rises.
 pub(crate) struct Curve {
     pub(crate) place: String,
-    /// The values of all seeds at each point.
-    pub(crate) points: Vec<(f64, Vec<f64>)>,
+    pub(crate) points: Vec<CurvePoint>,
 }
 
 impl Curve {
+    /// Each point with the next one.
+    fn pairs(&self) -> impl Iterator<Item = (&CurvePoint, &CurvePoint)> {
+        self.points.iter().zip(self.points.iter().skip(1))
+    }
+
     /// Of medians. A pair of them has as many seeds as the one with fewer. A rise has no
     /// bound that a spread could cross.
     fn verdict(&self) -> Verdict {
-        let pairs = self.points.iter().zip(self.points.iter().skip(1));
-        Verdict::of_all(pairs.map(|((_, before), (_, after))| {
+        Verdict::of_all(self.pairs().map(|((_, before), (_, after))| {
             let medians = median(before).zip(median(after));
             let rises = medians.map(|(before, after)| after >= before);
             Verdict::of_seeds(rises, before.len().min(after.len()), false)
@@ -177,8 +183,7 @@ impl Curve {
 
     /// Where it falls.
     fn falls(&self) -> Vec<String> {
-        let pairs = self.points.iter().zip(self.points.iter().skip(1));
-        let falls = pairs.filter_map(|((from, before), (to, after))| {
+        let falls = self.pairs().filter_map(|((from, before), (to, after))| {
             let medians = median(before).zip(median(after));
             let (before, after) = medians.filter(|(before, after)| after < before)?;
             let place = &self.place;
@@ -230,8 +235,7 @@ impl Awaited {
     /// For people, as [`range`].
     pub(crate) fn words(&self, digits: usize) -> String {
         let one = |value| time(value, self.within, digits);
-        self.spread()
-            .map_or(NOTHING.to_owned(), |spread| range(spread, one))
+        or_nothing(self.spread().map(|spread| range(spread, one)))
     }
 }
 
@@ -246,6 +250,7 @@ fn time(seconds: f64, within: f64, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::NOTHING;
     use crate::verdict::Doubt;
 
     impl Requirement {

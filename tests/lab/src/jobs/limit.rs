@@ -8,21 +8,22 @@ use serde::{Deserialize, Serialize};
 use crate::jobs::{rounded, within};
 use crate::samples::ControlSample;
 use crate::statistics::{deviation, mean};
+use crate::tuning;
 
 /// A limit is smoothed over so many mean chunk times: it steers by chunks that come and
 /// go at random, and one sample says little. This and the next three are as on the
 /// calculated link ([`crate::tuning`]), which counts whole chunk times and knows of no
 /// runs.
-const SMOOTHED: f64 = 5.0;
+const SMOOTHED: f64 = tuning::SMOOTH as f64;
 
 /// How far from its value it may be, in parts of that.
-const NEAR: f64 = 0.2;
+const NEAR: f64 = tuning::BAND;
 
 /// So many mean chunk times it has to stay there to have found it.
-const STAYS: f64 = 10.0;
+const STAYS: f64 = tuning::STAYS as f64;
 
 /// In so many mean chunk times it is to be found.
-pub const SOON: f64 = crate::tuning::SOON as f64;
+pub const SOON: f64 = tuning::SOON as f64;
 
 /// Steps of a course.
 const STEPS: u32 = 100;

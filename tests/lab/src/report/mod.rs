@@ -58,7 +58,7 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
 
 /// The page of a matrix that has one of its own, and what draws its picture.
 fn page(matrix: &MatrixRecord) -> (String, Option<Draw>) {
-    if let Some(page) = senders::page(matrix, &words::variants(&matrix.name)) {
+    if let Some(page) = senders::page(matrix, words::variants) {
         page
     } else if deadlines::is_about_deadlines(matrix) {
         deadlines::page(matrix)

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::chart::{BLUE, ChartResult, GREEN, GREY, INK, ORANGE, PURPLE, RGBColor, VERMILION};
 use crate::record::Summary;
 use crate::results::{ALONE, MatrixRecord, RunSummary};
-use crate::scenario::{Foreground, Scenario, Traffic};
+use crate::scenario::{Foreground, Scenario};
 use crate::statistics::Spread;
 
 /// The download by `fairbat`, with which the others are compared.
@@ -284,29 +284,21 @@ pub(crate) fn goodput(summary: &Summary) -> Option<f64> {
 /// something. That of fetches is what was asked for, sooner or later.
 pub(crate) fn has_goodput(scenario: &Scenario) -> bool {
     let mut forward = scenario.foreground.iter().filter(|it| !it.backward);
-    forward.any(|it| !is_web(it))
+    forward.any(|it| !it.is_web())
 }
 
 /// Whether a part of the foreground are web fetches.
 pub(crate) fn has_web(scenario: &Scenario) -> bool {
-    scenario.foreground.iter().any(is_web)
-}
-
-pub(crate) fn is_web(flow: &Foreground) -> bool {
-    matches!(flow.traffic, Traffic::Web { .. })
-}
-
-pub(crate) fn is_greedy(flow: &Foreground) -> bool {
-    matches!(flow.traffic, Traffic::Greedy { .. })
+    scenario.foreground.iter().any(Foreground::is_web)
 }
 
 /// Goodput of the greedy flows over the whole of the measured part, Mbit/s;
 /// `None` without any.
 pub(crate) fn greedy(scenario: &Scenario, summary: &Summary) -> Option<f64> {
     let window = scenario.measured();
-    let forward = scenario.flows().filter(|flow| !flow.backward);
-    let flows = forward.zip(&summary.foreground_mbit);
-    let greedy = flows.filter(|(flow, _)| is_greedy(flow));
+    let greedy = summary
+        .forward(scenario)
+        .filter(|(flow, _)| flow.is_greedy());
     let goodputs = greedy.map(|(flow, goodput)| {
         let active = flow.active();
         let from = window.start.max(active.start);
@@ -319,7 +311,7 @@ pub(crate) fn greedy(scenario: &Scenario, summary: &Summary) -> Option<f64> {
 /// Whether there are greedy flows of which the background can take something.
 pub(crate) fn has_greedy(scenario: &Scenario) -> bool {
     let mut forward = scenario.foreground.iter().filter(|flow| !flow.backward);
-    forward.any(is_greedy)
+    forward.any(Foreground::is_greedy)
 }
 
 /// What the background took of the link that was of use to it, Mbit/s over the

@@ -82,6 +82,14 @@ pub(crate) fn failed(row: &Row<'_>) -> Vec<String> {
     words.collect()
 }
 
+/// The path and the times of each scenario, a line each.
+pub(crate) fn terms_of_all(matrix: &MatrixRecord) -> String {
+    let scenarios = matrix.scenarios.iter();
+    scenarios
+        .map(|(name, it)| format!("- {name}: {}\n", terms(it)))
+        .collect()
+}
+
 /// The path and the times of a scenario, in a sentence.
 pub(crate) fn terms(scenario: &Scenario) -> String {
     let links = scenario.link.iter().map(|link| {

@@ -241,6 +241,16 @@ pub struct Foreground {
 }
 
 impl Foreground {
+    /// Whether it is web fetches.
+    pub(crate) fn is_web(&self) -> bool {
+        matches!(self.traffic, Traffic::Web { .. })
+    }
+
+    /// Whether it takes all that it gets.
+    pub(crate) fn is_greedy(&self) -> bool {
+        matches!(self.traffic, Traffic::Greedy { .. })
+    }
+
     /// From when until when it is there, s.
     #[must_use]
     pub fn active(&self) -> Range<f64> {

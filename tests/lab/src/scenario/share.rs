@@ -62,14 +62,13 @@ impl Scenario {
     /// goodput of each flow in Mbit/s. `None` without deadlines.
     #[must_use]
     pub fn is_feasible_beside(&self, foreground_mbit: &[f64]) -> Option<bool> {
-        let is_web = |traffic: &Traffic| matches!(traffic, Traffic::Web { .. });
         let flows = self.flows().zip(foreground_mbit);
         let came: f64 = flows
-            .filter(|(flow, _)| is_web(&flow.traffic) && !flow.backward)
+            .filter(|(flow, _)| flow.is_web() && !flow.backward)
             .map(|(_, &mbit)| bytes_per_s(mbit))
             .sum();
         let link = self.link.first()?;
-        let web = self.foreground.iter().filter(|one| is_web(&one.traffic));
+        let web = self.foreground.iter().filter(|one| one.is_web());
         let meant: f64 = web.map(|one| takes(one, link).0).sum();
         let factor = if meant > 0.0 { came / meant } else { 1.0 };
         Some(self.demand_beside(factor)? <= FEASIBLE)

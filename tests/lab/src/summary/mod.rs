@@ -12,7 +12,7 @@ use crate::link::{PAYLOAD_SHARE, Rate};
 use crate::samples::{
     BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Samples, goodput, ratio,
 };
-use crate::scenario::{DirectionSpec, Foreground, Scenario, Traffic};
+use crate::scenario::{DirectionSpec, Foreground, Scenario};
 use crate::statistics::{mean, median, percentile};
 use crate::yielding::{BesideFigures, YieldFigures, fairness};
 
@@ -319,6 +319,15 @@ impl Course {
 }
 
 impl Summary {
+    /// The flows in the direction of the data, each with its goodput, Mbit/s.
+    pub(crate) fn forward<'a>(
+        &'a self,
+        scenario: &'a Scenario,
+    ) -> impl Iterator<Item = (&'a Foreground, f64)> {
+        let flows = scenario.flows().filter(|flow| !flow.backward);
+        flows.zip(self.foreground_mbit.iter().copied())
+    }
+
     /// The transfer's rate over the time for which it ran, relative to the mean of the
     /// greedy flows that were there with it. At each moment that mean is what all others
     /// had, less the means of those that are not greedy, by the number of greedy flows.
@@ -334,8 +343,7 @@ impl Summary {
         let course = self.course.as_ref()?;
         let start = scenario.background.start_s;
         let life = start..start + self.deadline.as_ref()?.finish_s;
-        let flows = scenario.flows().filter(|flow| !flow.backward);
-        let flows: Vec<_> = flows.zip(&self.foreground_mbit).collect();
+        let flows: Vec<_> = self.forward(scenario).collect();
         let (mut ours, mut theirs) = (0.0, 0.0);
         let steps = course.background_mbit.iter().zip(&course.foreground_mbit);
         for (step, (background, foreground)) in (0..).zip(steps) {
@@ -343,12 +351,11 @@ impl Summary {
             let here = flows
                 .iter()
                 .filter(|(flow, _)| flow.active().contains(&moment));
-            let (greedy, others): (Vec<_>, Vec<_>) =
-                here.partition(|(flow, _)| matches!(flow.traffic, Traffic::Greedy { .. }));
+            let (greedy, others): (Vec<_>, Vec<_>) = here.partition(|(flow, _)| flow.is_greedy());
             if greedy.is_empty() || !life.contains(&moment) {
                 continue;
             }
-            let others: f64 = others.iter().map(|(_, rate)| **rate).sum();
+            let others: f64 = others.iter().map(|(_, rate)| rate).sum();
             ours += background;
             theirs += (foreground - others) / greedy.len() as f64;
         }

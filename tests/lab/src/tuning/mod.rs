@@ -122,9 +122,9 @@ pub(crate) fn all() -> Vec<Law> {
 /// m has to be within this share of its limit...
 pub(crate) const BAND: f64 = 0.2;
 /// ...and the mean over seeds to stay there for so many chunk times.
-const STAYS: usize = 10;
+pub(crate) const STAYS: usize = 10;
 /// In a single run m is the mean over so many chunk times.
-const SMOOTH: usize = 5;
+pub(crate) const SMOOTH: usize = 5;
 /// It should take no longer, chunk times.
 pub(crate) const SOON: usize = 20;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::bytes_per_s;
 use crate::samples::{BackgroundRecord, FlowRecord, LinkRecord, goodput};
-use crate::scenario::{Foreground, Scenario, Traffic};
+use crate::scenario::{Foreground, Scenario};
 use crate::yielding;
 use crate::yielding::carried::Carried;
 
@@ -89,7 +89,7 @@ fn common(one: &Range<f64>, other: &Range<f64>) -> Range<f64> {
 }
 
 fn is_greedy(foreground: &Foreground) -> bool {
-    matches!(foreground.traffic, Traffic::Greedy { .. }) && !foreground.backward
+    foreground.is_greedy() && !foreground.backward
 }
 
 fn beside(

@@ -32,8 +32,12 @@ fn a_weight_that_falls_gives_the_link_to_others() {
         let run = lab_with(SCENARIO, contender, directory.path()).spawn();
         (contender, directory, run.expect("start lab"))
     });
-    for (contender, directory, run) in runs {
+    // All have ended before one is judged.
+    let ended = runs.map(|(contender, directory, run)| {
         let output = run.wait_with_output().expect("wait for lab");
+        (contender, directory, output)
+    });
+    for (contender, directory, output) in ended {
         // Some kernels take no congestion controls of ours.
         if was_possible(&output) {
             expect_success(&output);

@@ -96,8 +96,12 @@ fn a_server_that_has_another_lever_is_a_failure() {
         let run = lab_of(&fairbat, directory.path()).spawn();
         (what, expected, directory, run.expect("start lab"))
     });
-    for (what, expected, _directory, run) in runs {
+    // All have ended before one is judged.
+    let ended = runs.map(|(what, expected, directory, run)| {
         let output = run.wait_with_output().expect("wait for lab");
+        (what, expected, directory, output)
+    });
+    for (what, expected, _directory, output) in ended {
         if was_possible(&output) {
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "{what}: {stderr}");

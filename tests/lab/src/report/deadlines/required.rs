@@ -2,7 +2,7 @@
 
 use crate::deadline::DeadlineFigures;
 use crate::report::deadlines::Outcome;
-use crate::report::select::{FAIRBAT, distinct, is_greedy};
+use crate::report::select::{FAIRBAT, distinct};
 use crate::report::words::title;
 use crate::requirement::Requirement;
 use crate::results::ALONE;
@@ -165,7 +165,7 @@ fn steady(ours: &[&Outcome<'_>]) -> Vec<Requirement> {
 /// random.
 fn is_steady(scenario: &Scenario) -> bool {
     let is_constant = |it: &Foreground| {
-        let is_endless = is_greedy(it) || matches!(it.traffic, Traffic::Constant { .. });
+        let is_endless = it.is_greedy() || matches!(it.traffic, Traffic::Constant { .. });
         is_endless && it.start_s <= scenario.background.start_s && it.stop_s.is_none()
     };
     scenario.foreground.iter().all(is_constant)

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::jobs::SOON;
 use crate::report::fairbat::pictures::{FIGURES, FLOWS_FILE};
-use crate::report::words::{all_failures, head, how, measured, terms};
+use crate::report::words::{all_failures, head, how, measured, terms_of_all};
 use crate::results::MatrixRecord;
 
 /// The matrix, and what its page is called.
@@ -96,8 +96,6 @@ const READING: &str = include_str!("../../text/fairbat-reading.md");
 
 fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let figures = FIGURES.iter().filter(|one| one.is_there(matrix));
-    let scenarios = matrix.scenarios.iter();
-    let scenarios = scenarios.map(|(name, it)| format!("- {name}: {}\n", terms(it)));
     let scales = |other| tables::scales(matrix, other);
     let others = [beside.scaling, beside.long].into_iter().flatten();
     [
@@ -114,7 +112,7 @@ fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
         tables::limits(matrix),
         beside.scaling.map(scales).unwrap_or_default(),
         "\n## Scenarios\n\n".to_owned(),
-        scenarios.collect(),
+        terms_of_all(matrix),
         all_failures(matrix),
         how(matrix),
         others.map(measured).collect(),

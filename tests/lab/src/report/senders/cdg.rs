@@ -5,7 +5,6 @@
 use std::path::Path;
 
 use crate::chart::{BLUE, ChartResult, Grid, Sheet};
-use crate::report::select::is_greedy;
 use crate::report::senders::{ascending, by_rtt, curves};
 use crate::requirement::{Part, Requirement};
 use crate::results::{MatrixRecord, RunSummary};
@@ -96,9 +95,8 @@ fn shares(matrix: &MatrixRecord, scenario: &str, g_ms: f64) -> Vec<f64> {
 }
 
 fn share(setup: &Scenario, run: &RunSummary) -> Option<f64> {
-    let flows = setup.flows().filter(|flow| !flow.backward);
-    let flows = flows.zip(&run.summary.foreground_mbit);
-    let greedy = flows.filter(|(flow, _)| is_greedy(flow));
+    let flows = run.summary.forward(setup);
+    let greedy = flows.filter(|(flow, _)| flow.is_greedy());
     let theirs: f64 = greedy.map(|(_, rate)| rate).sum();
     let ours = run.summary.goodput_mbit();
     let all = ours + theirs;
@@ -189,7 +187,7 @@ mod tests {
     #[test]
     fn shares_stand_beside_the_papers() {
         let matrix = example();
-        let (page, _) = page(&matrix, &[]).unwrap();
+        let (page, _) = page(&matrix, |_| Vec::new()).unwrap();
         let lines: Vec<_> = page.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(
             lines[..3],

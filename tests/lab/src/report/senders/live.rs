@@ -195,7 +195,7 @@ mod tests {
     fn lines(name: &str, matrix: &MatrixRecord) -> Vec<String> {
         let mut matrix = matrix.clone();
         name.clone_into(&mut matrix.name);
-        let (page, _) = page(&matrix, &[]).unwrap();
+        let (page, _) = page(&matrix, |_| Vec::new()).unwrap();
         page.lines()
             .filter(|line| line.starts_with('|'))
             .map(str::to_owned)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::chart::{ChartResult, Color, Grid, Sheet};
 use crate::link::PAYLOAD_SHARE;
-use crate::report::select::{Place, color, colors, contenders, is_web};
+use crate::report::select::{Place, color, colors, contenders};
 use crate::report::senders::{DEFAULT_LAW, all_runs, runs};
 use crate::report::words::title;
 use crate::requirement::{Part, Requirement};
@@ -124,10 +124,9 @@ fn load_that_came(matrix: &MatrixRecord, place: &Place, contender: &str) -> Opti
     let scenario = matrix.scenarios.get(&place.scenario)?;
     let rate = scenario.link.first()?.rate_mbit * PAYLOAD_SHARE;
     let loads = runs(matrix, place, contender).into_iter().map(|run| {
-        let flows = scenario.flows().filter(|flow| !flow.backward);
-        let flows = flows.zip(&run.summary.foreground_mbit);
-        let web = flows.filter(|(flow, _)| is_web(flow));
-        let web = web.map(|(_, rate)| *rate).reduce(|all, one| all + one);
+        let flows = run.summary.forward(scenario);
+        let web = flows.filter(|(flow, _)| flow.is_web());
+        let web = web.map(|(_, rate)| rate).reduce(|all, one| all + one);
         web.map(|web| 100.0 * web / rate)
     });
     Spread::of(&loads.flatten().collect::<Vec<_>>())
@@ -310,7 +309,7 @@ mod tests {
     }
 
     fn row(matrix: &MatrixRecord) -> String {
-        let (page, _) = page(matrix, &[]).unwrap();
+        let (page, _) = page(matrix, |_| Vec::new()).unwrap();
         let line = page.lines().find(|line| line.starts_with("| web |"));
         line.unwrap().to_owned()
     }

@@ -31,7 +31,10 @@ type Section = fn(&MatrixRecord) -> String;
 
 /// The page of a matrix about senders, with its variants, and what draws its picture.
 /// `None` if it is about something else.
-pub(crate) fn page(matrix: &MatrixRecord, variants: &[Variant]) -> Option<(String, Option<Draw>)> {
+pub(crate) fn page(
+    matrix: &MatrixRecord,
+    variants: impl FnOnce(&str) -> Vec<Variant>,
+) -> Option<(String, Option<Draw>)> {
     let (section, draw): (Section, Option<Draw>) = match matrix.name.as_str() {
         "cdg" => (cdg::section, Some(cdg::draw)),
         "sender-alone" => (live::alone, None),
@@ -49,7 +52,7 @@ pub(crate) fn page(matrix: &MatrixRecord, variants: &[Variant]) -> Option<(Strin
         head(matrix),
         section(matrix),
         required(matrix),
-        lines(matrix, variants),
+        lines(matrix, &variants(&matrix.name)),
         all_failures(matrix),
         how(matrix)
     );
@@ -172,7 +175,7 @@ mod tests {
     fn of_other_matrices_nothing_is_required() {
         let mut matrix = synthetic::matrix();
         assert_eq!(required(&matrix), "");
-        assert!(page(&matrix, &[]).is_none());
+        assert!(page(&matrix, |_| Vec::new()).is_none());
         matrix.name = "sender-alone".to_owned();
         assert!(required(&matrix).contains("not measured"));
     }

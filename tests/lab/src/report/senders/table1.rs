@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn errors_have_a_sign_and_those_that_are_not_there_say_so() {
-        let page = page(&example(), &[]).unwrap().0;
+        let page = page(&example(), |_| Vec::new()).unwrap().0;
         let ours = title("sender-cdg");
         let start = format!("| {ours} |");
         let lines: Vec<_> = page
@@ -368,7 +368,7 @@ mod tests {
         let mut later = scenario.foreground[0].clone();
         (later.start_s, later.stop_s) = (21.0, None);
         scenario.foreground.push(later);
-        let page = page(&matrix, &[]).unwrap().0;
+        let page = page(&matrix, |_| Vec::new()).unwrap().0;
         assert!(
             page.contains("40.0 s, 0.031 of the paper's 1300 s"),
             "{page}"

@@ -2,7 +2,7 @@
 
 use crate::report::select::{Figure, Runs, distinct};
 use crate::report::senders::{DEFAULT_LAW, ascending, by_rtt, curves, required};
-use crate::report::words::{all_failures, head, how, median_over, terms, title};
+use crate::report::words::{all_failures, head, how, median_over, terms_of_all, title};
 use crate::requirement::{Part, Requirement};
 use crate::results::{MatrixRecord, RunSummary};
 use crate::statistics::Spread;
@@ -45,8 +45,6 @@ pub(crate) fn page(matrix: &MatrixRecord) -> String {
         let table = table(matrix, contender, has_headings);
         format!("{heading}\n{table}")
     });
-    let scenarios = matrix.scenarios.iter();
-    let scenarios = scenarios.map(|(name, it)| format!("- {name}: {}\n", terms(it)));
     format!(
         "{}What the background gets of the payload of both, %{}. Beside it what a weight is to get \
          beside one best-effort flow, w/(1 + w); the least weight is to get only what the others \
@@ -56,7 +54,7 @@ pub(crate) fn page(matrix: &MatrixRecord) -> String {
         median_over(matrix).map_or(String::new(), |words| format!(": {words}")),
         tables.collect::<String>(),
         required(matrix),
-        scenarios.collect::<String>(),
+        terms_of_all(matrix),
         all_failures(matrix),
         how(matrix)
     )

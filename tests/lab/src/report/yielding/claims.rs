@@ -1,6 +1,8 @@
 //! What is required of a download that yields, as data, and what each figure of it is
 //! taken from.
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 
 use crate::record::Summary;
@@ -62,6 +64,8 @@ pub(crate) struct Claim {
     pub(crate) paper: String,
 }
 
+static WRITTEN: LazyLock<Written> = LazyLock::new(Written::read);
+
 impl Written {
     fn read() -> Self {
         let text = include_str!("../../text/yielding-claims.toml");
@@ -79,21 +83,22 @@ impl Written {
 
 /// All claims as they are written.
 pub(crate) fn written() -> Vec<Claim> {
-    let subjects = Written::read().subject.into_iter();
-    subjects.flat_map(|subject| subject.claims).collect()
+    let subjects = WRITTEN.subject.iter();
+    subjects
+        .flat_map(|subject| subject.claims.clone())
+        .collect()
 }
 
 /// All subjects in the order of the page, those on other paths for the variants that
 /// there are.
 pub(crate) fn subjects<'a>(runs: &Runs<'a>, variants: &[&str]) -> Vec<Subject<'a>> {
-    let written = Written::read();
     let elsewhere = variants.iter().flat_map(|variant| {
-        let subjects = written.subject.iter().cloned();
+        let subjects = WRITTEN.subject.iter().cloned();
         subjects.flat_map(move |subject| subject.at(variant))
     });
     let elsewhere: Vec<_> = elsewhere.collect();
     let subject = |title: &str, claims: &[Claim]| Subject::of(title, claims, runs);
-    let own = written.subject.iter();
+    let own = WRITTEN.subject.iter();
     let mut all: Vec<_> = own.map(|it| subject(&it.title, &it.claims)).collect();
     all.extend([
         subject("On other paths, within 10 % of the bounds", &elsewhere),
