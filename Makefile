@@ -123,8 +123,10 @@ deps: ## install the Debian packages that a build needs and that are missing
 fmt:
 	cargo fmt --all --check
 
+# With all targets, so that it is built once: tests need some crates with more
+# features, and one that is built for the programs alone is built again for them.
 build:
-	cargo build $(CARGO_BUILD_FLAGS) --workspace
+	cargo build $(CARGO_BUILD_FLAGS) --workspace --all-targets
 
 clippy:
 	cargo clippy $(CARGO_BUILD_FLAGS) --workspace --all-targets -- -D warnings
@@ -134,8 +136,7 @@ docs:
 
 # Most tests wait for something, so there may be more at once than processors.
 check: export RUST_TEST_THREADS ?= $(shell expr 3 '*' $$(nproc))
-# What is built already. Built each alone, the programs would need most crates
-# again, with other features.
+# What is built already.
 check: export FAIRBAT_BIN ?= $(abspath $(TARGET))/debug/fairbat
 check: export FAIRBAT_AGENT_BIN ?= $(abspath $(TARGET))/debug/fairbat-agent
 check: export FAIRBAT_S3_SERVER_BIN ?= $(abspath $(TARGET))/debug/s3_server
