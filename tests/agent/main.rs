@@ -7,6 +7,7 @@
 
 mod agent;
 mod commands;
+mod crashes;
 mod faults;
 mod kills;
 mod leftovers;
