@@ -111,10 +111,11 @@ release: deb cargo-sbom ## static binaries, the Debian package, SBOMs and checks
 	cargo sbom --cargo-package fairbat-agent >$(RELEASE)/fairbat-agent.spdx.json
 	@cd $(RELEASE) && sha256sum * >SHA256SUMS && cat SHA256SUMS
 
-fuzz: cargo-fuzz ## fuzz each parser for five minutes (FUZZ_SECONDS=N)
+fuzz: cargo-fuzz ## fuzz what reads foreign input, each target for five minutes (FUZZ_SECONDS=N)
 	@set -e; for target in $(FUZZ_TARGETS); do \
 		echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
-		cargo +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
+		cargo +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+			-print_final_stats=1; \
 	done
 
 deps: ## install the Debian packages that a build needs and that are missing
