@@ -18,6 +18,7 @@
 //! how it fails. The other modules are small tools that several rooms use.
 
 pub mod accept;
+pub mod beneath;
 pub mod blocking;
 pub mod checksum;
 mod clock;

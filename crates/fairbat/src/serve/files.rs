@@ -1,30 +1,26 @@
 //! The files below one directory, and nothing else: names from requests, and
 //! what may be opened under them.
 //!
-//! The kernel resolves every name beneath the directory (openat2(2),
-//! `RESOLVE_BENEATH`). Symbolic links that stay inside are followed. Those that
-//! lead out, and absolute ones, count as missing. Moving directories meanwhile
-//! changes nothing about that. Only regular files are served. Others are not even
-//! opened: opening wakes the writer of a FIFO and rewinds a tape.
+//! The kernel resolves every name [beneath](crate::beneath) the directory. Symbolic
+//! links that stay inside are followed. Those that lead out, and absolute ones, count
+//! as missing. Only regular files are served. Others are not even opened: opening wakes
+//! the writer of a FIFO and rewinds a tape.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::beneath::Beneath;
 use crate::blocking::{LostThread, blocking};
 use crate::error::{ErrorKind, TransferError};
 use crate::file_version::{FileVersion, Stability, StabilityCheck, TICK, wall_clock};
-
-/// Tries to resolve a name while somebody renames directories on its way. The
-/// kernel asks for another try by `EAGAIN` (openat2(2)).
-const ATTEMPTS: usize = 8;
 
 /// The directory for unfinished uploads, in the directory that is served. Nothing
 /// is ever served out of a directory of this name, and no request stores anything
@@ -33,9 +29,7 @@ pub(crate) const SCRATCH: &str = ".fairbat-upload";
 
 /// The directory that is served.
 #[derive(Debug)]
-pub(crate) struct Root {
-    directory: OwnedFd,
-}
+pub(crate) struct Root(pub(crate) Beneath);
 
 /// An open file and its version.
 #[derive(Debug)]
@@ -95,11 +89,7 @@ impl Root {
                 _ => "name a directory that is there",
             })
         };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = openat(CWD, directory, flags, Mode::empty());
-        let root = Self {
-            directory: opened.map_err(refused)?,
-        };
+        let root = Self(Beneath::open(directory).map_err(refused)?);
         match root.beneath(Path::new("."), OFlags::PATH) {
             Ok(_) => Ok(root),
             Err(errno @ (Errno::NOSYS | Errno::PERM)) => {
@@ -116,7 +106,7 @@ impl Root {
 
     /// The directory itself, for system calls that take one. It cannot be read.
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
-        self.directory.as_fd()
+        self.0.directory()
     }
 
     /// Opens a regular file.
@@ -133,26 +123,7 @@ impl Root {
 
     /// Opens a name within the directory. Links are followed.
     pub(crate) fn beneath(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        self.resolve(name, flags, ResolveFlags::empty())
-    }
-
-    /// The same, under further restrictions.
-    pub(crate) fn resolve(
-        &self,
-        name: &Path,
-        flags: OFlags,
-        restrictions: ResolveFlags,
-    ) -> Result<OwnedFd, Errno> {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | restrictions;
-        let flags = flags | OFlags::CLOEXEC;
-        let mut result = Err(Errno::AGAIN);
-        for _ in 0..ATTEMPTS {
-            result = openat2(&self.directory, name, flags, Mode::empty(), resolve);
-            if !matches!(result, Err(Errno::AGAIN | Errno::INTR)) {
-                break;
-            }
-        }
-        result
+        self.0.resolve(name, flags, ResolveFlags::empty())
     }
 }
 

@@ -19,19 +19,23 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
 use rustix::fs::{
-    Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, accessat, linkat, mkdirat,
+    Access, AtFlags, FileType, Mode, RenameFlags, ResolveFlags, accessat, linkat, mkdirat,
     renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::refusal::Refusal;
 use super::scratch::{Scratch, Uploads};
+use crate::beneath::parent;
 use crate::blocking::blocking;
 use crate::file_version::{FileVersion, wall_clock};
 use crate::serve::conditions::{Validators, is_conditional, permits_change};
 use crate::serve::files::{NotServed, Root, directory_in, name_in};
 use crate::serve::response::{ResponseBody, no_content, without_content};
 use crate::serve::site::Site;
+
+/// The way to a place stays within one file system.
+const WAY: ResolveFlags = ResolveFlags::NO_XDEV;
 
 /// The mode of new directories, before the umask.
 const MODE: Mode = Mode::from_raw_mode(0o777);
@@ -114,24 +118,25 @@ impl Place {
     /// and must not be changed.
     pub(crate) fn of(root: &Root, name: &Path) -> Result<Self, Refusal> {
         Ok(Self {
-            directory: directory(root, parent(name))?,
+            directory: root.0.subdirectory(parent(name), WAY)?,
             name: name.file_name().ok_or(Refusal::Directory)?.to_owned(),
         })
     }
 
     /// The same. Missing directories are made.
     pub(crate) fn made(root: &Root, name: &Path) -> Result<Self, Refusal> {
-        match Self::of(root, name) {
-            Err(Refusal::Absent) => {
-                make_directories(root, parent(name))?;
-                match Self::of(root, name) {
-                    // A link on the way leads to nothing.
-                    Err(Refusal::Absent) => Err(Refusal::NoDirectory),
-                    place => place,
-                }
-            }
-            place => place,
-        }
+        let directory = root
+            .0
+            .make_subdirectory(parent(name), WAY, MODE, |_| Ok(()));
+        let directory = directory.map_err(|errno| match errno.into() {
+            // A link on the way leads to nothing.
+            Refusal::Absent => Refusal::NoDirectory,
+            refusal => refusal,
+        })?;
+        Ok(Self {
+            directory,
+            name: name.file_name().ok_or(Refusal::Directory)?.to_owned(),
+        })
     }
 
     pub(crate) fn occupant(&self) -> Result<Occupant, Refusal> {
@@ -283,37 +288,6 @@ pub(crate) fn check_ahead(root: &Root, name: &Path) -> Result<(), Refusal> {
                 AtFlags::empty(),
             )?)
         }
-    }
-}
-
-fn make_directories(root: &Root, path: &Path) -> Result<(), Refusal> {
-    let mut at = directory(root, Path::new("."))?;
-    let mut reached = PathBuf::new();
-    for name in path {
-        reached.push(name);
-        at = match directory(root, &reached) {
-            Err(Refusal::Absent) => {
-                match mkdirat(&at, name, MODE) {
-                    Ok(()) | Err(Errno::EXIST) => at.sync_all()?,
-                    Err(errno) => return Err(errno.into()),
-                }
-                directory(root, &reached)?
-            }
-            there => there?,
-        };
-    }
-    Ok(())
-}
-
-fn directory(root: &Root, path: &Path) -> Result<File, Refusal> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    Ok(root.resolve(path, flags, ResolveFlags::NO_XDEV)?.into())
-}
-
-fn parent(name: &Path) -> &Path {
-    match name.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }
 

@@ -177,10 +177,8 @@ impl Drop for Scratch {
 }
 
 fn open(root: &Root) -> Result<File, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let restrictions = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    root.resolve(Path::new(SCRATCH), flags, restrictions)
-        .map(File::from)
+    root.0.subdirectory(Path::new(SCRATCH), restrictions)
 }
 
 fn open_or_make(root: &Root) -> Result<File, Refusal> {
