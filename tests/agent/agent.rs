@@ -26,8 +26,11 @@ pub(crate) type StoreAccess = (config::Store, Credentials);
 
 /// A directory as a store.
 pub(crate) fn local_store(directory: &Path) -> StoreAccess {
-    let store = config::Store::Local(directory.to_owned());
-    (store, Credentials::Anonymous)
+    let local = config::Local {
+        path: directory.to_owned(),
+        file_mode: config::DEFAULT_FILE_MODE,
+    };
+    (config::Store::Local(local), Credentials::Anonymous)
 }
 
 /// See the module.

@@ -11,6 +11,7 @@ mod crashes;
 mod faults;
 mod kills;
 mod leftovers;
+mod local_store;
 mod manifests;
 mod many_kills;
 mod moved;

@@ -25,6 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Place {
     directory: TempDir,
     variables: Vec<(String, String)>,
+    /// The umask of the agent, in octal.
+    pub(crate) umask: &'static str,
 }
 
 impl Place {
@@ -33,6 +35,7 @@ impl Place {
         Self {
             directory: crate::round_trip::dir(),
             variables: Vec::new(),
+            umask: "022",
         }
     }
 
@@ -65,7 +68,9 @@ impl Place {
             .open(self.join("log"))
             .expect("open a log");
         let variables = self.variables.iter().map(|(name, value)| (name, value));
-        let child = Command::new(agent_binary())
+        let child = Command::new("sh")
+            .args(["-c", "umask \"$0\" && exec \"$@\"", self.umask])
+            .arg(agent_binary())
             .args(["run", "--config"])
             .arg(self.join("agent.toml"))
             .env_remove("NOTIFY_SOCKET")

@@ -25,6 +25,7 @@ pub mod outcome;
 pub mod peers;
 pub mod poll;
 pub mod proxy;
+pub mod seccomp;
 pub mod special;
 pub mod ss;
 pub mod stores;

@@ -123,7 +123,7 @@ fn of_store(name: &str, store: &Store) -> Vec<String> {
         Err(error) => Some(error.to_string()),
     };
     let file = match store {
-        Store::Local(path) => unreadable_directory(path),
+        Store::Local(local) => unreadable_directory(&local.path),
         _ => store.cacert().and_then(unreadable_file),
     };
     credentials.into_iter().chain(file).collect()
@@ -135,7 +135,7 @@ fn source(job: &Job, config: &Config) -> Option<PathBuf> {
         Course::Push { from, .. } => Some(from.clone()),
         Course::Pull { from, .. } => match config.stores.get(&from.store)? {
             // A missing store has a warning of its own.
-            Store::Local(path) if path.is_dir() => Some(path.join(&from.path)),
+            Store::Local(local) if local.path.is_dir() => Some(local.path.join(&from.path)),
             Store::Local(_) | Store::S3(_) | Store::Webdav(_) | Store::Fairbat(_) => None,
         },
     }

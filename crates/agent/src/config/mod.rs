@@ -30,7 +30,7 @@ pub use self::agent::Agent;
 pub use self::credentials::Secret;
 pub use self::job::{Course, Delete, Detect, Due, Job, MaxDelete, Timing, Verify};
 pub use self::problem::{ConfigError, Problem, Problems};
-pub use self::store::{Http, Place, S3, Store};
+pub use self::store::{DEFAULT_FILE_MODE, Http, Local, Place, S3, Store};
 
 /// The default path of the configuration.
 pub const PATH: &str = "/etc/fairbat/agent.toml";

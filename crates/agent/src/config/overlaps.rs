@@ -34,9 +34,9 @@ impl StoreLocation {
                 root: store.url.origin().ascii_serialization(),
                 path: Path::new(store.url.path()).join(&place.path),
             },
-            Store::Local(path) => Self {
+            Store::Local(local) => Self {
                 root: "local".to_owned(),
-                path: path.join(&place.path),
+                path: local.path.join(&place.path),
             },
         })
     }
@@ -93,10 +93,10 @@ fn check_self_overlap(located: &Located, stores: &Stores, check: &mut Checker<'_
         from: place,
         to: directory,
     }) = &located.job.course;
-    let Some(Some(Store::Local(path))) = stores.get(&place.store) else {
+    let Some(Some(Store::Local(local))) = stores.get(&place.store) else {
         return;
     };
-    if overlap(directory, &path.join(&place.path)) {
+    if overlap(directory, &local.path.join(&place.path)) {
         let what = format!(
             "job `{}` writes into its own source: {place} and {} overlap",
             located.job.name,

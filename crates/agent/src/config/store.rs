@@ -26,10 +26,13 @@ pub(crate) const S3_KEYS: [&str; 7] = [
     "cacert",
 ];
 pub(crate) const HTTP_KEYS: [&str; 3] = ["url", "credentials", "cacert"];
-pub(crate) const LOCAL_KEYS: [&str; 1] = ["path"];
+pub(crate) const LOCAL_KEYS: [&str; 2] = ["path", "file_mode"];
 
 /// Region for servers without regions.
 const DEFAULT_REGION: &str = "us-east-1";
+
+/// Mode of the files in a local store: only the agent reads what it may read.
+pub const DEFAULT_FILE_MODE: u32 = 0o600;
 
 /// The stores by name. A store with a problem is `None`: jobs may still refer to it.
 pub(crate) type Stores = BTreeMap<String, Option<Store>>;
@@ -43,8 +46,18 @@ pub enum Store {
     Webdav(Http),
     /// A `fairbat serve --writable`.
     Fairbat(Http),
-    /// A directory of this machine, by its absolute path.
-    Local(PathBuf),
+    /// A directory of this machine.
+    Local(Local),
+}
+
+/// A directory of this machine that is a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Local {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Mode of its files, 0o600 to 0o666 without execute bits. Whoever may read them may
+    /// enter its directories.
+    pub file_mode: u32,
 }
 
 /// How to reach an S3 store.
@@ -142,7 +155,7 @@ impl Store {
                 let url = fairbat::http::without_credentials(&http.url);
                 format!("fairbat {url}")
             }
-            Self::Local(path) => format!("local {}", path.display()),
+            Self::Local(local) => format!("local {}", local.path.display()),
         }
     }
 
@@ -244,11 +257,9 @@ fn store<'t>(
         Some("fairbat") => Table::new(value, title, &HTTP_KEYS, check)
             .http()
             .map(Store::Fairbat),
-        Some("local") => {
-            let mut table = Table::new(value, title, &LOCAL_KEYS, check);
-            let path = table.required("path", "write path = \"/DIRECTORY\"")?;
-            table.absolute_path("path", &path).map(Store::Local)
-        }
+        Some("local") => Table::new(value, title, &LOCAL_KEYS, check)
+            .local()
+            .map(Store::Local),
         other => {
             let what = format!("the type of {title} is unknown");
             check.add(
@@ -304,6 +315,37 @@ impl Table<'_, '_> {
         })
     }
 
+    fn local(mut self) -> Option<Local> {
+        let path = self.required("path", "write path = \"/DIRECTORY\"");
+        let path = path.and_then(|text| self.absolute_path("path", &text));
+        let file_mode = match self.has("file_mode") {
+            true => self.file_mode(),
+            false => Some(DEFAULT_FILE_MODE),
+        };
+        Some(Local {
+            path: path?,
+            file_mode: file_mode?,
+        })
+    }
+
+    /// The mode of files, as text in octal.
+    fn file_mode(&mut self) -> Option<u32> {
+        const KEY: &str = "file_mode";
+        let text: String = self.get(KEY)?;
+        let mode = u32::from_str_radix(&text, 8).ok();
+        let mode = mode.filter(|mode| mode & 0o600 == 0o600 && mode & !0o666 == 0);
+        if mode.is_none() {
+            let advice = "write \"0600\", or \"0640\" to let the group read the files; directories \
+                get the execute bits that they need";
+            self.wrong(
+                KEY,
+                "is not a mode for files that their owner can write",
+                advice,
+            );
+        }
+        mode
+    }
+
     /// A name that goes into a URL or a signature without escapes.
     fn url_safe(&mut self, key: &str, text: String) -> Option<String> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -353,6 +395,13 @@ mod tests {
         })
     }
 
+    fn local(path: &str) -> Store {
+        Store::Local(Local {
+            path: path.into(),
+            file_mode: DEFAULT_FILE_MODE,
+        })
+    }
+
     #[test]
     fn an_address_tells_stores_apart_and_no_secret() {
         let s3 = |endpoint: Option<&str>, region: &str, bucket: &str, prefix: &str| {
@@ -383,8 +432,8 @@ mod tests {
             store(url).address(),
             store("https://nas.example.org/dav/").address(),
             Store::Fairbat(http).address(),
-            Store::Local("/mnt/backup".into()).address(),
-            Store::Local("/mnt".into()).address(),
+            local("/mnt/backup").address(),
+            local("/mnt").address(),
         ];
         let different: std::collections::BTreeSet<_> = addresses.iter().collect();
         assert_eq!(different.len(), addresses.len(), "{addresses:#?}");

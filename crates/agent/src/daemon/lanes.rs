@@ -156,7 +156,7 @@ fn store_host(store: &config::Store) -> String {
             None => format!("s3.{}.amazonaws.com", s3.region),
         },
         config::Store::Webdav(http) | config::Store::Fairbat(http) => authority(&http.url),
-        config::Store::Local(path) => path.display().to_string(),
+        config::Store::Local(local) => local.path.display().to_string(),
     }
 }
 

@@ -1,9 +1,12 @@
 //! A local directory as a store: a mounted disk, or a share.
 //!
 //! A file is written in `.fairbat/unfinished`, synced, and renamed into its place,
-//! so no reader ever sees half a file.
+//! so no reader ever sees half a file. No symbolic link below the directory is followed:
+//! whoever owns the disk cannot make the agent read or write elsewhere.
 
-use std::fs::{File, OpenOptions};
+mod modes;
+
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -13,14 +16,19 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use fairbat::beneath::{Beneath, NO_LINKS};
 use fairbat::blocking::blocking;
 use fairbat::lane::Lane;
 use fairbat::transport::RequestContext;
 use futures_util::stream::{self, StreamExt};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
+use self::modes::StoreModes;
 use super::backend::{ContentStream, DIRECTORY_IN_THE_WAY, Part, Store, check_key};
 use super::error::{StoreError, StoreErrorKind};
-use super::unfinished::{self, PendingUpload, UNFINISHED};
+use super::unfinished::{self, PendingUpload, UNFINISHED, key_of};
+use crate::config;
 
 /// How much of a file is read or written at once, bytes.
 const PIECE: usize = 1024 * 1024;
@@ -32,40 +40,111 @@ static OWN: LazyLock<String> = LazyLock::new(|| format!("~{:016x}-", unfinished:
 /// A directory as a store.
 #[derive(Debug, Clone)]
 pub(crate) struct LocalStore {
-    root: PathBuf,
+    root: Arc<Beneath>,
+    /// Its path, for messages.
+    path: PathBuf,
+    modes: StoreModes,
     lane: Lane,
 }
 
+/// A file by its name in an open directory.
+struct OpenPlace {
+    directory: File,
+    name: String,
+}
+
 impl LocalStore {
+    /// Opens the directory. Takes from other users what an earlier version has let them
+    /// read, which may last once. Blocking.
+    ///
     /// # Errors
     /// The directory does not exist. It is not created, because its disk may not be
     /// mounted.
-    pub(crate) fn open(root: &Path, lane: Lane) -> Result<Self, StoreError> {
-        if !root.is_dir() {
-            return Err(StoreError::new(
-                StoreErrorKind::Refused,
-                format!("{} is no directory", root.display()),
-            )
-            .with_hint("mount the disk it is on, or make the directory"));
+    pub(crate) fn open(store: &config::Local, lane: Lane) -> Result<Self, StoreError> {
+        let path = store.path.clone();
+        let root = Beneath::open(&path).map_err(|errno| {
+            let what = match errno {
+                Errno::NOENT | Errno::NOTDIR => format!("{} is no directory", path.display()),
+                errno => format!("{} cannot be opened: {errno}", path.display()),
+            };
+            StoreError::new(StoreErrorKind::Refused, what)
+                .with_hint("mount the disk it is on, or make the directory")
+        })?;
+        let modes = StoreModes::of(store.file_mode);
+        match modes.repair(&root) {
+            Ok(done) if done.changed + done.failed > 0 => tracing::warn!(
+                store = %path.display(),
+                corrected = done.changed,
+                failed = done.failed,
+                "other users could read files in the store: their modes are corrected"
+            ),
+            // A store that cannot be written serves those who read.
+            Ok(_) | Err(_) => {}
         }
         Ok(Self {
-            root: root.to_owned(),
+            root: root.into(),
+            path,
+            modes,
             lane,
         })
     }
 
-    /// Makes an unfinished file and returns its name. Blocking.
-    fn create(&self, key: &str) -> io::Result<(String, File)> {
-        let head = unfinished::head(key);
+    /// Makes an unfinished file. Blocking.
+    fn create(&self, key: &str) -> io::Result<(OpenPlace, File)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        std::fs::create_dir_all(self.root.join(UNFINISHED))?;
-        let upload = format!("{head}{}{number}", *OWN);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(self.unfinished(&upload))?;
-        Ok((upload, file))
+        let name = format!("{}{}{number}", unfinished::head(key), *OWN);
+        let directory = self
+            .modes
+            .make_directory(&self.root, Path::new(UNFINISHED))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = openat(&directory, name.as_str(), flags, mode)?;
+        Ok((OpenPlace { directory, name }, file.into()))
+    }
+
+    /// Deletes a file if it is there. Blocking.
+    fn remove(&self, key: &str) -> io::Result<()> {
+        let removed = self
+            .place(key)
+            .and_then(|place| place.remove(AtFlags::empty()));
+        match removed {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Opens a file. Blocking.
+    fn file(&self, key: &str, flags: OFlags) -> io::Result<File> {
+        // Neither a FIFO nor a device makes this wait.
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file: File = self.root.resolve(Path::new(key), flags, NO_LINKS)?.into();
+        let found = file.metadata()?;
+        match (found.is_file(), found.is_dir()) {
+            (true, _) => Ok(file),
+            (_, true) => Err(Errno::ISDIR.into()),
+            _ => Err(io::Error::other("it is neither a file nor a directory")),
+        }
+    }
+
+    /// The place of a key whose directory exists.
+    fn place(&self, key: &str) -> Result<OpenPlace, Errno> {
+        let (directory, name) = split(key);
+        Ok(OpenPlace {
+            directory: self.root.subdirectory(directory, NO_LINKS)?,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Gives a finished file its mode, syncs it, renames it into its place and syncs the
+    /// directory.
+    fn put_in_place(&self, file: &File, from: &OpenPlace, key: &str) -> io::Result<()> {
+        self.modes.finish(file)?;
+        file.sync_all()?;
+        let (directory, name) = split(key);
+        let directory = self.modes.make_directory(&self.root, directory)?;
+        renameat(&from.directory, from.name.as_str(), &directory, name)?;
+        directory.sync_all()
     }
 
     /// Writes content at an offset, bytes, into an unfinished file.
@@ -84,9 +163,9 @@ impl LocalStore {
             written += piece.len();
             context.wait(piece.len()).await;
             let moved = piece.len() as u64;
-            let path = self.unfinished(upload);
+            let (this, unfinished) = (self.clone(), key_of(upload));
             self.on_disk(key, "writing", move || {
-                let file = OpenOptions::new().write(true).open(path)?;
+                let file = this.file(&unfinished, OFlags::WRONLY)?;
                 file.write_all_at(&piece, at)?;
                 // From now on the part counts as stored.
                 file.sync_data()
@@ -99,17 +178,6 @@ impl LocalStore {
         Ok(())
     }
 
-    fn unfinished(&self, upload: &str) -> PathBuf {
-        self.root.join(UNFINISHED).join(upload)
-    }
-
-    fn path(&self, key: &str) -> Result<PathBuf, StoreError> {
-        if !key.is_empty() {
-            check_key(key)?;
-        }
-        Ok(self.root.join(key))
-    }
-
     /// Does `work` on a thread that may block.
     async fn on_disk<T: Send + 'static>(
         &self,
@@ -118,7 +186,7 @@ impl LocalStore {
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let done = blocking(work).await.unwrap_or_else(|lost| Err(lost.into()));
-        done.map_err(|error| disk_error(doing, &self.root.join(key), &error))
+        done.map_err(|error| disk_error(doing, &self.path.join(key), &error))
     }
 }
 
@@ -130,27 +198,26 @@ impl Store for LocalStore {
         content: Bytes,
         context: RequestContext,
     ) -> Result<(), StoreError> {
+        check_key(key)?;
         if content.len() > PIECE {
             let (this, of) = (self.clone(), key.to_owned());
             let begun = self.on_disk(key, "beginning", move || {
-                let (upload, _) = this.create(&of)?;
-                let delete = DeleteOnDrop(this.unfinished(&upload));
-                Ok((upload, delete))
+                Ok(DeleteOnDrop(this.create(&of)?.0))
             });
-            let (upload, _delete) = begun.await?;
-            self.write(key, &upload, 0, content, context).await?;
-            return self.complete(key, &upload, Vec::new()).await;
+            let begun = begun.await?;
+            let upload = &begun.0.name;
+            self.write(key, upload, 0, content, context).await?;
+            return self.complete(key, upload, Vec::new()).await;
         }
         context.wait(content.len()).await;
         let moved = content.len() as u64;
-        let to = self.path(key)?;
         let (this, of) = (self.clone(), key.to_owned());
         // In one step: changing threads takes longer than writing a small file.
         self.on_disk(key, "storing", move || {
-            let (upload, file) = this.create(&of)?;
-            let from = DeleteOnDrop(this.unfinished(&upload));
+            let (from, file) = this.create(&of)?;
+            let from = DeleteOnDrop(from);
             file.write_all_at(&content, 0)?;
-            put_in_place(&file, &from.0, &to)
+            this.put_in_place(&file, &from.0, &of)
         })
         .await?;
         context.count(moved, &self.lane);
@@ -160,7 +227,7 @@ impl Store for LocalStore {
 
     async fn begin(&self, key: &str, _mark: &str) -> Result<String, StoreError> {
         let (this, of) = (self.clone(), key.to_owned());
-        self.on_disk(key, "beginning", move || Ok(this.create(&of)?.0))
+        self.on_disk(key, "beginning", move || Ok(this.create(&of)?.0.name))
             .await
     }
 
@@ -181,30 +248,32 @@ impl Store for LocalStore {
         upload: &str,
         _parts: Vec<String>,
     ) -> Result<(), StoreError> {
-        let (from, to) = (self.unfinished(upload), self.path(key)?);
+        check_key(key)?;
+        let (this, of, unfinished) = (self.clone(), key.to_owned(), key_of(upload));
         let placed = self.on_disk(key, "finishing", move || {
-            put_in_place(&File::open(&from)?, &from, &to)
+            let file = this.file(&unfinished, OFlags::RDONLY)?;
+            this.put_in_place(&file, &this.place(&unfinished)?, &of)
         });
         placed.await.map_err(|error| gone(error, self, upload))
     }
 
     async fn abort(&self, key: &str, upload: &str) -> Result<(), StoreError> {
-        let path = self.unfinished(upload);
-        self.on_disk(key, "giving up", move || {
-            ignore_missing(std::fs::remove_file(path))
-        })
-        .await
+        let (this, unfinished) = (self.clone(), key_of(upload));
+        self.on_disk(key, "giving up", move || this.remove(&unfinished))
+            .await
     }
 
     async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
         let prefix = prefix.to_owned();
-        let directory = self.root.join(UNFINISHED);
+        let root = Arc::clone(&self.root);
         self.on_disk(UNFINISHED, "listing", move || {
-            let entries = match std::fs::read_dir(directory) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-                entries => entries?,
+            let directory = match root.subdirectory(Path::new(UNFINISHED), NO_LINKS) {
+                Err(Errno::NOENT) => return Ok(Vec::new()),
+                opened => opened?,
             };
-            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            let entries = Dir::read_from(directory)?;
+            let names =
+                entries.filter_map(|entry| Some(entry.ok()?.file_name().to_str().ok()?.to_owned()));
             // This process is still writing its own, perhaps for another job.
             let names = names.filter(|name| !name.contains(OWN.as_str()));
             Ok(names
@@ -215,9 +284,10 @@ impl Store for LocalStore {
     }
 
     async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError> {
-        let path = self.path(key)?;
+        check_key(key)?;
+        let (this, of) = (self.clone(), key.to_owned());
         let opened = self.on_disk(key, "reading", move || {
-            let file = File::open(path)?;
+            let file = this.file(&of, OFlags::RDONLY)?;
             let size = file.metadata()?.len();
             Ok((file, size))
         });
@@ -234,15 +304,21 @@ impl Store for LocalStore {
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
         for key in keys {
-            let path = self.path(&key)?;
-            let root = self.root.clone();
+            check_key(&key)?;
+            let (this, of) = (self.clone(), key.clone());
             self.on_disk(&key, "deleting", move || {
-                ignore_missing(std::fs::remove_file(&path))?;
+                this.remove(&of)?;
                 // Also the directories that became empty.
-                for parent in path.ancestors().skip(1) {
-                    if parent == root || std::fs::remove_dir(parent).is_err() {
+                let mut inner = of.as_str();
+                while let Some((directory, _)) = inner.rsplit_once('/') {
+                    let place = this.place(directory);
+                    if place
+                        .and_then(|place| place.remove(AtFlags::REMOVEDIR))
+                        .is_err()
+                    {
                         break;
                     }
+                    inner = directory;
                 }
                 Ok(())
             })
@@ -252,13 +328,19 @@ impl Store for LocalStore {
     }
 }
 
+impl OpenPlace {
+    fn remove(&self, flags: AtFlags) -> Result<(), Errno> {
+        unlinkat(&self.directory, self.name.as_str(), flags)
+    }
+}
+
 /// Deletes an unfinished file when dropped; a renamed file is not affected.
-struct DeleteOnDrop(PathBuf);
+struct DeleteOnDrop(OpenPlace);
 
 impl Drop for DeleteOnDrop {
     fn drop(&mut self) {
         // An earlier error counts; this one does not.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = self.0.remove(AtFlags::empty());
     }
 }
 
@@ -293,25 +375,18 @@ impl FileReading {
     }
 }
 
-/// Syncs a finished file, renames it into its place and syncs the directory.
-fn put_in_place(file: &File, from: &Path, to: &Path) -> io::Result<()> {
-    file.sync_all()?;
-    let parent = to.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(parent)?;
-    std::fs::rename(from, to)?;
-    File::open(parent)?.sync_all()
-}
-
-fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+/// The directory of a key, and its name there.
+fn split(key: &str) -> (&Path, &str) {
+    match key.rsplit_once('/') {
+        Some((directory, name)) => (Path::new(directory), name),
+        None => (Path::new("."), key),
     }
 }
 
 /// Tells a missing unfinished file from other missing files.
 fn gone(error: StoreError, store: &LocalStore, upload: &str) -> StoreError {
-    if error.kind == StoreErrorKind::Missing && !store.unfinished(upload).exists() {
+    let is_gone = || store.file(&key_of(upload), OFlags::RDONLY).is_err();
+    if error.kind == StoreErrorKind::Missing && is_gone() {
         StoreError {
             kind: StoreErrorKind::UploadGone,
             ..error
@@ -323,6 +398,10 @@ fn gone(error: StoreError, store: &LocalStore, upload: &str) -> StoreError {
 
 fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
     let (kind, hint) = match error.kind() {
+        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => (
+            StoreErrorKind::Refused,
+            "a symbolic link is in the way, and none is followed in a store; move it elsewhere",
+        ),
         io::ErrorKind::NotFound => (StoreErrorKind::Missing, ""),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (StoreErrorKind::Full, "make room on the disk of the store")

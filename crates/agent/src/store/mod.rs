@@ -48,6 +48,6 @@ pub fn open(
         config::Store::Fairbat(http) => Arc::new(dav::ServeStore {
             client: dav(http, client)?,
         }),
-        config::Store::Local(root) => Arc::new(local::LocalStore::open(root, lane.clone())?),
+        config::Store::Local(local) => Arc::new(local::LocalStore::open(local, lane.clone())?),
     })
 }

@@ -14,6 +14,11 @@ fn calendar(text: &str) -> Calendar {
     Calendar::parse(text).unwrap()
 }
 
+fn local(path: &str, file_mode: u32) -> Store {
+    let path = path.into();
+    Store::Local(Local { path, file_mode })
+}
+
 #[test]
 fn an_empty_file_is_all_defaults() {
     let config = config("");
@@ -198,7 +203,11 @@ fn stores_have_defaults() {
     };
     assert_eq!(nas.url.as_str(), "https://nas.example.org/dav/");
     assert_eq!(nas.credentials.wanted, Wanted::Login);
-    assert_eq!(stores["disk"], Store::Local("/mnt/backup".into()));
+    assert_eq!(stores["disk"], local("/mnt/backup", DEFAULT_FILE_MODE));
+    for (text, mode) in [("0640", 0o640), ("600", 0o600), ("0666", 0o666)] {
+        let text = format!("[stores.a]\ntype = \"local\"\npath = \"/a\"\nfile_mode = {text:?}\n");
+        assert_eq!(config(&text).stores["a"], local("/a", mode));
+    }
     let text = "[stores.a]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://127.0.0.1:9000\"\n\
         credentials = \"a.keys\"\n";
     let Store::S3(found) = &config(text).stores["a"] else {

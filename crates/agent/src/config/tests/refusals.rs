@@ -30,7 +30,7 @@ fn a_complaint_has_line_column_and_advice() {
     // Columns are characters, not bytes.
     assert_eq!(
         complaints("stores.a = { type = \"local\", path = \"/\u{e9}\", y = 2 }"),
-        "agent.toml:1:43: unknown key `y` in store `a`; choose from `path`"
+        "agent.toml:1:43: unknown key `y` in store `a`; choose from `path`, `file_mode`"
     );
 }
 
@@ -144,6 +144,22 @@ fn stores_need_what_their_type_needs() {
         (
             "type = \"local\"\npath = \"/a\"\nbucket = \"b\"",
             "choose from `path`",
+        ),
+        (
+            "type = \"local\"\npath = \"/a\"\nfile_mode = 0o600",
+            "file_mode",
+        ),
+        (
+            "type = \"local\"\npath = \"/a\"\nfile_mode = \"0700\"",
+            "write \"0600\"",
+        ),
+        (
+            "type = \"local\"\npath = \"/a\"\nfile_mode = \"0440\"",
+            "write \"0600\"",
+        ),
+        (
+            "type = \"local\"\npath = \"/a\"\nfile_mode = \"rw\"",
+            "write \"0600\"",
         ),
         ("type = \"s3\"\nbucket = \"a/b\"", "`prefix`"),
         (

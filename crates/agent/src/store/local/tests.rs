@@ -12,7 +12,11 @@ fn store(root: &Path) -> LocalStore {
         limit_rate: None,
         is_held: false,
     });
-    LocalStore::open(root, lane.unwrap()).unwrap()
+    let local = config::Local {
+        path: root.to_owned(),
+        file_mode: config::DEFAULT_FILE_MODE,
+    };
+    LocalStore::open(&local, lane.unwrap()).unwrap()
 }
 
 async fn put(store: &LocalStore, key: &str, length: usize) -> Result<(), StoreError> {
@@ -75,9 +79,9 @@ async fn what_a_process_with_the_same_number_has_left_is_pending() {
     let store = store(root.path());
     let own = store.begin("home/own", "").await.unwrap();
     let left = format!("home%2Fa~{}-0-0", std::process::id());
-    std::fs::write(store.unfinished(&left), b"half").unwrap();
+    std::fs::write(root.path().join(key_of(&left)), b"half").unwrap();
     let pending = store.pending("home").await.unwrap();
     let names: Vec<_> = pending.into_iter().map(|pending| pending.upload).collect();
     assert_eq!(names, [left]);
-    assert!(store.unfinished(&own).exists());
+    assert!(root.path().join(key_of(&own)).exists());
 }
