@@ -73,7 +73,7 @@ fn check_command(command: &TaskCommand) {
             assert!(!job.is_empty());
             assert!(to.is_absolute() && !to.as_os_str().as_encoded_bytes().contains(&0));
         }
-        TaskCommand::Run { job: id }
+        TaskCommand::Run { job: id, .. }
         | TaskCommand::Pause { id }
         | TaskCommand::Resume { id }
         | TaskCommand::Cancel { id } => assert!(!id.is_empty()),
@@ -140,7 +140,7 @@ async fn play(mut port: DaemonPort, commands: Arc<Mutex<Vec<TaskCommand>>>) {
                 id: id.clone(),
                 nearest: None,
             }),
-            TaskCommand::Run { job: id }
+            TaskCommand::Run { job: id, .. }
             | TaskCommand::Pause { id }
             | TaskCommand::Resume { id }
             | TaskCommand::Cancel { id } => Ok(CommandAccepted { id: id.clone() }),

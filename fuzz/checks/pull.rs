@@ -110,6 +110,7 @@ fn pull_to(store: InputStore, to: &Path) -> u64 {
             seed: 1,
         },
         to: to.to_owned(),
+        setuid: false,
         was_filled: false,
         pauses: Vec::new(),
     };

@@ -119,6 +119,7 @@ impl Agent {
             source: source.to_owned(),
             address: "store".to_owned(),
             one_file_system: false,
+            accept_unmounted: Vec::new(),
             verify: Verify::Sent,
             identity: 1,
             publish_interval: fairbat_agent::sync::PUBLISH_INTERVAL,
@@ -168,6 +169,8 @@ impl Agent {
         let mut settings = PullSettings {
             run: run_settings(),
             to: to.to_owned(),
+            // All that was pushed comes back.
+            setuid: true,
             was_filled: false,
             pauses: Vec::new(),
         };

@@ -303,7 +303,10 @@ fn of_several_tasks_each_is_told_and_refusals_are_named() {
         TaskCommand::Resume { id: id("home") },
         TaskCommand::Resume { id: id("etc") },
         TaskCommand::Cancel { id: id("home") },
-        TaskCommand::Run { job: id("home") },
+        TaskCommand::Run {
+            job: id("home"),
+            accept_unmounted: Vec::new(),
+        },
     ];
     assert_eq!(agent.orders(), expected);
 }
@@ -359,6 +362,7 @@ fn waiting_ends_with_the_agent_and_by_a_signal() {
     let restored = TaskCommand::Restore {
         job: "home".to_owned(),
         to: "/r".into(),
+        setuid: false,
         deadline: None,
     };
     assert_eq!(agent.orders()[1], restored);

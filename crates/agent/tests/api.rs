@@ -100,7 +100,10 @@ fn every_order_reaches_the_daemon() {
     let moment = moment.parse().expect("a moment");
     let home = || "home".to_owned();
     let expected = [
-        TaskCommand::Run { job: home() },
+        TaskCommand::Run {
+            job: home(),
+            accept_unmounted: Vec::new(),
+        },
         TaskCommand::Pause { id: home() },
         TaskCommand::Resume { id: home() },
         TaskCommand::Cancel { id: home() },
@@ -112,6 +115,7 @@ fn every_order_reaches_the_daemon() {
         TaskCommand::Restore {
             job: home(),
             to: "/r".into(),
+            setuid: false,
             deadline: None,
         },
     ];
@@ -122,7 +126,7 @@ fn every_order_reaches_the_daemon() {
 fn refusals_say_what_and_what_to_do() {
     let agent = Agent::start(night(), |command| {
         Err(match command {
-            TaskCommand::Run { job } => CommandError::UnknownTask {
+            TaskCommand::Run { job, .. } => CommandError::UnknownTask {
                 id: job.clone(),
                 nearest: Some("home".to_owned()),
             },

@@ -46,9 +46,11 @@ pub(crate) fn each(args: &TaskArgs, path: &str, done: &'static str) -> ExitCode 
 
 /// Lets the agent run a job.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
-    let (body, success) = (json!({"job": args.job}), Success::Announce("started"));
-    let run = request::start(&args.agent, "/v1/run", &body, success, args.wait);
-    drive(&args.agent, stopping(args.wait), run)
+    let success = Success::Announce("started");
+    session::with_valid(run_request(args), |body| {
+        let run = request::start(&args.agent, "/v1/run", &body, success, args.wait);
+        drive(&args.agent, stopping(args.wait), run)
+    })
 }
 
 /// Lets the agent restore the files of a job.
@@ -126,6 +128,20 @@ fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<Value, UsageErro
     Ok(json!({"url": url.as_str(), "to": to, "deadline": deadline}))
 }
 
+/// Turns the arguments of `fairbat run` into the body of `POST /v1/run`.
+///
+/// # Errors
+/// A path that is not UTF-8.
+fn run_request(args: &RunArgs) -> Result<Value, UsageError> {
+    let mut body = json!({"job": args.job});
+    if !args.accept_unmounted.is_empty() {
+        let paths = args.accept_unmounted.iter();
+        let paths = paths.map(|path| absolute("--accept-unmounted", path));
+        body["accept_unmounted"] = paths.collect::<Result<_, _>>()?;
+    }
+    Ok(body)
+}
+
 /// Turns the arguments of `fairbat restore`, given at `now` in the directory `here`, into
 /// the body of `POST /v1/restore`.
 ///
@@ -134,7 +150,11 @@ fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<Value, UsageErro
 fn restoration(args: &RestoreArgs, now: &Zoned, here: &Path) -> Result<Value, UsageError> {
     let to = absolute("--to", &here.join(&args.to))?;
     let deadline = optional_deadline(args.deadline.as_deref(), now)?;
-    Ok(json!({"job": args.job, "to": to, "deadline": deadline}))
+    let mut body = json!({"job": args.job, "to": to, "deadline": deadline});
+    if args.setuid {
+        body["setuid"] = true.into();
+    }
+    Ok(body)
 }
 
 /// The path as text. The agent needs an absolute path, because it runs in another

@@ -21,8 +21,10 @@ pub(crate) type CommandReader = fn(&mut Members) -> Result<TaskCommand, ApiRefus
 pub(crate) fn reader(path: &str) -> Option<CommandReader> {
     let reader: CommandReader = match path {
         "/v1/run" => |members| {
-            let job = members.text("job")?;
-            Ok(TaskCommand::Run { job })
+            Ok(TaskCommand::Run {
+                job: members.text("job")?,
+                accept_unmounted: members.paths("accept_unmounted")?,
+            })
         },
         "/v1/pause" => |members| {
             let id = members.text("id")?;
@@ -47,6 +49,7 @@ pub(crate) fn reader(path: &str) -> Option<CommandReader> {
             Ok(TaskCommand::Restore {
                 job: members.text("job")?,
                 to: members.path("to")?,
+                setuid: members.flag("setuid")?,
                 deadline: members.moment("deadline")?,
             })
         },
@@ -128,6 +131,28 @@ impl Members {
                 ApiRefusal::malformed(format!("`{name}` is not an absolute path"))
                     .with_hint("write the path in full, from /"),
             )
+        }
+    }
+
+    /// Paths that need not be absolute; none if the member is missing or null.
+    fn paths(&mut self, name: &'static str) -> Result<Vec<PathBuf>, ApiRefusal> {
+        self.known.push(name);
+        let given = self.left.remove(name).unwrap_or_default();
+        let paths = serde_json::from_value::<Option<Vec<PathBuf>>>(given);
+        let paths = paths
+            .map_err(|_| ApiRefusal::malformed(format!("`{name}` is not an array of strings")))?;
+        Ok(paths.unwrap_or_default())
+    }
+
+    /// Whether something is wanted; not, if the member is missing or null.
+    fn flag(&mut self, name: &'static str) -> Result<bool, ApiRefusal> {
+        self.known.push(name);
+        match self.left.remove(name) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(_) => Err(ApiRefusal::malformed(format!(
+                "`{name}` is neither true nor false"
+            ))),
         }
     }
 
@@ -227,7 +252,16 @@ mod tests {
             assert_eq!(read(path, named), Ok(expected));
         }
         let run = read("/v1/run", br#" {"job": "home"} "#);
-        assert_eq!(run, Ok(TaskCommand::Run { job: id() }));
+        let expected = |paths: &[&str]| TaskCommand::Run {
+            job: id(),
+            accept_unmounted: paths.iter().map(PathBuf::from).collect(),
+        };
+        assert_eq!(run, Ok(expected(&[])));
+        let run = read(
+            "/v1/run",
+            br#"{"job":"home","accept_unmounted":["/a","b"]}"#,
+        );
+        assert_eq!(run, Ok(expected(&["/a", "b"])));
         let add = read(
             "/v1/add",
             br#"{"url":"https://me:pw@h/f","to":"/srv/","deadline":"2026-05-01T06:00:00+02:00"}"#,
@@ -238,13 +272,18 @@ mod tests {
             deadline: Some("2026-05-01T04:00:00Z".parse().unwrap()),
         };
         assert_eq!(add, Ok(expected));
-        for body in [
-            r#"{"job":"home","to":"/r"}"#,
-            r#"{"job":"home","to":"/r","deadline":null}"#,
+        for (body, setuid) in [
+            (r#"{"job":"home","to":"/r"}"#, false),
+            (
+                r#"{"job":"home","to":"/r","deadline":null,"setuid":null}"#,
+                false,
+            ),
+            (r#"{"job":"home","to":"/r","setuid":true}"#, true),
         ] {
             let expected = TaskCommand::Restore {
                 job: id(),
                 to: "/r".into(),
+                setuid,
                 deadline: None,
             };
             assert_eq!(read("/v1/restore", body.as_bytes()), Ok(expected));
@@ -265,6 +304,16 @@ mod tests {
                 "/v1/run",
                 r#"{"job":"a","force":true}"#,
                 "no member `force`",
+            ),
+            (
+                "/v1/run",
+                r#"{"job":"a","accept_unmounted":"/d"}"#,
+                "`accept_unmounted` is not an array of strings",
+            ),
+            (
+                "/v1/restore",
+                r#"{"job":"a","to":"/r","setuid":"yes"}"#,
+                "`setuid` is neither true nor false",
             ),
             ("/v1/pause", r#"{"job":"a"}"#, "`id` is missing"),
             ("/v1/add", r#"{"url":"h/f","to":"/"}"#, "`url`"),

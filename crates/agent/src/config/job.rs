@@ -31,6 +31,8 @@ pub struct Job {
     pub detect: Detect,
     /// Whether to leave out other file systems below the source.
     pub one_file_system: bool,
+    /// Whether a pull gives files their set-user-ID and set-group-ID bits.
+    pub setuid: bool,
     /// Limit on the rate of this job, byte/s, in addition to the limit of the agent.
     pub limit_rate: Option<u64>,
     /// w_min of this job, 0.02 to 1.

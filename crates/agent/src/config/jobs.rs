@@ -18,7 +18,7 @@ use crate::calendar::Calendar;
 use crate::filter::{Filter, FilterError};
 use crate::status::LaneDirection;
 
-pub(crate) const KEYS: [&str; 17] = [
+pub(crate) const KEYS: [&str; 18] = [
     "name",
     "direction",
     "source",
@@ -34,6 +34,7 @@ pub(crate) const KEYS: [&str; 17] = [
     "verify",
     "detect",
     "one_file_system",
+    "setuid",
     "limit_rate",
     "min_weight",
 ];
@@ -104,11 +105,17 @@ impl JobReader<'_, '_> {
         let verify = table.choice("verify", &VERIFY);
         let detect = table.choice("detect", &DETECT);
         let one_file_system = table.get("one_file_system").unwrap_or(false);
+        let setuid = table.get("setuid").unwrap_or(false);
         let limit_rate = table.limit_rate();
         let own_weight = table.min_weight();
         let course = course?;
         if matches!(course, Course::Pull { .. }) {
             table.refuse_for_pull(verify, one_file_system);
+        } else if setuid {
+            let what = "has no meaning for a push";
+            let advice = "take it out; a push keeps these bits, and `fairbat restore --setuid` \
+                brings them back";
+            table.wrong("setuid", what, advice);
         }
         let job = Job {
             name: name?,
@@ -120,6 +127,7 @@ impl JobReader<'_, '_> {
             verify: verify?,
             detect: detect?,
             one_file_system,
+            setuid,
             limit_rate,
             min_weight: own_weight.unwrap_or(min_weight),
         };

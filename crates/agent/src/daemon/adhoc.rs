@@ -42,6 +42,9 @@ pub(crate) enum AdHocWork {
         job: String,
         /// The directory to fill.
         to: PathBuf,
+        /// Whether files get their set-user-ID and set-group-ID bits.
+        #[serde(default)]
+        setuid: bool,
     },
 }
 

@@ -11,6 +11,8 @@ use super::adhoc::{self, AdHocTask, AdHocWork};
 use super::core::{AddedTask, BackgroundResult, Daemon};
 use super::entry::{TaskEntry, TaskWork};
 use super::handle::{CommandAccepted, CommandError, CommandReply, TaskCommand};
+use crate::config::Course;
+use crate::entry::TreePath;
 use crate::state::CommitHandle;
 
 /// Edit distance up to which an id counts as similar to a mistyped one.
@@ -22,15 +24,26 @@ type Handled = Result<(String, Option<CommitHandle<()>>), CommandError>;
 impl Daemon {
     pub(crate) fn handle_command(&mut self, command: TaskCommand, reply: CommandReply) {
         let handled = match command {
-            TaskCommand::Run { job } => self.run_now(job),
+            TaskCommand::Run {
+                job,
+                accept_unmounted,
+            } => self.run_now(job, &accept_unmounted),
             TaskCommand::Pause { id } => self.pause(id),
             TaskCommand::Resume { id } => self.resume(id),
             TaskCommand::Cancel { id } => self.cancel(id),
             TaskCommand::Add { url, to, deadline } => {
                 return self.add(AdHocWork::Download { url, to }, deadline, reply);
             }
-            TaskCommand::Restore { job, to, deadline } => match self.find_job(&job) {
-                Ok(_) => return self.add(AdHocWork::Restore { job, to }, deadline, reply),
+            TaskCommand::Restore {
+                job,
+                to,
+                setuid,
+                deadline,
+            } => match self.find_job(&job) {
+                Ok(_) => {
+                    let work = AdHocWork::Restore { job, to, setuid };
+                    return self.add(work, deadline, reply);
+                }
                 Err(error) => Err(error),
             },
         };
@@ -47,7 +60,7 @@ impl Daemon {
         }
     }
 
-    fn run_now(&mut self, job: String) -> Handled {
+    fn run_now(&mut self, job: String, accept_unmounted: &[PathBuf]) -> Handled {
         let now = self.now().timestamp();
         let entry = self.find_job(&job)?;
         if entry.active.is_some() {
@@ -59,6 +72,10 @@ impl Daemon {
             let what = format!("job {job} is paused; resume it first");
             return Err(CommandError::NotNow(what));
         }
+        entry.accept_unmounted = accept_unmounted
+            .iter()
+            .map(|path| path_in_source(entry, path))
+            .collect::<Result<_, _>>()?;
         entry.schedule.run_now(now);
         Ok((job, None))
     }
@@ -173,6 +190,26 @@ impl Daemon {
             TaskWork::AdHoc(..) => Err(CommandError::Impossible(format!("{id} is not a job"))),
         }
     }
+}
+
+/// The entry of a job's source that a path stands for.
+fn path_in_source(entry: &TaskEntry, path: &Path) -> Result<TreePath, CommandError> {
+    let source = match &entry.work {
+        TaskWork::Job(job) => match &job.course {
+            Course::Push { from, .. } => Some(from),
+            Course::Pull { .. } => None,
+        },
+        TaskWork::AdHoc(..) => None,
+    };
+    let below = source.and_then(|source| {
+        let path = source.join(path);
+        let mut names = path.strip_prefix(source).ok()?.iter();
+        names.try_fold(TreePath::root(), |path, name| path.join(name).ok())
+    });
+    below.ok_or_else(|| {
+        let what = format!("{} is not in the source of {}", path.display(), entry.id);
+        CommandError::Impossible(what)
+    })
 }
 
 /// A restore never mixes its files with others: its directory has to be empty.

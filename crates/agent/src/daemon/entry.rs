@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::adhoc::{self, AdHocTask, AdHocWork};
 use super::schedule::{TaskSchedule, TaskState};
 use crate::config::{Config, Course, Job, Store};
+use crate::entry::TreePath;
 use crate::state::PlaceRecord;
 use crate::status::{LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
 use crate::sync::{Progress, ProgressTotals};
@@ -25,6 +26,8 @@ pub(crate) struct TaskEntry {
     pub(crate) active: Option<ActiveRun>,
     /// The state of a job that is recorded, or about to be.
     pub(crate) recorded: TaskState,
+    /// Former mount points that the next run accepts as they are.
+    pub(crate) accept_unmounted: Vec<TreePath>,
     /// Whether the configuration has no such job any more. The entry is dropped when
     /// the run under way has ended.
     pub(crate) is_removed: bool,
@@ -74,6 +77,7 @@ impl TaskEntry {
             place: Some(place),
             active: None,
             recorded,
+            accept_unmounted: Vec::new(),
             is_removed: false,
         }
     }
@@ -87,6 +91,7 @@ impl TaskEntry {
             place: None,
             active: None,
             recorded: TaskState::default(),
+            accept_unmounted: Vec::new(),
             is_removed: false,
         }
     }
@@ -127,7 +132,7 @@ impl TaskEntry {
                     let to = to.display().to_string();
                     (TaskKind::Download, LaneDirection::Pull, from, to)
                 }
-                AdHocWork::Restore { job, to } => {
+                AdHocWork::Restore { job, to, .. } => {
                     let to = to.display().to_string();
                     (TaskKind::Restore, LaneDirection::Pull, job.clone(), to)
                 }

@@ -25,6 +25,9 @@ pub enum TaskCommand {
     Run {
         /// Name of the job.
         job: String,
+        /// Former mount points below the source, or the source itself, that stay
+        /// unmounted: absolute, or from the source on.
+        accept_unmounted: Vec<PathBuf>,
     },
     /// Stops a task until it is resumed. The data it has moved is kept.
     Pause {
@@ -57,6 +60,8 @@ pub enum TaskCommand {
         job: String,
         /// Absolute path. The directory is empty, or the run creates it.
         to: PathBuf,
+        /// Whether files get their set-user-ID and set-group-ID bits.
+        setuid: bool,
         /// Soft deadline.
         deadline: Option<Timestamp>,
     },

@@ -17,6 +17,7 @@ use super::download::{Download, download};
 use super::entry::{ActiveRun, TaskEntry, TaskWork, store_address};
 use super::lanes::AgentLane;
 use crate::config::{Course, Delete, Job};
+use crate::entry::TreePath;
 use crate::filter::Filter;
 use crate::status::LaneDirection;
 use crate::sync::{
@@ -32,6 +33,8 @@ struct RunContext {
     /// Id of its task.
     id: String,
     deadline: Option<Timestamp>,
+    /// Former mount points that it accepts as they are.
+    accept_unmounted: Vec<TreePath>,
     progress: Progress,
     /// Becomes true when the run has to stop.
     stop: watch::Receiver<bool>,
@@ -67,6 +70,7 @@ impl Daemon {
         let context = RunContext {
             id: entry.id.clone(),
             deadline,
+            accept_unmounted: std::mem::take(&mut entry.accept_unmounted),
             progress,
             stop: stopped,
         };
@@ -135,7 +139,7 @@ impl Daemon {
         }
     }
 
-    fn run(&self, entry: &TaskEntry, context: RunContext) -> Run {
+    fn run(&self, entry: &TaskEntry, mut context: RunContext) -> Run {
         let deadline = context.deadline;
         match &entry.work {
             TaskWork::Job(job) => match &job.course {
@@ -145,6 +149,7 @@ impl Daemon {
                         source: from.clone(),
                         address: store_address(&self.config, &to.store),
                         one_file_system: job.one_file_system,
+                        accept_unmounted: std::mem::take(&mut context.accept_unmounted),
                         verify: job.verify,
                         identity: self.identity,
                         publish_interval: PUBLISH_INTERVAL,
@@ -155,6 +160,7 @@ impl Daemon {
                     let settings = PullSettings {
                         run: self.run_settings(job, LaneDirection::Pull, deadline),
                         to: to.clone(),
+                        setuid: job.setuid,
                         was_filled: entry.schedule.succeeded.is_some(),
                         pauses: MANIFEST_PAUSES.to_vec(),
                     };
@@ -162,7 +168,7 @@ impl Daemon {
                 }
             },
             TaskWork::AdHoc(_, task) => match &task.work {
-                AdHocWork::Restore { job, to } => self.restore(job, to, context),
+                AdHocWork::Restore { job, to, setuid } => self.restore(job, to, *setuid, context),
                 AdHocWork::Download { url, to } => {
                     let settings = Download {
                         url: url.clone(),
@@ -234,7 +240,7 @@ impl Daemon {
         })
     }
 
-    fn restore(&self, job: &str, to: &Path, context: RunContext) -> Run {
+    fn restore(&self, job: &str, to: &Path, setuid: bool, context: RunContext) -> Run {
         let Some(job) = self.config.jobs.iter().find(|known| known.name == job) else {
             let problem = RunProblem::NoJob(job.to_owned());
             return Box::pin(async { failed(problem) });
@@ -246,6 +252,7 @@ impl Daemon {
                 ..self.run_settings(job, LaneDirection::Pull, context.deadline)
             },
             to: to.to_owned(),
+            setuid,
             was_filled: false,
             pauses: MANIFEST_PAUSES.to_vec(),
         };

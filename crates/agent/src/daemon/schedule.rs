@@ -300,7 +300,9 @@ impl TaskSchedule {
             None => report.failures.iter().any(|(_, failure)| match failure {
                 EntryFailure::Changed | EntryFailure::Newer => true,
                 EntryFailure::Store(error) => error.may_pass(),
-                EntryFailure::Unreadable(_) | EntryFailure::Unwritable(_) => false,
+                EntryFailure::Unreadable(_)
+                | EntryFailure::Unmounted
+                | EntryFailure::Unwritable(_) => false,
             }),
         };
         if !may_help {

@@ -15,7 +15,7 @@ use super::spool::Spool;
 use crate::compare::{EntryChange, KnownEntry, compare};
 use crate::config::Detect;
 use crate::entry::{Attributes, Entry, EntryKind, FileState, Moment, TreePath};
-use crate::scan::{MountPoint, Scan, ScanOptions};
+use crate::scan::{MountPoint, Scan, ScanOptions, UnreadableCause};
 use crate::state::{JobId, JobRecord, StateDatabase, StateError, Synced, SyncedKind, UploadRecord};
 
 /// A task of a push, other than a removal.
@@ -164,9 +164,11 @@ impl PushPlan {
             EntryChange::Removed(old) => self.remove(old),
             EntryChange::Unknown(unreadable) => {
                 self.unsettled.unreadable(&unreadable.path);
-                let why = unreadable.cause.to_string();
-                self.report
-                    .failed(unreadable.path, EntryFailure::Unreadable(why));
+                let why = match unreadable.cause {
+                    UnreadableCause::Unmounted => EntryFailure::Unmounted,
+                    cause => EntryFailure::Unreadable(cause.to_string()),
+                };
+                self.report.failed(unreadable.path, why);
                 Ok(())
             }
         }

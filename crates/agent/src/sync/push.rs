@@ -86,7 +86,8 @@ async fn run(
         store,
         progress,
     });
-    let record = job.adopt(record).await?;
+    let mut record = job.adopt(record).await?;
+    job.accept_unmounted(&mut record).await?;
     let mut publisher = ManifestPublisher::new(Arc::clone(&job), record);
     // Also what an earlier run that was killed has sent.
     publisher.publish(PublishReason::During).await?;
@@ -107,6 +108,20 @@ async fn run(
 }
 
 impl PushJob {
+    /// Forgets the mount points of which it is known that they stay unmounted.
+    async fn accept_unmounted(&self, record: &mut JobRecord) -> Result<(), RunProblem> {
+        let known = record.mounts.len();
+        for accepted in &self.settings.accept_unmounted {
+            record
+                .mounts
+                .retain(|mount| !mount.path.is_at_or_below(accepted));
+        }
+        if record.mounts.len() < known {
+            self.keep(StateChange::Job(record.clone())).await?;
+        }
+        Ok(())
+    }
+
     async fn plan(self: &Arc<Self>, record: &JobRecord) -> Result<PushPlan, RunProblem> {
         let (job, record) = (Arc::clone(self), record.clone());
         // A dropped run also ends its scan.

@@ -24,6 +24,10 @@ const MAX_NAMED_FAILURES: usize = 20;
 pub(crate) const PUSH_UNDER_WAY: &str = "run it again when the push is through; if none is under \
     way, run the job that pushes: it goes on with the one that was broken off";
 
+/// What to do about a former mount point.
+const ACCEPT_UNMOUNTED: &str = "mount it again; if it stays unmounted, say so once: \
+    fairbat run JOB --accept-unmounted PATH";
+
 /// The outcome of a run.
 #[derive(Debug, Clone, Default)]
 pub struct RunReport {
@@ -45,8 +49,10 @@ pub struct RunReport {
     pub retries: Retries,
     /// Requests that carried data.
     pub requests: u64,
-    /// Entries whose owner a pull could not set, because the agent is not root.
+    /// Entries whose owner or group a pull could not set, because the agent is not root.
     pub unowned: u64,
+    /// Files that a pull has not given their set-user-ID or set-group-ID bits.
+    pub setuid_dropped: u64,
     /// Devices, sockets and pipes, which are left out.
     pub specials: u64,
     /// The first failed entries, and why they failed.
@@ -72,6 +78,9 @@ pub enum EntryFailure {
     /// It, or a directory, cannot be read.
     #[error("{0}")]
     Unreadable(String),
+    /// It was, or contained, a mount point.
+    #[error("is no longer mounted")]
+    Unmounted,
     /// It cannot be put into its place.
     #[error("{0}")]
     Unwritable(String),
@@ -91,6 +100,7 @@ impl EntryFailure {
             Self::Unreadable(_) => {
                 "give the agent the right to read it, or exclude it from the job"
             }
+            Self::Unmounted => ACCEPT_UNMOUNTED,
             Self::Unwritable(_) => "check the disk, and whether the agent may write there",
             Self::Store(error) => &error.hint,
             Self::Newer => PUSH_UNDER_WAY,
@@ -104,6 +114,9 @@ pub enum RunProblem {
     /// The source cannot be scanned.
     #[error("{0}")]
     Scan(String),
+    /// The source was a mount point.
+    #[error("nothing is mounted at {}, as there was before", .0.display())]
+    Unmounted(PathBuf),
     /// The source of a mirror is empty.
     #[error("{} is empty: nothing is deleted for that", .0.display())]
     EmptySource(PathBuf),
@@ -162,6 +175,7 @@ impl RunProblem {
     pub fn hint(&self) -> &str {
         match self {
             Self::Store(error) => &error.hint,
+            Self::Unmounted(_) => ACCEPT_UNMOUNTED,
             Self::EmptySource(_) => {
                 "mount the disk it is on; if it is meant to be empty, delete the copy by hand"
             }
@@ -279,7 +293,10 @@ impl From<JoinError> for RunProblem {
 
 impl From<ScanError> for RunProblem {
     fn from(error: ScanError) -> Self {
-        Self::Scan(error.to_string())
+        match error {
+            ScanError::Unmounted { root } => Self::Unmounted(root),
+            ScanError::Open { .. } => Self::Scan(error.to_string()),
+        }
     }
 }
 

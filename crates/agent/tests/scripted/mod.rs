@@ -61,7 +61,7 @@ impl Agent {
     pub(crate) fn willing(status: AgentStatus) -> Self {
         Self::start(status, |command| {
             let id = match command {
-                TaskCommand::Run { job: id }
+                TaskCommand::Run { job: id, .. }
                 | TaskCommand::Pause { id }
                 | TaskCommand::Resume { id }
                 | TaskCommand::Cancel { id } => id.clone(),

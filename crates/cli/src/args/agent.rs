@@ -104,6 +104,15 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "JOB")]
     pub(crate) job: String,
 
+    /// Accept that nothing is mounted at PATH any more; may be repeated
+    ///
+    /// A directory that was a mount point and is none is not backed up, because its disk may
+    /// only be missing. This says that it stays as it is. PATH is below the source of the job, or
+    /// the source itself: absolute, or as fairbat status shows it. Files that were on the disk
+    /// count as deleted.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
+    pub(crate) accept_unmounted: Vec<PathBuf>,
+
     /// Wait for the end of the run; the exit status tells its result
     ///
     /// With --json, the last line is the task, as in the status.
@@ -134,6 +143,13 @@ pub(crate) struct RestoreArgs {
         value_hint = ValueHint::DirPath
     )]
     pub(crate) to: PathBuf,
+
+    /// Give files their set-user-ID and set-group-ID bits
+    ///
+    /// Such a program runs with the rights of its owner. Use this only if you trust whoever can
+    /// write to the store.
+    #[arg(long)]
+    pub(crate) setuid: bool,
 
     /// When the files should be complete: 06:00, 90s, 45m, 4h, or RFC 3339
     #[arg(long, value_name = "WHEN")]

@@ -134,6 +134,7 @@ fn a_job_says_little() {
         verify: Verify::Sent,
         detect: Detect::Metadata,
         one_file_system: false,
+        setuid: false,
         limit_rate: None,
         min_weight: 0.02,
     };

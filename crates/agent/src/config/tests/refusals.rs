@@ -300,9 +300,15 @@ fn what_has_no_meaning_for_a_pull_is_refused() {
         assert_refused(&pull(line), &[what, "take it out"]);
         config(&push(line));
     }
+    assert_refused(
+        &push("setuid = true"),
+        &["`setuid` has no meaning for a push", "--setuid"],
+    );
+    config(&push("setuid = false"));
     for line in [
         "verify = \"sent\"",
         "one_file_system = false",
+        "setuid = true",
         "detect = \"content\"\nexclude = [\"*.tmp\"]",
     ] {
         config(&pull(line));

@@ -1,16 +1,16 @@
 //! Sets the owner, mode and time of files, directories and links, as far as the process
 //! may. Blocking.
 //!
-//! Only root may change an owner. If the owner is wrong, the set-user-ID bit is left
-//! out: the file would run as the agent.
+//! Only root may change an owner. If owner or group is wrong, nobody but the agent's user
+//! gets any right: the others' rights were meant for another owner and group.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, fchmod,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, fchmod,
     fchown, futimens, openat, utimensat,
 };
 use rustix::io::Errno;
@@ -18,10 +18,11 @@ use rustix::io::Errno;
 use crate::entry::Attributes;
 use crate::scan::{look, look_at};
 
-/// The set-user-ID bit.
-const SET_USER: u32 = 0o4000;
-/// The set-group-ID bit.
-const SET_GROUP: u32 = 0o2000;
+/// The set-user-ID and the set-group-ID bit.
+pub(crate) const SET_ID: u32 = 0o6000;
+
+/// The rights of the owner.
+const OWNER_RIGHTS: u32 = 0o700;
 
 /// Whether owner and group are those of the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,14 +43,10 @@ impl Owned {
 
     /// The mode that the entry may have.
     fn mode(self, wanted: &Attributes) -> u32 {
-        let mut mode = wanted.mode;
-        if !self.user {
-            mode &= !SET_USER;
+        match self.is_fully() {
+            true => wanted.mode,
+            false => wanted.mode & OWNER_RIGHTS,
         }
-        if !self.group {
-            mode &= !SET_GROUP;
-        }
-        mode
     }
 }
 
@@ -97,8 +94,7 @@ pub(crate) fn correct(
     })?;
     let mode = owned.mode(wanted);
     // Changing the owner clears these bits.
-    let is_taken =
-        (has.uid, has.gid) != (wanted.uid, wanted.gid) && mode & (SET_USER | SET_GROUP) != 0;
+    let is_taken = (has.uid, has.gid) != (wanted.uid, wanted.gid) && mode & SET_ID != 0;
     if has.mode != mode || is_taken {
         change_mode(parent, name, mode)?;
     }
@@ -125,10 +121,18 @@ pub(crate) fn open_up(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
 fn change_mode(parent: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<()> {
     let mode = Mode::from_raw_mode(mode);
     // Opened first, so that no link in its place is followed.
-    let open = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match openat(parent, name, open, Mode::empty()) {
+    let open = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match openat(parent, name, open | OFlags::RDONLY, Mode::empty()) {
         Ok(opened) => fchmod(&opened, mode)?,
-        Err(Errno::ACCESS) => chmodat(parent, name, mode, AtFlags::empty())?,
+        Err(Errno::ACCESS) => {
+            let opened = openat(parent, name, open | OFlags::PATH, Mode::empty())?;
+            if look_at(&opened)?.kind == FileType::Symlink {
+                return Err(Errno::LOOP.into());
+            }
+            // fchmod(2) takes no descriptor that may not read.
+            let by_descriptor = format!("/proc/self/fd/{}", opened.as_raw_fd());
+            chmodat(CWD, by_descriptor, mode, AtFlags::empty())?;
+        }
         Err(error) => return Err(error.into()),
     }
     Ok(())

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fairbat::beneath::enter;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, readlinkat, renameat, symlinkat,
     unlinkat,
@@ -25,6 +26,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use self::attributes::Owned;
+pub(crate) use self::attributes::SET_ID;
 use self::workplace::Workplace;
 pub(crate) use self::workplace::{InstallError, TemporaryFile, is_temporary};
 use crate::entry::{Attributes, TreePath};
@@ -360,11 +362,10 @@ impl<'r> DirectoryCache<'r> {
 }
 
 fn open_directory(parent: BorrowedFd<'_>, name: &OsStr, is_made: bool) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match openat(parent, name, flags, Mode::empty()) {
+    match enter(parent, name) {
         Err(Errno::NOENT) if is_made => {
             mkdirat(parent, name, Mode::from_raw_mode(0o700))?;
-            openat(parent, name, flags, Mode::empty())
+            enter(parent, name)
         }
         other => other,
     }

@@ -127,7 +127,15 @@ impl PullRun {
         if report.unowned > 0 {
             tracing::warn!(
                 entries = report.unowned,
-                "owners could not be set: the agent is not root"
+                "owners could not be set: the agent is not root; nobody else gets rights to these"
+            );
+        }
+        if report.setuid_dropped > 0 {
+            tracing::warn!(
+                files = report.setuid_dropped,
+                hint =
+                    "setuid = true in the job, or fairbat restore --setuid, if you trust the store",
+                "files do not get their set-user-ID or set-group-ID bits"
             );
         }
         // The pull is complete only when the disk has it.

@@ -13,7 +13,7 @@ use crate::config::Detect;
 use crate::entry::{Attributes, TreePath};
 use crate::filter::{Filter, FilterVerdict};
 use crate::manifest::{ItemContent, ManifestItem};
-use crate::sync::install::{DirectoryCache, Existing, is_temporary};
+use crate::sync::install::{DirectoryCache, Existing, SET_ID, is_temporary};
 use crate::sync::manifest_store::FetchedManifests;
 use crate::sync::report::{RunProblem, RunReport};
 use crate::sync::spool::Spool;
@@ -117,7 +117,7 @@ impl PullRun {
         }
         let ManifestItem {
             path,
-            attributes,
+            mut attributes,
             content,
         } = item;
         Ok(match content {
@@ -128,6 +128,10 @@ impl PullRun {
             }
             ItemContent::Symlink(target) => installer.link(cache, &path, &target, &attributes),
             ItemContent::File { size, sha256 } => {
+                if attributes.mode & SET_ID != 0 && !self.settings.setuid {
+                    attributes.mode &= !SET_ID;
+                    plan.report.setuid_dropped += 1;
+                }
                 let wanted = WantedFile {
                     path,
                     attributes,

@@ -30,6 +30,8 @@ pub struct PullSettings {
     pub run: RunSettings,
     /// The directory to fill. It is made if needed.
     pub to: PathBuf,
+    /// Whether files get their set-user-ID and set-group-ID bits.
+    pub setuid: bool,
     /// Whether an earlier run has filled the directory. Then, if it is empty, a disk is
     /// not mounted, and the pull refuses.
     pub was_filled: bool,

@@ -1,0 +1,78 @@
+//! The rights that pulls and restores give: no more than their owner had.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::round_trip::dir;
+use crate::service::Place;
+
+fn mode(path: &Path) -> u32 {
+    let found = fs::symlink_metadata(path).expect("look at it");
+    found.permissions().mode() & 0o7777
+}
+
+#[test]
+fn a_store_makes_no_program_that_runs_as_another_user() {
+    let (source, store, pulled) = (dir(), dir(), dir());
+    for (name, bits) in [("as-owner", 0o4755), ("as-group", 0o2755), ("plain", 0o755)] {
+        fs::write(source.path().join(name), name).expect("write a file");
+        fs::set_permissions(source.path().join(name), PermissionsExt::from_mode(bits))
+            .expect("set a mode");
+    }
+    let shared = source.path().join("shared");
+    fs::create_dir(&shared).expect("make a directory");
+    fs::set_permissions(&shared, PermissionsExt::from_mode(0o2775)).expect("set a mode");
+    let configure = |place: &Place, keys: &str| {
+        place.configure(
+            "",
+            &format!(
+                "[stores.disk]\ntype = \"local\"\npath = {:?}\n\
+                 [[jobs]]\nname = \"home\"\nsource = {:?}\ndestination = \"disk:home\"\n\
+                 [[jobs]]\nname = \"copy\"\ndirection = \"pull\"\nsource = \"disk:home\"\n\
+                 destination = {:?}\n{keys}\n",
+                store.path(),
+                source.path(),
+                pulled.path(),
+            ),
+        );
+    };
+    let expect = |directory: &Path, as_owner: u32, as_group: u32| {
+        for (name, expected) in [
+            ("as-owner", as_owner),
+            ("as-group", as_group),
+            ("plain", 0o755),
+            ("shared", 0o2775),
+        ] {
+            let mode = mode(&directory.join(name));
+            assert_eq!(mode, expected, "{name} has {mode:o}");
+        }
+    };
+    let place = Place::new();
+    configure(&place, "");
+    let mut service = place.start();
+    service.order(&["run", "home", "--wait"]);
+    service.order(&["run", "copy", "--wait"]);
+    expect(pulled.path(), 0o755, 0o755);
+    place.wait_for_log("do not get their set-user-ID", 1);
+    assert!(place.log().contains("files=2"), "{}", place.log());
+    let restore = |name: &str, flags: &[&str]| {
+        let to = place.join(name);
+        let text = to.to_str().expect("a plain path");
+        service.order(&[&["restore", "home", "--wait", "--to", text], flags].concat());
+        to
+    };
+    expect(&restore("plain", &[]), 0o755, 0o755);
+    expect(&restore("trusted", &["--setuid"]), 0o4755, 0o2755);
+
+    configure(&place, "setuid = true");
+    service.signal("HUP");
+    place.wait_for_log("changed, from its next run on", 1);
+    service.order(&["run", "copy", "--wait"]);
+    expect(pulled.path(), 0o4755, 0o2755);
+    configure(&place, "");
+    service.signal("HUP");
+    place.wait_for_log("changed, from its next run on", 2);
+    service.order(&["run", "copy", "--wait"]);
+    expect(pulled.path(), 0o755, 0o755);
+}
