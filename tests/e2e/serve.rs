@@ -13,7 +13,7 @@ mod yields;
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +24,7 @@ use fairbat_tests::content::Content;
 use fairbat_tests::outcome::Outcome;
 use fairbat_tests::poll::{wait_for, wait_until};
 use fairbat_tests::workdir::Workdir;
+use socket2::{Domain, Socket, Type};
 
 const FILE: Content = Content::new(400, 300_000);
 
@@ -115,7 +116,16 @@ impl Serving {
     }
 
     fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).expect("it listens");
+        self.connect_as(Ipv4Addr::LOCALHOST)
+    }
+
+    /// As the peer with this address.
+    fn connect_as(&self, peer: Ipv4Addr) -> TcpStream {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let own = SocketAddr::from((peer, 0));
+        socket.bind(&own.into()).expect("an own address");
+        socket.connect(&self.address.into()).expect("it listens");
+        let stream = TcpStream::from(socket);
         stream.set_read_timeout(Some(SOON)).expect("a time");
         stream
     }

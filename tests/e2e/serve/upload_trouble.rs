@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::process::Command;
 use std::thread;
 
@@ -20,7 +20,11 @@ const OTHER: Content = Content::new(451, FILE.len());
 
 /// Begins an upload of this many bytes, and sends this.
 fn begin(server: &Serving, name: &str, length: u64, sent: &[u8]) -> TcpStream {
-    let mut stream = server.connect();
+    begin_on(server.connect(), name, length, sent)
+}
+
+/// The same on this connection.
+fn begin_on(mut stream: TcpStream, name: &str, length: u64, sent: &[u8]) -> TcpStream {
     let head =
         format!("PUT /{name} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
     stream.write_all(head.as_bytes()).expect("sent");
@@ -264,12 +268,18 @@ fn too_many_uploads_are_refused_and_reads_are_not() {
     server.put_fresh("file", &FILE);
     let work = Workdir::new();
     let body = Serving::body(&work, &OTHER);
-    let held: Vec<_> = (0..64)
-        .map(|n| begin(&server, &format!("held{n}"), 10, b"x"))
-        .collect();
-    wait_until("all of them to be taken", SOON, || {
-        unfinished(&server) == Some(64)
-    });
+    let mut held = Vec::new();
+    // As many as each peer may have, one after the other.
+    for (last, uploads) in [(1, 32), (2, 16), (3, 8), (4, 4), (5, 2), (6, 1), (7, 1)] {
+        for _ in 0..uploads {
+            let stream = server.connect_as(Ipv4Addr::new(127, 0, 0, last));
+            let name = format!("held{}", held.len());
+            held.push(begin_on(stream, &name, 10, b"x"));
+        }
+        wait_until("all of them to be taken", SOON, || {
+            unfinished(&server) == Some(held.len() as u64)
+        });
+    }
     let (status, head) = server.upload("more", &body, &[]);
     assert_eq!(status, 503, "{head}");
     assert!(head.contains("\nretry-after: "), "{head}");
@@ -279,6 +289,61 @@ fn too_many_uploads_are_refused_and_reads_are_not() {
         server.upload("more", &body, &[]).0 < 300
     });
     server.assert_no_scratch();
+}
+
+#[test]
+fn one_peer_leaves_uploads_to_others() {
+    let server = Serving::start(&["--writable", "--max-connections-per-peer", "100"]);
+    let work = Workdir::new();
+    let body = Serving::body(&work, &OTHER);
+    let held: Vec<_> = (0..32)
+        .map(|n| begin(&server, &format!("held{n}"), 10, b"x"))
+        .collect();
+    wait_until("all of them to be taken", SOON, || {
+        unfinished(&server) == Some(32)
+    });
+    let mut greedy = Vec::new();
+    for n in 0..32 {
+        let mut stream = begin(&server, &format!("more{n}"), 10, b"x");
+        stream.set_read_timeout(Some(SOON / 10)).expect("a time");
+        let mut status = [0; 13];
+        stream.read_exact(&mut status).expect("refused at once");
+        assert_eq!(&status, b"HTTP/1.1 503 ");
+        greedy.push(stream);
+    }
+    let (status, head) = server.upload("other", &body, &["--interface", "127.0.0.2"]);
+    assert_eq!(status, 201, "{head}");
+    drop((held, greedy));
+    server.assert_no_scratch();
+}
+
+#[test]
+fn what_is_only_announced_takes_no_room() {
+    let Some(disk) = TmpFs::mount(16 << 20) else {
+        return;
+    };
+    let work = Workdir::new();
+    let server = Serving::of(disk.path(), |run| run.arg("--writable"));
+    let stored = disk.path().join(".fairbat-upload");
+    // Each one fits, and all of them do not.
+    let announced: Vec<_> = (0..4)
+        .map(|n| begin(&server, &format!("held{n}"), 8 << 20, b"some bytes"))
+        .collect();
+    wait_until("their first bytes to be written", SOON, || {
+        let names = fs::read_dir(&stored).into_iter().flatten();
+        let lengths = names.filter_map(|entry| entry.ok()?.metadata().ok());
+        lengths.filter(|file| file.len() == 10).count() == 4
+    });
+    let honest = Content::new(458, 10 << 20);
+    let body = Serving::body(&work, &honest);
+    let (status, head) = server.upload("file", &body, &[]);
+    assert_eq!(status, 201, "{head}");
+    assert_content(&disk.path().join("file"), &honest);
+    // What can never fit is refused before it comes.
+    let mut large = begin(&server, "large", 17 << 20, b"");
+    let said = answer(&mut large);
+    assert!(said.starts_with("HTTP/1.1 507 "), "{said}");
+    drop(announced);
 }
 
 #[test]

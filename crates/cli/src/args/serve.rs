@@ -32,7 +32,7 @@ use super::shared::{LogArgs, SenderMethod};
         after a change, a file has no ETag and no Last-Modified, so clients cannot resume it. \
         The header Repr-Digest (RFC 9530) carries the SHA-256 of a file once it is known. A \
         request with Want-Repr-Digest makes the server compute it, for later requests.\n\n\
-        The server closes a connection after 60 s without an acknowledgement during a response, \
+        The server closes a connection whose client takes less than 1 KiB of a response in 60 s, \
         and an idle connection after 30 s. If a peer exceeds --max-connections-per-peer, a \
         few more of its connections are answered with 503 and Retry-After. The rest are closed \
         without an answer.\n\n\
@@ -42,8 +42,8 @@ use super::shared::{LogArgs, SenderMethod};
         never served. Missing directories are made. If-None-Match: * refuses to replace a file \
         (412), and If-Match replaces one version only. If the body does not match Content-Digest \
         or Repr-Digest (RFC 9530), the answer is 400. A full disk is 507. At most 64 uploads run \
-        at once, and others get 503 with Retry-After. An upload that sends nothing for 60 s is \
-        dropped.\n\n\
+        at once, and one peer gets at most as many as are left for others. Further uploads get \
+        503 with Retry-After. An upload that sends less than 1 KiB in 60 s is dropped (408).\n\n\
         With --writable, DELETE removes a file, a symbolic link or an empty directory. MOVE \
         renames a file to the name in Destination. With Overwrite: F, MOVE replaces nothing. \
         MKCOL makes a directory. If a name is a symbolic link, the link itself is replaced. \

@@ -1,5 +1,6 @@
 //! The answer to a request. Knows nothing of sockets.
 
+use std::net::IpAddr;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::controller::{ResponseGuard, ResponseMode, ResponseTracker};
 use super::files::{Found, NotServed, directory_in, name_in};
 use super::listing::{Listing, Page};
 use super::response::{
-    LogNote, ResponseBody, empty, file_bytes, line, not_served, pieces, with, without_content,
+    LogNote, ResponseBody, empty, file_bytes, not_served, pieces, plain, with, without_content,
 };
 use super::site::Site;
 use super::write;
@@ -30,14 +31,15 @@ use crate::http::range::{ContentRange, RequestedRange};
 /// The methods of a server that takes no changes.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
-/// Answers a request. `tracker` hears how a response with a body is sent.
+/// Answers a request of `peer`. `tracker` hears how a response with a body is sent.
 pub(crate) async fn answer(
     site: &Arc<Site>,
+    peer: IpAddr,
     tracker: &ResponseTracker,
     request: &Parts,
     body: Incoming,
 ) -> Response<ResponseBody> {
-    marked(respond(site, tracker, request, body).await)
+    marked(respond(site, peer, tracker, request, body).await)
 }
 
 /// Answers any request of a peer with too many connections, and ends the
@@ -59,6 +61,7 @@ fn marked(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
 
 async fn respond(
     site: &Arc<Site>,
+    peer: IpAddr,
     tracker: &ResponseTracker,
     request: &Parts,
     body: Incoming,
@@ -76,7 +79,7 @@ async fn respond(
     }
     if !matches!(request.method, Method::GET | Method::HEAD) {
         return match &site.uploads {
-            Some(uploads) => write::answer(site, uploads, tracker, request, body).await,
+            Some(uploads) => write::answer(site, uploads, peer, tracker, request, body).await,
             None => without_content(StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, METHODS)]),
         };
     }
@@ -248,7 +251,7 @@ async fn listing(
     };
     let Some(page) = Page::of(request.uri.query().unwrap_or_default()) else {
         let text = "after is a name, percent-encoded, and limit a number above 0";
-        return with(StatusCode::BAD_REQUEST, HeaderMap::new(), line(text));
+        return plain(StatusCode::BAD_REQUEST, text);
     };
     let (shared, owned) = (Arc::clone(site), name.clone());
     let begun = blocking(move || Listing::begin(shared, owned, page)).await;

@@ -31,7 +31,7 @@ use tokio_rustls::TlsAcceptor;
 use super::answer::{answer, too_many_connections};
 use super::controller::{ConnectionController, ResponseState, ResponseTracker};
 use super::response::{LogNote, MAX_PIECE};
-use super::site::{Patience, Site};
+use super::site::{MIN_PROGRESS, Patience, Site};
 
 /// Bytes that may wait in the kernel beyond the congestion window
 /// (`TCP_NOTSENT_LOWAT`, tcp(7)). More would be sent at the old weight when a new
@@ -133,7 +133,7 @@ async fn answer_requests(
     let service = service_fn(async |request: Request<Incoming>| {
         let (request, body) = request.into_parts();
         let response = match tracker {
-            Some(tracker) => answer(site, tracker, &request, body).await,
+            Some(tracker) => answer(site, peer.ip(), tracker, &request, body).await,
             None => too_many_connections(),
         };
         log(peer, &request, &response);
@@ -175,17 +175,18 @@ fn log<B>(peer: SocketAddr, request: &Parts, response: &Response<B>) {
 /// Why a peer is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Silence {
-    /// It does not take the bytes that were sent.
+    /// It takes none or too few of the bytes that were sent.
     Stalled,
     /// It has taken everything and asks for nothing more.
     Idle,
 }
 
 /// Holds the connection back as its responses ask. Returns when the peer has been
-/// silent for too long: it acknowledged nothing that we sent.
+/// silent for too long: it acknowledged nothing that we sent, or fewer than
+/// [`MIN_PROGRESS`] bytes of a response.
 ///
 /// Everything that a peer does, except reading, makes us send something. So this
-/// notices peers that read nothing of a response, peers that keep a connection
+/// notices peers that read next to nothing of a response, peers that keep a connection
 /// idle, and peers that send a request without end. If nothing is left to
 /// acknowledge while a response is under way, the file is slow, not the peer. An
 /// upload counts as a response; its receiver notices whether it moves.
@@ -201,6 +202,7 @@ async fn hold(
     let mut delivered = DeliveredBytes::default();
     let mut acked = 0;
     let mut heard = site.clock.now();
+    let mut progress = TakenBytes::begin(heard);
     let mut wait = Duration::ZERO;
     loop {
         let is_news = tokio::select! {
@@ -213,6 +215,7 @@ async fn hold(
             if response.begun > begun {
                 controller.begin(now, response.mode, now < heard + TAIL);
                 (begun, heard) = (response.begun, now);
+                progress.since = now;
             }
             is_sending = response.is_sending;
         }
@@ -222,15 +225,16 @@ async fn hold(
         if acked_now != acked {
             (acked, heard) = (acked_now, now);
         }
-        let (limit, silence) = match (info.is_owed(), is_sending) {
-            (true, _) => (patience.sending, Silence::Stalled),
+        progress.update(now, acked, info.is_owed());
+        let (last, limit, silence) = match (info.is_owed(), is_sending) {
+            (true, _) => (progress.since, patience.sending, Silence::Stalled),
             (false, true) => {
                 heard = now;
-                (patience.sending, Silence::Stalled)
+                (now, patience.sending, Silence::Stalled)
             }
-            (false, false) => (patience.idle, Silence::Idle),
+            (false, false) => (heard, patience.idle, Silence::Idle),
         };
-        let left = (heard + limit).saturating_sub(now);
+        let left = (last + limit).saturating_sub(now);
         if left.is_zero() {
             return Some(silence);
         }
@@ -241,6 +245,32 @@ async fn hold(
         } else {
             left
         };
+    }
+}
+
+/// Tells since when a peer has taken too little of what it is owed. Pure.
+#[derive(Debug)]
+struct TakenBytes {
+    /// The last moment at which it had taken enough.
+    since: Duration,
+    /// What it had acknowledged then, bytes.
+    acked: u64,
+}
+
+impl TakenBytes {
+    fn begin(now: Duration) -> Self {
+        Self {
+            since: now,
+            acked: 0,
+        }
+    }
+
+    /// The peer has acknowledged `acked` bytes by now, and others are on their way if it
+    /// `is_owed` some.
+    fn update(&mut self, now: Duration, acked: u64, is_owed: bool) {
+        if !is_owed || acked >= self.acked + MIN_PROGRESS {
+            (self.since, self.acked) = (now, acked);
+        }
     }
 }
 
@@ -293,5 +323,45 @@ async fn linger(stream: &TcpStream, socket: &TcpSocket, silence: Duration) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long a peer is kept that acknowledges `bytes` every `seconds`; at most an hour.
+    fn kept(bytes: u64, seconds: u64) -> Duration {
+        let mut progress = TakenBytes::begin(Duration::ZERO);
+        let mut now = Duration::ZERO;
+        for acked in (1..).map(|acks| acks * bytes) {
+            let end = progress.since + Patience::default().sending;
+            now += Duration::from_secs(seconds);
+            if now > end || now > Duration::from_secs(3600) {
+                return now.min(end);
+            }
+            progress.update(now, acked, true);
+        }
+        unreachable!("acknowledgements do not end")
+    }
+
+    #[test]
+    fn a_peer_has_to_take_a_little_in_each_minute() {
+        for (bytes, seconds) in [(1, 20), (MIN_PROGRESS - 1, 60), (16, 1), (1_000_000, 61)] {
+            let minute = Duration::from_secs(60);
+            assert_eq!(kept(bytes, seconds), minute, "{bytes} {seconds}");
+        }
+        for (bytes, seconds) in [(MIN_PROGRESS, 60), (18, 1), (300, 15)] {
+            let hour = Duration::from_secs(3600);
+            assert!(kept(bytes, seconds) >= hour, "{bytes} {seconds}");
+        }
+    }
+
+    #[test]
+    fn a_peer_that_is_owed_nothing_has_no_time_to_keep() {
+        let mut progress = TakenBytes::begin(Duration::ZERO);
+        let later = Duration::from_secs(600);
+        progress.update(later, 1, false);
+        assert_eq!(progress.since, later);
     }
 }

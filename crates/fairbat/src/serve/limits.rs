@@ -191,7 +191,7 @@ impl Drop for PeerPlace {
 }
 
 /// The address that stands for all addresses of a peer.
-fn peer(address: IpAddr) -> IpAddr {
+pub(crate) fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = address.to_bits() & (u128::MAX << (128 - IPV6_NETWORK_BITS));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::{CONTENT_LENGTH, RETRY_AFTER};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -56,6 +56,14 @@ pub(crate) fn without_content<const N: usize>(
     with(status, headers, empty())
 }
 
+/// A response that is one line of text.
+pub(crate) fn plain(status: StatusCode, text: &str) -> Response<ResponseBody> {
+    let text = format!("{text}\n");
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    let headers = [(CONTENT_TYPE, kind), (CONTENT_LENGTH, text.len().into())];
+    with(status, HeaderMap::from_iter(headers), whole(text.into()))
+}
+
 /// The response for a name that is not served.
 pub(crate) fn not_served(site: &Site, name: &Path, reason: &NotServed) -> Response<ResponseBody> {
     match reason {
@@ -83,11 +91,6 @@ pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 /// A body of no bytes.
 pub(crate) fn empty() -> ResponseBody {
     whole(Bytes::new())
-}
-
-/// A body of one line of text.
-pub(crate) fn line(text: &str) -> ResponseBody {
-    whole(format!("{text}\n").into())
 }
 
 fn whole(bytes: Bytes) -> ResponseBody {

@@ -14,10 +14,17 @@ use super::write::scratch::Uploads;
 use crate::accept::WarningThrottle;
 use crate::clock::Clock;
 
-/// How long a peer may acknowledge nothing before its connection is closed.
+/// Bytes that a peer has to take of a response, or send of an upload, in each
+/// [`Patience::sending`]. A peer that yields as far as it can still moves two
+/// segments of 536 bytes or more in a round trip (RFC 9840, section 4.2.2, and RFC
+/// 9293, section 3.7.1), and a round trip as long as the patience ends its
+/// connection anyway.
+pub(crate) const MIN_PROGRESS: u64 = 1024;
+
+/// How long a peer may do nothing before its connection is closed.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// While a response is under way.
+    /// For each KiB of a response or an upload under way.
     pub sending: Duration,
     /// Before a request has been received, and between two requests.
     pub idle: Duration,

@@ -1,7 +1,8 @@
 //! Uploads that are slow, and those that never end.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::Shutdown;
 
 use fairbat::serve::{Patience, UploadLimits};
 
@@ -34,6 +35,42 @@ fn a_client_that_stops_sending_gets_an_answer_and_is_closed() {
         assert_eq!(unfinished(&server), 0);
     }
     assert!(!server.directory.path().join("file").exists());
+}
+
+#[test]
+fn a_client_that_sends_next_to_nothing_is_refused_and_its_place_is_free() {
+    let server = writable(Patience {
+        sending: SHORT,
+        idle: LONG * 10,
+        closing: SHORT,
+    });
+    let mut stream = server.connect();
+    stream
+        .write_all(b"PUT /file HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n")
+        .unwrap();
+    // Never silent for long.
+    stream.set_read_timeout(Some(SHORT / 6)).unwrap();
+    let mut status = [0; 13];
+    let is_answered = (0..200).any(|_| {
+        stream.write_all(b"x").unwrap();
+        stream.read_exact(&mut status).is_ok()
+    });
+    assert!(is_answered, "it goes on for ever");
+    assert_eq!(&status, b"HTTP/1.1 408 ");
+    assert_eq!(unfinished(&server), 0);
+
+    // A little more is enough.
+    let mut stream = server.connect();
+    stream
+        .write_all(b"PUT /file HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n")
+        .unwrap();
+    for _ in 0..9 {
+        std::thread::sleep(SHORT / 6);
+        stream.write_all(&[b'x'; 1000]).expect("still open");
+    }
+    stream.shutdown(Shutdown::Write).unwrap();
+    let answer = String::from_utf8(rest(&mut stream)).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
 }
 
 #[test]

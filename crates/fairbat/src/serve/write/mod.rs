@@ -9,12 +9,13 @@ mod place;
 mod put;
 mod refusal;
 pub(crate) mod scratch;
+mod slots;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HOST, RETRY_AFTER};
+use http::header::{ALLOW, HOST, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use hyper::body::{Body, Incoming};
@@ -24,7 +25,7 @@ use self::refusal::Refusal;
 use self::scratch::Uploads;
 use super::controller::{ResponseMode, ResponseTracker};
 use super::files::directory_in;
-use super::response::{ResponseBody, line, no_content, with, without_content};
+use super::response::{ResponseBody, no_content, plain, without_content};
 use super::site::Site;
 use crate::blocking::blocking;
 
@@ -35,13 +36,14 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, PUT, DELETE, M
 pub(crate) async fn answer(
     site: &Arc<Site>,
     uploads: &Arc<Uploads>,
+    peer: IpAddr,
     tracker: &ResponseTracker,
     request: &Parts,
     body: Incoming,
 ) -> Response<ResponseBody> {
     // The connection is not idle until the answer is there.
     let _guard = tracker.begin(ResponseMode::Ordinary);
-    let changed = change(site, uploads, request, body).await;
+    let changed = change(site, uploads, peer, request, body).await;
     changed.unwrap_or_else(|refusal| {
         if let Refusal::Disk(_) | Refusal::Full = refusal {
             let name = request.uri.path().as_ref();
@@ -52,25 +54,21 @@ pub(crate) async fn answer(
 }
 
 fn refuse(refusal: &Refusal) -> Response<ResponseBody> {
-    let text = refusal.to_string();
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    let mut headers = HeaderMap::from_iter([
-        (CONTENT_TYPE, plain),
-        (CONTENT_LENGTH, (text.len() + 1).into()),
-    ]);
+    let mut response = plain(refusal.status(), &refusal.to_string());
     let more = match refusal {
         Refusal::Crowded => Some((RETRY_AFTER, HeaderValue::from_static("10"))),
         Refusal::Busy => Some((RETRY_AFTER, HeaderValue::from_static("1"))),
         Refusal::OtherMethod | Refusal::Exists => Some((ALLOW, METHODS)),
         _ => None,
     };
-    headers.extend(more);
-    with(refusal.status(), headers, line(&text))
+    response.headers_mut().extend(more);
+    response
 }
 
 async fn change(
     site: &Arc<Site>,
     uploads: &Arc<Uploads>,
+    peer: IpAddr,
     request: &Parts,
     body: Incoming,
 ) -> Result<Response<ResponseBody>, Refusal> {
@@ -78,7 +76,7 @@ async fn change(
         return Err(Refusal::OtherHost);
     }
     match request.method {
-        Method::PUT => put::put(site, uploads, request, body).await,
+        Method::PUT => put::put(site, uploads, peer, request, body).await,
         Method::DELETE => delete(site, uploads, request).await,
         _ => match request.method.as_str() {
             "MOVE" => rename(site, uploads, request).await,

@@ -7,10 +7,12 @@
 //! asked for (`100 Continue`) wherever they can.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, ETAG};
@@ -26,12 +28,18 @@ use crate::file_version::FileVersion;
 use crate::http::digest::StatedDigests;
 use crate::serve::files::Found;
 use crate::serve::response::{LogNote, ResponseBody};
-use crate::serve::site::Site;
+use crate::serve::site::{MIN_PROGRESS, Site};
+
+/// Disk space that is reserved with the first bytes of a file, bytes. After that as
+/// much again as has come, so a client never takes much more than it sends, and the
+/// file has few extents.
+const FIRST_RESERVED: u64 = 1024 * 1024;
 
 /// Takes a file.
 pub(crate) async fn put(
     site: &Arc<Site>,
     uploads: &Arc<Uploads>,
+    peer: IpAddr,
     request: &Parts,
     body: Incoming,
 ) -> Result<Response<ResponseBody>, Refusal> {
@@ -39,16 +47,16 @@ pub(crate) async fn put(
     let headers = &request.headers;
     check_form(headers)?;
     let digests = StatedDigests::from_headers(headers).map_err(Refusal::Malformed)?;
-    let length = body.size_hint().exact();
-    uploads.check_size(length.unwrap_or_default())?;
-    let _slot = uploads.slots.try_acquire().map_err(|_| Refusal::Crowded)?;
+    let announced = body.size_hint().exact().unwrap_or_default();
+    uploads.check_size(announced)?;
+    let _slot = uploads.slots.take(peer)?;
     let expected = Expected::by(site, &name, headers).await?;
     let scratch = {
         let (site, uploads, name) = (Arc::clone(site), Arc::clone(uploads), name.clone());
         blocking(move || {
             check_ahead(&site.root, &name)?;
             let scratch = Scratch::make(&site.root, &uploads.next_number)?;
-            scratch.reserve(length.unwrap_or_default())?;
+            scratch.check_room(announced)?;
             Ok::<_, Refusal>(scratch)
         })
     };
@@ -56,6 +64,8 @@ pub(crate) async fn put(
         scratch: scratch.await??,
         digests,
         length: 0,
+        announced,
+        reserved: 0,
     };
     let upload = receive(site, uploads, upload, body).await?;
     let sha256 = upload.digests.check().map_err(|found| Refusal::Corrupt {
@@ -99,30 +109,49 @@ struct Upload {
     digests: StatedDigests,
     /// Bytes.
     length: u64,
+    /// Bytes that the client says will come; 0 if it does not say.
+    announced: u64,
+    /// Bytes that have disk space.
+    reserved: u64,
 }
 
 impl Upload {
     /// Blocking.
     fn write(mut self, piece: &Bytes) -> Result<Self, Refusal> {
         self.digests.update(piece);
+        let end = self.length + piece.len() as u64;
+        if end > self.reserved {
+            let wanted = end.saturating_mul(2).max(FIRST_RESERVED);
+            let wanted = wanted.min(self.announced);
+            self.scratch.reserve(self.reserved..wanted)?;
+            self.reserved = wanted;
+        }
         self.scratch.file.write_all_at(piece, self.length)?;
-        self.length += piece.len() as u64;
+        self.length = end;
         Ok(self)
     }
 }
 
-/// Takes the whole body. A client may be silent for as long as during a response.
+/// Takes the whole body. A client has [`Patience::sending`] for each
+/// [`MIN_PROGRESS`] bytes of it. Only the time in which the server waits for the
+/// client counts.
+///
+/// [`Patience::sending`]: crate::serve::Patience::sending
 async fn receive(
     site: &Site,
     uploads: &Uploads,
     mut upload: Upload,
     mut body: Incoming,
 ) -> Result<Upload, Refusal> {
+    let (mut waited, mut came) = (Duration::ZERO, 0);
     loop {
+        let began = site.clock.now();
+        let left = site.patience.sending.saturating_sub(waited);
         let coming = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
-        let Ok(frame) = tokio::time::timeout(site.patience.sending, coming).await else {
+        let Ok(frame) = tokio::time::timeout(left, coming).await else {
             return Err(Refusal::Silent);
         };
+        waited += site.clock.now().saturating_sub(began);
         let Some(frame) = frame else {
             return Ok(upload);
         };
@@ -131,6 +160,10 @@ async fn receive(
             continue;
         };
         uploads.check_size(upload.length + piece.len() as u64)?;
+        came += piece.len() as u64;
+        if came >= MIN_PROGRESS {
+            (waited, came) = (Duration::ZERO, 0);
+        }
         upload = blocking(move || upload.write(&piece)).await??;
     }
 }

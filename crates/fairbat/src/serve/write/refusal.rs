@@ -59,7 +59,7 @@ pub(crate) enum Refusal {
     },
     #[error("the body broke off; nothing was stored")]
     Broken,
-    #[error("nothing came for too long; nothing was stored")]
+    #[error("too little came for too long; nothing was stored")]
     Silent,
     #[error("a directory is made without a body")]
     Body,
@@ -71,7 +71,7 @@ pub(crate) enum Refusal {
     NoFile,
     #[error("source and destination are the same")]
     Same,
-    #[error("there are too many uploads at once")]
+    #[error("there are too many uploads at once, or too many of this client")]
     Crowded,
     #[error("what is there changes all the time, or too many files are open")]
     Busy,

@@ -8,27 +8,25 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
     Access, AtFlags, Dir, FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags, accessat,
-    fallocate, fchmod, flock, mkdirat, openat, unlinkat,
+    fallocate, fchmod, flock, fstatvfs, mkdirat, openat, unlinkat,
 };
 use rustix::io::Errno;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
 use super::refusal::Refusal;
+use super::slots::{MAX_UPLOADS, UploadSlots};
 use crate::error::{ErrorKind, TransferError};
 use crate::serve::files::{Root, SCRATCH};
 
 /// Tries to make a file whose name is taken, or whose directory somebody removes.
 const ATTEMPTS: usize = 1000;
-
-/// Uploads at once. More would only wait for the same disk.
-const MAX_UPLOADS: usize = 64;
 
 /// Descriptors of an upload beyond those of a response with a file: the scratch
 /// directory, the directory of its place, and one more for a moment.
@@ -49,8 +47,7 @@ const MODE: Mode = Mode::from_raw_mode(0o666);
 pub(crate) struct Uploads {
     /// Bytes of one upload.
     max_size: Option<u64>,
-    /// One permit for each upload.
-    pub(crate) slots: Semaphore,
+    pub(crate) slots: UploadSlots,
     /// Number of the next unfinished file.
     pub(crate) next_number: AtomicU64,
     /// Held from the last check of what is there until it is changed.
@@ -76,7 +73,7 @@ impl Uploads {
         }
         Ok(Self {
             max_size,
-            slots: Semaphore::new(MAX_UPLOADS),
+            slots: UploadSlots::default(),
             next_number: AtomicU64::new(0),
             turn: Mutex::new(()),
         })
@@ -145,12 +142,24 @@ impl Scratch {
         }
     }
 
-    /// Reserves disk space for a file of this size, where the file system can.
-    pub(crate) fn reserve(&self, size: u64) -> Result<(), Refusal> {
-        if size == 0 {
+    /// Checks that the file system has room for so many bytes now, where it tells.
+    /// Takes nothing: a client may announce more than it ever sends.
+    pub(crate) fn check_room(&self, bytes: u64) -> Result<(), Refusal> {
+        match fstatvfs(&self.file) {
+            Ok(disk) if disk.f_blocks > 0 && disk.f_bfree.saturating_mul(disk.f_frsize) < bytes => {
+                Err(Refusal::Full)
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Reserves disk space for these bytes of the file, where the file system can.
+    pub(crate) fn reserve(&self, bytes: Range<u64>) -> Result<(), Refusal> {
+        if bytes.is_empty() {
             return Ok(());
         }
-        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, size) {
+        let length = bytes.end - bytes.start;
+        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, bytes.start, length) {
             Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(errno.into()),
             Ok(()) | Err(_) => Ok(()),
         }
