@@ -8,7 +8,7 @@ use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::repr_digest;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::tls::Identity;
-use fairbat_tests::workdir::Workdir;
+use fairbat_tests::workdir::{Workdir, write_secret};
 
 use super::{Content, FILE, SOON, Serving, curl, value};
 
@@ -197,7 +197,7 @@ fn a_digest_is_told_once_it_is_known() {
 fn a_token_is_asked_for() {
     let keys = Workdir::new();
     let path = keys.join("token");
-    fs::write(&path, "s3cret-Token=\n").expect("written");
+    write_secret(&path, "s3cret-Token=\n");
     let path = path.to_str().expect("UTF-8");
     let server = Serving::run(|run| run.arg("-vvv").env("FAIRBAT_TOKEN_FILE", path));
     server.put_fresh("file", &FILE);
@@ -239,13 +239,13 @@ fn https_is_served_by_a_certificate() {
     // Plain HTTP is not answered, and does no harm.
     assert!(
         !server
-            .raw("GET /file HTTP/1.1\r\nHost: h\r\n\r\n")
+            .raw("GET /file HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .contains("HTTP/1.1 200")
     );
     // Nor is it lost that it was not understood.
     let mut stream = server.connect();
     stream
-        .write_all(&b"GET /file HTTP/1.1\r\nHost: h\r\n".repeat(100_000))
+        .write_all(&b"GET /file HTTP/1.1\r\nHost: localhost\r\n".repeat(100_000))
         .expect("taken");
     stream.shutdown(Shutdown::Write).expect("open");
     let mut alert = Vec::new();

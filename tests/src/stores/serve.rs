@@ -1,6 +1,5 @@
 //! `fairbat serve --writable`, with a token.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,6 +7,7 @@ use std::process::Command;
 use super::keeper;
 use super::server::{Server, data};
 use crate::bin::fairbat_binary;
+use crate::workdir::write_secret;
 
 const TOKEN: &str = "a-token-of-4711";
 
@@ -50,7 +50,7 @@ impl Serve {
 
 fn launch(home: &Path, port: u16) -> Command {
     let token = home.join("token");
-    fs::write(&token, TOKEN).expect("write a token");
+    write_secret(&token, TOKEN);
     let mut command = keeper::command(fairbat_binary(), home);
     command.arg("serve").arg(data(home)).arg("--writable");
     command.args(["--listen", &format!("127.0.0.1:{port}")]);

@@ -14,6 +14,7 @@ use fairbat_agent::config::{Http, Store};
 use fairbat_tests::netns::skipped;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
+use fairbat_tests::workdir::write_secret;
 use tempfile::TempDir;
 
 /// What the servers let in that ask.
@@ -89,7 +90,7 @@ impl Server {
         let files = directory.path().join("files");
         std::fs::create_dir(&files).unwrap();
         let token = directory.path().join("token");
-        std::fs::write(&token, "token-4711").unwrap();
+        write_secret(&token, "token-4711");
         let address = free();
         let binary = Path::new(env!("CARGO_BIN_EXE_fairbat-agent")).with_file_name("fairbat");
         let mut command = Command::new(binary);

@@ -1,6 +1,9 @@
 //! Access to the server: the bearer token that requests show (RFC 6750), and the
 //! certificate that the server shows.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,17 +42,31 @@ impl Token {
     /// Reads a token from a file. White space around it is ignored.
     ///
     /// # Errors
-    /// The file cannot be read, or does not hold one word of the characters that
-    /// RFC 6750, section 2.1, allows.
+    /// The file cannot be read, other users may read it, or it does not hold one word of
+    /// the characters that RFC 6750, section 2.1, allows.
     pub fn read(path: &Path) -> Result<Self, TransferError> {
-        let new = "make one: openssl rand -hex 32 > FILE";
-        let text = std::fs::read(path).map_err(|error| {
+        let new = "make one: (umask 077; openssl rand -hex 32 > FILE)";
+        let cannot_read = |error: io::Error| {
             let unusable = unusable("token", path, &error);
             match error.kind() {
-                std::io::ErrorKind::NotFound => unusable.with_hint(new),
+                io::ErrorKind::NotFound => unusable.with_hint(new),
                 _ => unusable,
             }
-        })?;
+        };
+        let mut file = File::open(path).map_err(cannot_read)?;
+        let metadata = file.metadata().map_err(cannot_read)?;
+        let mode = metadata.mode() & 0o7777;
+        // Pipes have no other readers. systemd may let the service's user read a
+        // credential by an ACL, which shows as the group's right.
+        if metadata.is_file() && mode & 0o077 != 0 && !is_credential(path) {
+            let error = format!("other users have access to it (mode {mode:04o})");
+            return Err(unusable("token", path, &error).with_hint(format!(
+                "run chmod 600 {}, and make a new token if you do not trust these users",
+                path.display()
+            )));
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(cannot_read)?;
         let token = text.trim_ascii();
         let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(byte);
         if token.is_empty() || !token.iter().all(is_allowed) {
@@ -79,6 +96,12 @@ impl Token {
         scheme.eq_ignore_ascii_case(b"Bearer ")
             && bool::from(Self::of(shown.trim_ascii()).0.ct_eq(&self.0))
     }
+}
+
+/// Whether systemd has put the file there for this service (systemd.exec(5)).
+fn is_credential(path: &Path) -> bool {
+    let directory = std::env::var_os("CREDENTIALS_DIRECTORY");
+    directory.is_some_and(|directory| !directory.is_empty() && path.starts_with(directory))
 }
 
 /// How TLS connections are made with these files.
@@ -141,15 +164,23 @@ fn unusable(what: &str, path: &Path, error: &dyn std::fmt::Display) -> TransferE
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use http::HeaderValue;
 
     use super::*;
+
+    fn write(path: &Path, text: &str) {
+        std::fs::write(path, text).unwrap();
+        std::fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    }
 
     #[test]
     fn only_the_token_itself_is_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
-        std::fs::write(&path, "s3cret~/+=\n").unwrap();
+        write(&path, "s3cret~/+=\n");
         let token = Token::read(&path).unwrap();
         for (value, expected) in [
             ("Bearer s3cret~/+=", true),
@@ -174,7 +205,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         for text in ["", "\n", "two words", "two\nlines", "\u{e4}"] {
-            std::fs::write(&path, text).unwrap();
+            write(&path, text);
             assert!(Token::read(&path).is_err(), "{text:?}");
         }
         let missing = Token::read(&directory.path().join("none")).unwrap_err();
