@@ -123,6 +123,7 @@ fn start(runtime: &Runtime, directory: &Path, uploads: Option<UploadLimits>) -> 
         sender: Default::default(),
         max_connections: 100,
         max_per_peer: 99,
+        allowed_hosts: Vec::new(),
         token: None,
         tls: None,
         patience: Patience {

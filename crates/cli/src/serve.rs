@@ -47,6 +47,7 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
             .map_or_else(Default::default, Into::into),
         max_connections: args.sending.max_connections,
         max_per_peer: args.sending.max_connections_per_peer,
+        allowed_hosts: access.allow_host.clone(),
         token: access.token_file.as_deref().map(Token::read).transpose()?,
         tls: files.map(|(certificate, key)| TlsFiles {
             certificate: certificate.clone(),

@@ -57,6 +57,7 @@ fn serve_on(patience: Patience, uploads: Option<UploadLimits>) -> Serving {
         sender: SenderPolicy::default(),
         max_connections: 8,
         max_per_peer: 4,
+        allowed_hosts: Vec::new(),
         token: None,
         tls: None,
         patience,
@@ -117,7 +118,7 @@ fn who_asks_for_nothing_is_closed() {
     assert!(is_closed, "a request without end is listened to");
 
     let mut idle = server.connect();
-    idle.write_all(b"GET /small HTTP/1.1\r\nHost: h\r\n\r\n")
+    idle.write_all(b"GET /small HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .unwrap();
     let mut answer = Vec::new();
     idle.read_to_end(&mut answer).expect("not reset");
@@ -134,8 +135,10 @@ fn ask_with_a_small_window(server: &Serving, fields: &str) -> TcpStream {
     stream.set_read_timeout(Some(LONG)).unwrap();
     stream
         .write_all(
-            format!("GET /large HTTP/1.1\r\nHost: h\r\nRange: bytes=0-59999\r\n{fields}\r\n")
-                .as_bytes(),
+            format!(
+                "GET /large HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-59999\r\n{fields}\r\n"
+            )
+            .as_bytes(),
         )
         .unwrap();
     stream
@@ -180,7 +183,7 @@ fn who_takes_nothing_is_closed_and_who_takes_a_little_is_not() {
     let ask = || {
         let mut stream = server.connect();
         stream
-            .write_all(b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+            .write_all(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .unwrap();
         stream
     };
@@ -206,7 +209,7 @@ fn a_response_that_yields_comes_whole_though_its_end_is_slow_to_go() {
     let mut stream = server.connect();
     stream
         .write_all(
-            b"GET /large HTTP/1.1\r\nHost: h\r\nPriority: u=7\r\nRange: bytes=0-4999999\r\n\r\n",
+            b"GET /large HTTP/1.1\r\nHost: localhost\r\nPriority: u=7\r\nRange: bytes=0-4999999\r\n\r\n",
         )
         .unwrap();
     let answer = rest(&mut stream);

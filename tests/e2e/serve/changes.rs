@@ -22,7 +22,7 @@ fn fetch_while(change: impl FnOnce(&Serving)) -> (String, Vec<u8>) {
     server.put_fresh("file", &LARGE);
     let mut stream = server.connect();
     stream
-        .write_all(b"GET /file HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        .write_all(b"GET /file HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .expect("sent");
     let mut answer = vec![0; 1000];
     stream.read_exact(&mut answer).expect("it begins");
@@ -110,7 +110,7 @@ fn a_file_changed_twice_within_a_tick_of_the_clock_is_broken_off() {
         // A change that shows nothing, and one as soon as the body has begun.
         file.write_all_at(&old[..10], 0).expect("written");
         stream
-            .write_all(b"GET /file HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+            .write_all(b"GET /file HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             .expect("sent");
         let mut answer = vec![0; 1000];
         stream.read_exact(&mut answer).expect("it begins");

@@ -9,7 +9,7 @@ use fairbat_tests::poll::wait_until;
 use super::{Content, FILE, SOON, Serving, curl, value};
 
 const LARGE: Content = Content::new(420, 64_000_000);
-const GET: &[u8] = b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n";
+const GET: &[u8] = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 /// Asks for the large file, and reads no more than the first byte.
 fn begin(server: &Serving) -> TcpStream {
@@ -56,7 +56,7 @@ fn beyond_the_limit_connections_wait_and_are_not_refused() {
     let first = begin(&server);
     let mut second = server.connect();
     second
-        .write_all(b"GET /file HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        .write_all(b"GET /file HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .expect("sent");
     second
         .set_read_timeout(Some(Duration::from_millis(300)))
@@ -157,11 +157,11 @@ fn requests_without_sense_are_refused_and_forgotten() {
     let server = Serving::start(&[]);
     server.put_fresh("file", &FILE);
     let long = format!(
-        "GET /file HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n",
+        "GET /file HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
         "x".repeat(200_000)
     );
     let many = format!(
-        "GET /file HTTP/1.1\r\nHost: h\r\n{}\r\n",
+        "GET /file HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
         "X: y\r\n".repeat(5000)
     );
     for request in [
@@ -169,7 +169,7 @@ fn requests_without_sense_are_refused_and_forgotten() {
         &many,
         "\0\0\0\0\r\n\r\n",
         "GET /file HTTP/9.9\r\n\r\n",
-        "GET /file HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n",
+        "GET /file HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
     ] {
         let mut stream = server.connect();
         // It may be refused before all of it is sent.

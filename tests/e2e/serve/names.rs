@@ -9,14 +9,20 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fairbat_tests::bin::Fairbat;
 use fairbat_tests::poll::wait_until;
-use fairbat_tests::workdir::Workdir;
+use fairbat_tests::workdir::{Workdir, write_secret};
 
-use super::{FILE, OnDrop, SOON, Serving, curl};
+use super::{FILE, OnDrop, SOON, Serving, curl, value};
 
 /// One directory below the one that is served, and a secret beside it.
 fn nested() -> Serving {
-    let server = Serving::run(|run| run.arg("--quiet"));
+    nested_as(|run| run)
+}
+
+/// The same, served as `change` has it.
+fn nested_as(change: impl FnOnce(Fairbat) -> Fairbat) -> Serving {
+    let server = Serving::run(|run| change(run.arg("--quiet")));
     fs::create_dir(server.path("inner")).expect("created");
     server.put_fresh("inner/file", &FILE);
     server
@@ -51,7 +57,7 @@ fn no_name_leads_out_of_the_directory() {
         "/",
     ] {
         let answer = server.raw(format!(
-            "GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         ));
         let refused = ["HTTP/1.1 404", "HTTP/1.1 400"];
         assert!(
@@ -61,20 +67,22 @@ fn no_name_leads_out_of_the_directory() {
         assert!(!answer.contains("root:"), "{path}: {answer}");
     }
     for request in [
-        "GET ../../etc/passwd HTTP/1.1\r\nHost: h\r\n\r\n",
+        "GET ../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "GET /etc/passwd\r\n\r\n",
-        "GET file:///etc/passwd HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
-        "GET http://h/../../etc/passwd HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
-        "GET * HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
-        "CONNECT h:80 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+        "GET file:///etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        "GET http://localhost/../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        "GET * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        "CONNECT h:80 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     ] {
         let answer = server.raw(request);
         assert!(!answer.contains("HTTP/1.1 200"), "{request}: {answer}");
         assert!(!answer.contains("root:"), "{request}: {answer}");
     }
-    // As a proxy would be asked: the path counts.
-    let answer = server.raw("GET http://other/inner/file HTTP/1.0\r\n\r\n");
-    assert!(answer.contains(" 200 OK"), "{answer}");
+    // As a proxy would be asked.
+    for (host, expected) in [("localhost", " 200 OK"), ("other", " 421 ")] {
+        let answer = server.raw(format!("GET http://{host}/inner/file HTTP/1.0\r\n\r\n"));
+        assert!(answer.contains(expected), "{answer}");
+    }
 }
 
 #[test]
@@ -129,7 +137,7 @@ fn links_that_change_meanwhile_lead_nowhere_else() {
                 }
             }
         });
-        let request = "GET /link/file HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        let request = "GET /link/file HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         for _ in 0..500 {
             let answer = server.raw(request);
             assert!(!answer.contains("secret"), "{answer}");
@@ -142,8 +150,8 @@ fn a_request_names_one_host() {
     let server = nested();
     for (fields, status) in [
         ("", 400),
-        ("Host: h\r\nHost: h\r\n", 400),
-        ("Host: h\r\n", 200),
+        ("Host: localhost\r\nHost: localhost\r\n", 400),
+        ("Host: localhost\r\n", 200),
     ] {
         let answer = server.raw(format!(
             "GET /inner/file HTTP/1.1\r\n{fields}Connection: close\r\n\r\n"
@@ -152,6 +160,80 @@ fn a_request_names_one_host() {
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{fields}"
         );
+    }
+}
+
+/// The answer to a GET with this field `Host`.
+fn asked_as(server: &Serving, host: &str) -> String {
+    let request = format!("GET /inner/file HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    server.raw(request)
+}
+
+#[test]
+fn a_name_that_may_be_anothers_reads_nothing() {
+    let work = Workdir::new();
+    write_secret(&work.join("token"), "s3cret");
+    let token = work.join("token");
+    for server in [
+        nested(),
+        nested_as(|run| run.arg("--writable")),
+        nested_as(|run| run.arg("--token-file").arg(&token)),
+    ] {
+        for host in ["rebound.example", "localhost.rebound.example:80", "h"] {
+            let answer = asked_as(&server, host);
+            assert!(answer.starts_with("HTTP/1.1 421 "), "{host}: {answer}");
+            assert!(answer.contains("--allow-host"), "{answer}");
+        }
+        let listing = "GET / HTTP/1.1\r\nHost: rebound.example\r\nAccept: application/json\r\n\
+                       Connection: close\r\n\r\n";
+        assert!(!server.raw(listing).contains("inner"));
+        // Of HTTP/1.0, which knows no Host.
+        let old = server.raw("GET /none HTTP/1.0\r\n\r\n");
+        assert!(!old.contains(" 400 ") && !old.contains(" 421 "), "{old}");
+    }
+}
+
+#[test]
+fn the_names_of_the_machine_and_those_allowed_are_its_own() {
+    let server = nested_as(|run| {
+        run.args(["--allow-host", "NAS.example.org"])
+            .args(["--allow-host", "*.example.net"])
+    });
+    let own = fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
+    let own = own.trim();
+    let label = own.split('.').next().unwrap_or_default();
+    for host in [
+        own,
+        &format!("{label}.local:80"),
+        "localhost:1",
+        "192.0.2.1",
+        "[2001:db8::1]:80",
+        "nas.example.org:80",
+        "a.example.net",
+    ] {
+        let answer = asked_as(&server, host);
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{host}: {answer}");
+    }
+    for host in ["example.net", "nas.example.org.rebound.example"] {
+        let answer = asked_as(&server, host);
+        assert!(answer.starts_with("HTTP/1.1 421 "), "{host}: {answer}");
+    }
+}
+
+#[test]
+fn no_page_of_another_site_may_use_an_answer() {
+    let server = nested();
+    let (file, none) = (server.url("inner/file"), server.url("none"));
+    for args in [
+        &[file.as_str()][..],
+        &[&none],
+        &["-X", "PUT", &none],
+        &["-H", "Host: rebound.example", &file],
+        &["-r", "999999-", &file],
+    ] {
+        let head = server.headers(args);
+        assert_eq!(value(&head, "x-content-type-options"), "nosniff");
+        assert_eq!(value(&head, "cross-origin-resource-policy"), "same-origin");
     }
 }
 

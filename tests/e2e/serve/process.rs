@@ -1,14 +1,15 @@
 //! The command as a process: what it says, and how it ends.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::tls::Identity;
-use fairbat_tests::workdir::Workdir;
+use fairbat_tests::workdir::{Workdir, write_secret};
 
-use super::{Content, Serving, curl};
+use super::{Content, SOON, Serving, curl, wait_until};
 
 fn serve(work: &Workdir, args: &[&str]) -> Fairbat {
     let listen = ["serve", "--listen", "127.0.0.1:0"];
@@ -22,7 +23,7 @@ fn signals_end_it_at_once_with_their_codes() {
         server.put_fresh("file", &Content::new(430, 64_000_000));
         let mut stream = server.connect();
         stream
-            .write_all(b"GET /file HTTP/1.1\r\nHost: h\r\n\r\n")
+            .write_all(b"GET /file HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .expect("sent");
         stream.read_exact(&mut [0]).expect("it begins");
         server.running.signal(signal);
@@ -50,16 +51,14 @@ fn the_first_line_says_where_what_and_how() {
 #[test]
 fn whoever_listens_to_the_world_is_warned() {
     let work = Workdir::new();
-    fs::write(work.join("token"), "abc").expect("written");
+    write_secret(&work.join("token"), "abc");
     for (flags, said) in [
         (&[][..], "token"),
         (&["--token-file", "token"], "clear text"),
     ] {
         let run = serve(&work, &["--listen", "0.0.0.0:0", "--json", "."]);
         let mut running = run.args(flags).spawn();
-        fairbat_tests::poll::wait_until("it to listen", super::SOON, || {
-            !running.events().is_empty()
-        });
+        wait_until("it to listen", SOON, || !running.events().is_empty());
         running.signal("TERM");
         let outcome = running.wait();
         let second = outcome.stderr.lines().nth(1).unwrap_or_default();
@@ -99,7 +98,7 @@ fn keys_and_tokens_that_cannot_be_used_are_errors() {
     let (one, two) = (Workdir::new(), Workdir::new());
     let one = Identity::issue(one.path(), &["localhost"], 2099);
     let two = Identity::issue(two.path(), &["localhost"], 2099);
-    fs::write(work.join("empty"), "\n").expect("written");
+    write_secret(&work.join("empty"), "\n");
     let pem = |kind: &str| format!("-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n");
     fs::write(work.join("encrypted"), pem("ENCRYPTED PRIVATE KEY")).expect("written");
     fs::write(work.join("odd"), pem("PRIVATE KEY")).expect("written");
@@ -136,6 +135,32 @@ fn keys_and_tokens_that_cannot_be_used_are_errors() {
         assert!(!outcome.stderr.contains("panicked"), "{outcome}");
         assert!(!outcome.stderr.contains("no items found"), "{outcome}");
     }
+}
+
+#[test]
+fn a_token_that_others_may_read_is_refused() {
+    let work = Workdir::new();
+    let token = work.join("token");
+    write_secret(&token, "abc");
+    let chmod = |mode| fs::set_permissions(&token, Permissions::from_mode(mode)).expect("changed");
+    let run = || serve(&work, &["--json", "."]).arg("--token-file");
+    for mode in [0o640, 0o604, 0o644, 0o620] {
+        chmod(mode);
+        let outcome = run().arg("token").timeout(SOON).run();
+        outcome.expect_code(1).expect_said(&["chmod 600 token"]);
+    }
+    let expect_listening = |run: Fairbat| {
+        let mut running = run.spawn();
+        wait_until("it to listen", SOON, || !running.events().is_empty());
+        running.signal("TERM");
+        running.wait().expect_code(0);
+    };
+    // systemd gives a service's user its credentials by an ACL.
+    let credential = run().arg(&token);
+    expect_listening(credential.env("CREDENTIALS_DIRECTORY", work.path()));
+    chmod(0o600);
+    expect_listening(run().arg("token"));
+    expect_listening(run().arg("/dev/stdin").stdin("abc"));
 }
 
 #[test]
@@ -199,6 +224,9 @@ fn usage_errors_exit_2() {
         &["--listen", "localhost:8080", "."],
         &["--listen", "127.0.0.1:99999", "."],
         &["--max-connections", "0", "."],
+        &["--allow-host", "http://nas.example.org", "."],
+        &["--allow-host", "nas.example.org:80", "."],
+        &["--allow-host", "*", "."],
         &["--max-connections-per-peer", "0", "."],
         &["--sender", "reno", "."],
         &["--token", "abc", "."],

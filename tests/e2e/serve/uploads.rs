@@ -9,7 +9,7 @@ use std::thread::{self, ScopedJoinHandle};
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::repr_digest;
 use fairbat_tests::expect::{assert_content, assert_only};
-use fairbat_tests::workdir::Workdir;
+use fairbat_tests::workdir::{Workdir, write_secret};
 
 use super::{Content, FILE, SOON, Serving, curl, value, wait_until};
 
@@ -362,11 +362,12 @@ fn fairbat_puts_what_fairbat_serves() {
 #[test]
 fn a_token_is_asked_for_before_anything_else() {
     let work = Workdir::new();
-    fs::write(work.join("token"), "s3cret").expect("written");
     let path = work.join("token");
+    write_secret(&path, "s3cret");
     let server = Serving::run(|run| {
         run.env("FAIRBAT_TOKEN_FILE", &path)
             .env("FAIRBAT_WRITABLE", "1")
+            .env("FAIRBAT_ALLOW_HOST", "nas.example.org,*.example.net")
             .args(["--listen", "0.0.0.0:0"])
     });
     let body = Serving::body(&work, &FILE);
@@ -377,8 +378,14 @@ fn a_token_is_asked_for_before_anything_else() {
     assert!(!server.path("file").exists());
     let shown = "Authorization: Bearer s3cret";
     assert_eq!(status(&["-H", shown]), 201);
-    // Then the name by which it is asked does not matter.
-    assert_eq!(status(&["-H", shown, "-H", "Host: example.org"]), 204);
+    for (host, expected) in [
+        ("nas.example.org", 204),
+        ("a.example.net:80", 204),
+        ("example.org", 421),
+    ] {
+        let host = format!("Host: {host}");
+        assert_eq!(status(&["-H", shown, "-H", &host]), expected, "{host}");
+    }
 }
 
 #[test]
@@ -395,8 +402,11 @@ fn nobody_else_is_let_in_without_a_token() {
     // A page of that name may be another's, with this machine's address.
     let server = writable();
     let body = Serving::body(&work, &FILE);
-    let (status, head) = server.upload("file", &body, &["-H", "Host: example.org"]);
-    assert_eq!(status, 403, "{head}");
+    for (host, expected) in [("example.org", 421), ("192.0.2.1", 403)] {
+        let host = format!("Host: {host}");
+        let (status, head) = server.upload("file", &body, &["-H", &host]);
+        assert_eq!(status, expected, "{head}");
+    }
     assert_eq!(
         server.upload("file", &body, &["-H", "Host: localhost"]).0,
         201

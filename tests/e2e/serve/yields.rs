@@ -129,7 +129,7 @@ fn a_response_that_the_kernel_takes_at_once_yields_as_well() {
     let server = Serving::start(&[]);
     server.put_fresh("file", &Content::new(401, 30_000));
     let mut stream = server.connect();
-    let request = "GET /file HTTP/1.1\r\nHost: h\r\nPriority: u=7\r\n\r\n";
+    let request = "GET /file HTTP/1.1\r\nHost: localhost\r\nPriority: u=7\r\n\r\n";
     stream.write_all(request.as_bytes()).expect("it reads");
     let port = stream.local_addr().expect("an address").port();
     // Lower-Effort (RFC 8622), as any lever has it.

@@ -3,11 +3,10 @@
 //!
 //! Everybody who reaches the address may read: there is neither a password nor TLS. So
 //! the default address is one of this machine. A page of another site, open in a
-//! browser on this machine, sees nothing: foreign host names are refused (see `host`),
-//! and no other origin is allowed.
+//! browser on this machine, sees nothing: foreign host names are refused
+//! ([`fairbat::http::host`]), and no other origin is allowed.
 
 mod history;
-mod host;
 
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
@@ -16,6 +15,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fairbat::accept::{AcceptLimits, Accepted, accept_until, serve_until};
+use fairbat::http::host::{HostRefusal, HostRule};
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
@@ -149,8 +149,15 @@ async fn connection(server: Arc<WebServer>, accepted: Accepted<TcpListener>) {
 
 impl WebServer {
     fn answer(&self, request: &Parts) -> AgentResponse {
-        if let Err((status, text)) = host::check(request) {
-            return private(status, PLAIN, text);
+        if let Err(refusal) = HostRule::default().check(request) {
+            let text = match refusal {
+                HostRefusal::Malformed => "One Host is needed.\n",
+                HostRefusal::Foreign => {
+                    "Host names other than localhost are refused, because a page of another site \
+                     could read this. Use the address, or localhost.\n"
+                }
+            };
+            return private(refusal.status(), PLAIN, text);
         }
         let render: fn(&Self) -> AgentResponse = match request.uri.path() {
             "/" => |_| page(),

@@ -181,9 +181,9 @@ Serve backups to machines that fetch them with fairbat get:
     fairbat serve /srv/backup --listen 0.0.0.0:8080 --token-file /etc/fairbat/token
 The same over HTTPS:
     fairbat serve /srv/backup --listen '[::]:8443' --token-file /etc/fairbat/token \\
-        --tls-cert cert.pem --tls-key key.pem
+        --tls-cert cert.pem --tls-key key.pem --allow-host backup.example.org
 Make the token and the certificate, and download with them:
-    openssl rand -hex 32 > /etc/fairbat/token
+    (umask 077; openssl rand -hex 32 > /etc/fairbat/token)
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \\
         -keyout key.pem -out cert.pem -days 3650 -subj /CN=backup.example.org \\
         -addext basicConstraints=critical,CA:FALSE \\
@@ -194,7 +194,7 @@ Run a mirror whose responses all yield:
     fairbat serve --background /srv/mirror
 Accept uploads, and upload a file with the same token:
     fairbat serve /srv/backup --writable --listen 0.0.0.0:8080 \\
-        --token-file /etc/fairbat/token
+        --token-file /etc/fairbat/token --allow-host backup.example.org
     fairbat put backup.tar http://backup.example.org:8080/monday/
 Listen on a free port, and tell it to a program:
     fairbat serve --json --listen 127.0.0.1:0 . | jq -r .url";

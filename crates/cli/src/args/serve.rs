@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint, value_parser};
+use fairbat::http::host::HostPattern;
 use fairbat::units::parse_size;
 
 use super::shared::{LogArgs, SenderMethod};
@@ -32,6 +33,9 @@ use super::shared::{LogArgs, SenderMethod};
         after a change, a file has no ETag and no Last-Modified, so clients cannot resume it. \
         The header Repr-Digest (RFC 9530) carries the SHA-256 of a file once it is known. A \
         request with Want-Repr-Digest makes the server compute it, for later requests.\n\n\
+        A request must name an IP address, localhost, a name that the kernel has for this \
+        machine, or a name of --allow-host. Other names get 421: a web page of such a name could \
+        otherwise read the files through the browser of somebody who can (DNS rebinding).\n\n\
         The server closes a connection whose client takes less than 1 KiB of a response in 60 s, \
         and an idle connection after 30 s. If a peer exceeds --max-connections-per-peer, a \
         few more of its connections are answered with 503 and Retry-After. The rest are closed \
@@ -169,10 +173,20 @@ pub(crate) struct UploadArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access")]
 pub(crate) struct AccessArgs {
+    /// Answer requests for this host name too; may be repeated
+    ///
+    /// NAME is a host name without a port, such as backup.example.org, or *.example.org for
+    /// all names below example.org. IP addresses, localhost and the machine's own host name,
+    /// also with its domain or with .local, are always accepted. FAIRBAT_ALLOW_HOST holds
+    /// names separated by commas.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) allow_host: Vec<HostPattern>,
+
     /// Serve only requests with the bearer token in FILE (RFC 6750)
     ///
-    /// To make a token, run: openssl rand -hex 32 > FILE. Only the server's user should be
-    /// able to read FILE. A client with the same FILE sends the token like this:
+    /// To make a token, run: (umask 077; openssl rand -hex 32 > FILE). Other users must have
+    /// no access to FILE, unless it is a pipe or a credential from systemd. A client with the
+    /// same FILE sends the token like this:
     /// FAIRBAT_HEADER="Authorization: Bearer $(cat FILE)" fairbat get URL. Over plain HTTP,
     /// others on the network can read the token.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -151,6 +151,10 @@ impl Failure {
             }
             StatusCode::FORBIDDEN => "this URL needs permission; credentials go with -u, -n or -H",
             StatusCode::NOT_FOUND | StatusCode::GONE => "check the URL; the file is not there",
+            StatusCode::MISDIRECTED_REQUEST => {
+                "the server does not answer under this host name; use its address, or allow the \
+                 name there (fairbat serve --allow-host)"
+            }
             _ => "check the URL",
         };
         let may_pass = status.is_server_error()

@@ -10,6 +10,7 @@
 //! | [`content_disposition`] | the file name that a server suggests |
 //! | [`priority`] | `Priority`, `Fairbat-Deadline` and `Fairbat` |
 //! | [`credentials`] | netrc files, credentials in URLs, and the hosts that may see them |
+//! | [`host`] | the hosts that a request may name |
 //! | `failure` | what a failed request means, and what to do about it |
 
 pub mod content_disposition;
@@ -17,6 +18,7 @@ pub mod credentials;
 pub mod digest;
 mod failure;
 pub mod fields;
+pub mod host;
 pub mod priority;
 pub mod range;
 pub mod validator;

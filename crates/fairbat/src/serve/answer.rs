@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use http::header::{
     ACCEPT, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, ETAG, HOST, LAST_MODIFIED, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::conditions::{Validators, Verdict, evaluate, range_applies};
@@ -25,11 +25,16 @@ use super::write;
 use crate::blocking::blocking;
 use crate::file_version::wall_clock;
 use crate::http::digest::{REPR_DIGEST, wants_sha256};
+use crate::http::host::HostRefusal;
 use crate::http::priority::{self, RequestPriority};
 use crate::http::range::{ContentRange, RequestedRange};
 
 /// The methods of a server that takes no changes.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
+
+/// The answer to a request under a name that may be another site's.
+const FOREIGN_HOST: &str = "this host name is not known to be this server's, and a page of another site could read the \
+     files under it: ask by an address or localhost, or serve with --allow-host NAME";
 
 /// Answers a request of `peer`. `tracker` hears how a response with a body is sent.
 pub(crate) async fn answer(
@@ -51,11 +56,18 @@ pub(crate) fn too_many_connections() -> Response<ResponseBody> {
     marked(without_content(StatusCode::SERVICE_UNAVAILABLE, fields))
 }
 
-/// The response with the mark of a FAIRBAT server.
+/// The response with the mark of a FAIRBAT server, for clients. For browsers, it says
+/// that no page of another site may embed the content, and that its type is not to be
+/// guessed (both in the Fetch Standard).
 fn marked(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
-    response
-        .headers_mut()
-        .insert(priority::FAIRBAT_SERVER, priority::FAIRBAT_SERVER_MARK);
+    response.headers_mut().extend([
+        (priority::FAIRBAT_SERVER, priority::FAIRBAT_SERVER_MARK),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            HeaderValue::from_static("same-origin"),
+        ),
+    ]);
     response
 }
 
@@ -67,9 +79,14 @@ async fn respond(
     body: Incoming,
 ) -> Response<ResponseBody> {
     let headers = &request.headers;
-    // RFC 9112, section 3.2. The host itself does not matter here.
-    if request.version >= Version::HTTP_11 && headers.get_all(HOST).iter().count() != 1 {
-        return without_content(StatusCode::BAD_REQUEST, []);
+    if let Err(refusal) = site.hosts.check(request) {
+        return plain(
+            refusal.status(),
+            match refusal {
+                HostRefusal::Malformed => "one Host is needed",
+                HostRefusal::Foreign => FOREIGN_HOST,
+            },
+        );
     }
     if let Some(token) = &site.token
         && !token.is_shown(headers)

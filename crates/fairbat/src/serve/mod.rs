@@ -58,6 +58,7 @@ use self::write::scratch::{UPLOAD_DESCRIPTORS, Uploads};
 use crate::accept::{AcceptLimits, Accepted, accept_until};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
+use crate::http::host::{HostPattern, HostRule};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -76,6 +77,9 @@ pub struct ServeSettings {
     /// other peers. A few more connections are answered 503, the rest are closed.
     /// A peer is an IPv4 address or an IPv6 network of 64 bits.
     pub max_per_peer: u32,
+    /// Names of the server beyond its addresses, `localhost` and those that the kernel
+    /// knows. Requests with another host are refused.
+    pub allowed_hosts: Vec<HostPattern>,
     /// The token that every request must show, if any.
     pub token: Option<Token>,
     /// The files for HTTPS; `None` serves plain HTTP.
@@ -163,6 +167,11 @@ impl Server {
             site: Arc::new(Site {
                 root,
                 digests,
+                hosts: HostRule {
+                    own_names: true,
+                    without_host: true,
+                    allowed: settings.allowed_hosts.clone(),
+                },
                 token: settings.token.clone(),
                 tls,
                 background: settings.background,
@@ -248,7 +257,7 @@ fn check_uploads(settings: &ServeSettings) -> Result<(), TransferError> {
         "--writable without --token-file: whoever reaches {} could change all files there",
         settings.listen
     );
-    let hint = "add --token-file FILE (openssl rand -hex 32 > FILE), or listen on a loopback \
-                address, as 127.0.0.1:8080";
+    let hint = "add --token-file FILE ((umask 077; openssl rand -hex 32 > FILE) makes one), or \
+                listen on a loopback address, as 127.0.0.1:8080";
     Err(TransferError::new(ErrorKind::Other, message).with_hint(hint))
 }

@@ -13,6 +13,7 @@ use super::files::Root;
 use super::write::scratch::Uploads;
 use crate::accept::WarningThrottle;
 use crate::clock::Clock;
+use crate::http::host::HostRule;
 
 /// Bytes that a peer has to take of a response, or send of an upload, in each
 /// [`Patience::sending`]. A peer that yields as far as it can still moves two
@@ -59,6 +60,7 @@ impl Patience {
 pub(crate) struct Site {
     pub(crate) root: Root,
     pub(crate) digests: Digests,
+    pub(crate) hosts: HostRule,
     pub(crate) token: Option<Token>,
     pub(crate) tls: Option<Arc<ServerConfig>>,
     /// Whether responses yield if their requests state no priority.

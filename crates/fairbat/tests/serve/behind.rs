@@ -36,7 +36,8 @@ fn an_ordinary_response_after_a_yielding_one_is_not_held_back() {
             ("Priority: u=3", false),
         ] {
             let range = "Range: bytes=0-9999999";
-            let request = format!("GET /large HTTP/1.1\r\nHost: h\r\n{range}\r\n{wish}\r\n\r\n");
+            let request =
+                format!("GET /large HTTP/1.1\r\nHost: localhost\r\n{range}\r\n{wish}\r\n\r\n");
             stream.write_all(request.as_bytes()).unwrap();
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {

@@ -11,7 +11,7 @@ use crate::{PATIENT, SHORT, rest, serve};
 #[test]
 fn a_peer_with_too_many_connections_gets_503_and_others_are_served() {
     let server = serve(PATIENT);
-    let get = b"GET /small HTTP/1.1\r\nHost: h\r\n\r\n";
+    let get = b"GET /small HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut held: Vec<_> = (0..4).map(|_| server.connect()).collect();
     for stream in &mut held {
         stream.write_all(get).unwrap();
@@ -20,7 +20,7 @@ fn a_peer_with_too_many_connections_gets_503_and_others_are_served() {
     }
     // Whatever is asked for, and however much comes with it.
     let mut fifth = server.connect();
-    let put = b"PUT /new HTTP/1.1\r\nHost: h\r\nContent-Length: 9000000\r\n\r\n";
+    let put = b"PUT /new HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n";
     fifth.write_all(put).unwrap();
     fifth.write_all(&vec![b'x'; 9_000_000]).unwrap();
     fifth.shutdown(Shutdown::Write).unwrap();

@@ -13,20 +13,26 @@ fn an_early_answer_reaches_a_client_that_sends_its_whole_body_first() {
     let body = vec![b'x'; 30_000_000];
     for (head, answer) in [
         (
-            "PUT /new HTTP/1.1\r\nHost: h\r\nContent-Length: 30000000",
+            "PUT /new HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30000000",
             "405",
         ),
         (
-            "POST /small HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked",
+            "POST /small HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked",
             "405",
         ),
         (
-            "GET /none HTTP/1.1\r\nHost: h\r\nContent-Length: 30000000",
+            "GET /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30000000",
             "404",
         ),
-        ("GET /small HTTP/1.1\r\nHost: h\r\nConnection: close", "200"),
+        (
+            "GET /small HTTP/1.1\r\nHost: localhost\r\nConnection: close",
+            "200",
+        ),
         ("GET /small", "400"),
-        ("GET /small HTTP/1.1\r\nHost: h\r\nContent-Length: x", "400"),
+        (
+            "GET /small HTTP/1.1\r\nHost: localhost\r\nContent-Length: x",
+            "400",
+        ),
     ] {
         let mut stream = server.connect();
         stream
@@ -49,7 +55,7 @@ fn a_head_that_is_too_long_is_answered() {
     let server = serve(PATIENT);
     let mut stream = server.connect();
     stream
-        .write_all(b"GET /small HTTP/1.1\r\nHost: h\r\nX: ")
+        .write_all(b"GET /small HTTP/1.1\r\nHost: localhost\r\nX: ")
         .unwrap();
     stream.write_all(&vec![b'x'; 10_000_000]).unwrap();
     let mut got = Vec::new();
@@ -73,13 +79,13 @@ fn a_client_that_sends_without_end_or_never_closes_is_closed() {
         stream.write_all(request).unwrap();
         stream
     };
-    let put = b"PUT /new HTTP/1.1\r\nHost: h\r\nContent-Length: 9000000000\r\n\r\n";
+    let put = b"PUT /new HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000000\r\n\r\n";
     let mut endless = ask(put);
     let piece = vec![b'x'; 1_000_000];
     let taken = (0..1000).take_while(|_| endless.write_all(&piece).is_ok());
     assert!(taken.count() < 1000, "all of it is taken");
 
-    let mut open = ask(b"GET /small HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    let mut open = ask(b"GET /small HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(rest(&mut open).ends_with(b"small"));
     let is_closed = (0..200).any(|_| {
         std::thread::sleep(SHORT * 2);
@@ -93,7 +99,7 @@ fn a_client_that_has_closed_its_side_gets_the_whole_answer() {
     let server = serve(PATIENT);
     let mut stream = server.connect();
     stream
-        .write_all(b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+        .write_all(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = Vec::new();
