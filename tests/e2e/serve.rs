@@ -2,6 +2,7 @@
 
 mod changes;
 mod clients;
+mod crashes;
 mod crowd;
 mod edits;
 mod listings;
