@@ -5,6 +5,7 @@
     reason = "tests watch real processes, by the real clock"
 )]
 
+mod access;
 mod agent;
 mod commands;
 mod crashes;
@@ -23,6 +24,7 @@ mod restored;
 mod round_trip;
 mod service;
 mod sources;
+mod state;
 mod stop;
 mod tree;
 mod unmounted;

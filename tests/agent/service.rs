@@ -156,6 +156,11 @@ impl Service<'_> {
         })
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by name.
     pub(crate) fn signal(&mut self, name: &str) {
         assert!(self.is_running(), "it has ended: {}", self.place.log());

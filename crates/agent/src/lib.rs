@@ -11,6 +11,7 @@
 //! - [`scan`], [`compare`], [`filter`], [`entry`]: what a tree contains, and what has
 //!   changed
 //! - [`object_name`]: the key of a file
+//! - `reserved`, `disk_path`: the files of the agent itself, where nothing else may write
 //! - [`status`], [`api`], [`web`], [`metrics`]: what others see
 
 pub mod api;
@@ -18,12 +19,14 @@ pub mod calendar;
 pub mod compare;
 pub mod config;
 pub mod daemon;
+mod disk_path;
 pub mod entry;
 pub mod filter;
 pub mod manifest;
 pub mod metrics;
 pub mod object_name;
 mod percent;
+mod reserved;
 mod response;
 pub mod scan;
 pub mod state;

@@ -184,6 +184,9 @@ pub struct LastRun {
     pub in_time: Option<bool>,
     /// The problem, in one sentence.
     pub problem: Option<String>,
+    /// The kind of problem, without names of files or servers: anybody may read it.
+    #[serde(default)]
+    pub summary: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
     /// Its files, counted by outcome.

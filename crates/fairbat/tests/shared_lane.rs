@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fairbat::download::{LanePlace, Outcome, Report, RunMode, Stop, run};
+use fairbat::download::{LanePlace, Outcome, Report, RunMode, Stop, client, run};
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::{Target, TransferRequest};
 use fairbat::transport::RequestContext;
@@ -52,6 +52,7 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
     let (bytes, chunks) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let place = LanePlace {
         member: lane.enter("host", deadline),
+        client: client(&settings.http, settings.max_connections, None).expect("a client"),
         context: RequestContext {
             job: Some(Arc::clone(&bytes)),
             ..RequestContext::default()

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::command::{CommandReader, HiddenCredentials, read_command, reader};
 use super::refusal::{ApiRefusal, MAX_BODY};
-use crate::daemon::handle::{CommandAccepted, Handle};
+use crate::daemon::handle::{CommandAccepted, Handle, TaskCommand};
 use crate::response::{AgentResponse, JSON, json, response};
 use crate::status::{AgentStatus, LaneDirection};
 
@@ -78,6 +78,8 @@ pub(crate) struct Responder {
     pub(crate) handle: Handle,
     pub(crate) timeouts: ApiTimeouts,
     pub(crate) stopping: Stopping,
+    /// The group that the peer would have to be in to restore; `None` if it may.
+    pub(crate) denied_to_restore: Option<String>,
 }
 
 impl Responder {
@@ -111,6 +113,9 @@ impl Responder {
         body: &[u8],
     ) -> Result<CommandAccepted, ApiRefusal> {
         let command = read_command(read, body)?;
+        if let (TaskCommand::Restore { .. }, Some(group)) = (&command, &self.denied_to_restore) {
+            return Err(ApiRefusal::denied(group));
+        }
         let hidden = HiddenCredentials::of(&command);
         let done = self.handle.command(command).await;
         done.map_err(|error| hidden.remove_from(error).into())

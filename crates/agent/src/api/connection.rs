@@ -26,15 +26,15 @@ const BUFFER: usize = 64 * 1024;
 /// Time for the answers that are under way when the agent stops.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// Serves a connection until it ends. There is no responder for a connection that is one
-/// too many. The peer may be idle for `idle`.
+/// Serves a connection of a user until it ends. There is no responder for a connection
+/// that is one too many. The peer may be idle for `idle`.
 pub(crate) async fn serve_connection(
     stream: UnixStream,
+    user: Option<u32>,
     responder: Option<Responder>,
     idle: Duration,
     mut stopping: Stopping,
 ) {
-    let user = stream.peer_cred().map(|peer| peer.uid()).ok();
     let service = service_fn(async |request: Request<Incoming>| {
         let (head, body) = request.into_parts();
         let response = match &responder {

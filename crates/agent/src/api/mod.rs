@@ -1,7 +1,8 @@
 //! The API of the agent: HTTP/1.1 over a Unix socket, as `docs/agent-api.md` describes
-//! it. Everybody who may open the socket may use all of it.
+//! it. Everybody who may open the socket may use all of it, perhaps except for restoring.
 //!
 //! - `listen`: the socket.
+//! - `peer`: the user at the other end, and what it may do.
 //! - `connection`: one connection, and a limit on how long its peer may be idle.
 //! - `answer`: the paths, and the answers to requests.
 //! - `command`: from the body of a request to a command for the daemon.
@@ -11,6 +12,7 @@ mod answer;
 mod command;
 mod connection;
 mod listen;
+mod peer;
 mod refusal;
 #[cfg(test)]
 mod tests;
@@ -24,10 +26,16 @@ use tokio::sync::Semaphore;
 use self::answer::{ApiTimeouts, Responder};
 use self::connection::{GRACE, serve_connection};
 pub use self::listen::listen;
+use self::peer::Connections;
+pub use self::peer::Restorers;
 use crate::daemon::handle::Handle;
 
+/// Connections of one user that are served at once. So one that watches the status many
+/// times does not lock out the others.
+const MAX_OF_USER: usize = 32;
+
 /// Connections that are served at once.
-const MAX_SERVED: usize = 32;
+const MAX_SERVED: usize = 512;
 
 /// Connections beyond these that are answered with 503. Any further connection is
 /// closed without an answer.
@@ -35,16 +43,24 @@ const MAX_REFUSED: usize = 8;
 
 /// Answers requests until `stop` completes. Answers under way then may still be
 /// completed for a short time, and every watched status ends after its last line.
-pub async fn serve(listener: UnixListener, handle: Handle, stop: impl Future<Output = ()>) {
-    serve_with(ApiTimeouts::default(), listener, handle, stop).await;
+/// Only `restorers` may restore.
+pub async fn serve(
+    listener: UnixListener,
+    handle: Handle,
+    restorers: Restorers,
+    stop: impl Future<Output = ()>,
+) {
+    serve_with(ApiTimeouts::default(), listener, handle, restorers, stop).await;
 }
 
 async fn serve_with(
     timeouts: ApiTimeouts,
     listener: UnixListener,
     handle: Handle,
+    restorers: Restorers,
     stop: impl Future<Output = ()>,
 ) {
+    let connections = Connections::default();
     let served = Arc::new(Semaphore::new(MAX_SERVED));
     let refused = Arc::new(Semaphore::new(MAX_REFUSED));
     let limits = AcceptLimits {
@@ -57,23 +73,27 @@ async fn serve_with(
         limits,
         stop,
         |accepted: Accepted<UnixListener>| {
-            let stopping = accepted.stopping;
-            let (permit, responder, idle) = match Arc::clone(&served).try_acquire_owned() {
-                Ok(permit) => {
+            let (stream, stopping) = (accepted.stream, accepted.stopping);
+            let user = stream.peer_cred().map(|peer| peer.uid()).ok();
+            let of_user = connections.permit(user, MAX_OF_USER);
+            let permit = Arc::clone(&served).try_acquire_owned().ok();
+            let (permit, responder, idle) = match of_user.zip(permit) {
+                Some((of_user, permit)) => {
                     let responder = Responder {
                         handle: handle.clone(),
                         timeouts,
                         stopping: stopping.clone(),
+                        denied_to_restore: restorers.deny(&stream),
                     };
-                    (permit, Some(responder), timeouts.idle)
+                    ((Some(of_user), permit), Some(responder), timeouts.idle)
                 }
-                Err(_) => {
+                None => {
                     let permit = Arc::clone(&refused).try_acquire_owned().ok()?;
-                    (permit, None, timeouts.refused)
+                    ((None, permit), None, timeouts.refused)
                 }
             };
             Some(async move {
-                serve_connection(accepted.stream, responder, idle, stopping).await;
+                serve_connection(stream, user, responder, idle, stopping).await;
                 drop(permit);
             })
         },

@@ -52,6 +52,13 @@ impl ApiRefusal {
         )
     }
 
+    /// Only members of another group may restore.
+    pub(crate) fn denied(group: &str) -> Self {
+        let error = format!("only members of the group {group} may restore");
+        Self::new(StatusCode::FORBIDDEN, error)
+            .with_hint("ask one of them, or root; the group is restore_group in [agent]")
+    }
+
     /// The path takes another method.
     pub(crate) fn method(allow: Method) -> Self {
         let error = format!("this path takes {allow} only");
@@ -73,7 +80,7 @@ impl ApiRefusal {
     pub(crate) fn too_many() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            "too many connections to the agent are open",
+            "too many connections to the agent are open, of your user or of all",
         )
         .with_hint("close some, such as those that watch the status, and try again")
     }

@@ -48,7 +48,13 @@ impl Api {
             directory,
             port,
             stop: Some(stop),
-            serving: tokio::spawn(serve_with(timeouts, listener, handle, stopped)),
+            serving: tokio::spawn(serve_with(
+                timeouts,
+                listener,
+                handle,
+                Restorers::default(),
+                stopped,
+            )),
         }
     }
 
@@ -202,7 +208,7 @@ async fn a_command_under_way_is_answered_when_the_api_stops() {
 async fn of_too_many_some_are_told_so_and_room_comes_back() {
     let api = Api::start(ApiTimeouts::default());
     let mut open = Vec::new();
-    for _ in 0..MAX_SERVED {
+    for _ in 0..MAX_OF_USER {
         let mut stream = api.connect().await;
         stream.write_all(WATCH).await.unwrap();
         until(&mut stream, "\"version\"").await;

@@ -16,13 +16,16 @@ pub(crate) enum ExitCode {
     Other = 1,
     /// The command line or the configuration is wrong.
     Usage = 2,
+    /// The state is damaged, or of another version: starting again does not help.
+    DamagedState = 4,
 }
 
 /// The exit codes for the help and the manual.
 pub(crate) const EXIT_STATUS: &str = "\
 0  success, perhaps with warnings
 1  the configuration cannot be read, or something failed
-2  the configuration or the command line is wrong";
+2  the configuration or the command line is wrong
+4  the file of the state is damaged, or of another version: move it away";
 
 impl From<ExitCode> for std::process::ExitCode {
     fn from(code: ExitCode) -> Self {

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairbat_agent::api::{self, Restorers};
 use fairbat_agent::config::Config;
-use fairbat_agent::daemon::{self, Environment, handle};
-use fairbat_agent::{api, web};
+use fairbat_agent::daemon::{self, Environment, StartError, handle};
+use fairbat_agent::web;
 use jiff::tz::TimeZone;
+use nix::unistd::Group;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,12 +32,27 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     in_runtime(args, async |config| {
         match serve(config, args.config.clone()).await {
             Ok(()) => ExitCode::Done,
-            Err(error) => {
-                eprintln!("error: {error}");
-                ExitCode::Other
-            }
+            Err(error) => match error.downcast::<StartError>() {
+                Ok(error) => cannot_start(&error),
+                Err(error) => {
+                    eprintln!("error: {error}");
+                    ExitCode::Other
+                }
+            },
         }
     })
+}
+
+/// Says why the daemon cannot start.
+fn cannot_start(error: &StartError) -> ExitCode {
+    eprintln!("error: {error}");
+    if !error.hint().is_empty() {
+        eprintln!("hint: {}", error.hint());
+    }
+    match error {
+        StartError::DamagedState { .. } => ExitCode::DamagedState,
+        StartError::Other(_) => ExitCode::Other,
+    }
 }
 
 /// Runs the daemon with its API, its metrics and its page. `config` was read from `file`.
@@ -53,6 +70,7 @@ async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
         }
     };
     let (handle, port) = handle::channel(daemon::starting_status(now().timestamp()));
+    let restorers = restorers(config.agent.restore_group.as_deref())?;
     let socket = api::listen(&config.agent.socket)?;
     let mut serving = JoinSet::new();
     if let Some(address) = config.agent.listen {
@@ -66,7 +84,7 @@ async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
             until_stopped(),
         ));
     }
-    serving.spawn(api::serve(socket, handle, until_stopped()));
+    serving.spawn(api::serve(socket, handle, restorers, until_stopped()));
     let all = async {
         daemon::run(config, port, environment, identity()).await?;
         serving.join_all().await;
@@ -82,6 +100,23 @@ async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
             tracing::warn!("the agent ends now, but a task has not stopped in time");
             Ok(())
         }
+    }
+}
+
+/// Who may restore.
+fn restorers(group: Option<&str>) -> Result<Restorers, Box<dyn Error>> {
+    let Some(name) = group else {
+        return Ok(Restorers::Everybody);
+    };
+    match Group::from_name(name)? {
+        Some(group) => Ok(Restorers::Group {
+            id: group.gid.as_raw(),
+            name: name.to_owned(),
+        }),
+        None => Err(format!(
+            "restore_group: there is no group {name}; make it with `groupadd --system {name}`"
+        )
+        .into()),
     }
 }
 
@@ -119,11 +154,13 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
         let collected = match daemon::collect(config, identity()).await {
             Ok(collected) => collected,
             Err(error) => {
-                eprintln!("error: {error}");
-                eprintln!(
-                    "hint: stop the agent first; each run of a job also cleans up after itself"
-                );
-                return ExitCode::Other;
+                let code = cannot_start(&error);
+                if code == ExitCode::Other {
+                    eprintln!(
+                        "hint: stop the agent first; each run of a job also cleans up after itself"
+                    );
+                }
+                return code;
             }
         };
         let mut code = ExitCode::Done;

@@ -33,16 +33,20 @@ pub struct Agent {
     pub min_weight: f64,
     /// Limit on the rate of all jobs together, byte/s.
     pub limit_rate: Option<u64>,
+    /// The group whose members may restore, by name; `None` lets everybody who may open
+    /// the socket restore.
+    pub restore_group: Option<String>,
 }
 
 impl Agent {
-    pub(crate) const KEYS: [&str; 6] = [
+    pub(crate) const KEYS: [&str; 7] = [
         "state",
         "socket",
         "listen",
         "connections",
         "min_weight",
         "limit_rate",
+        "restore_group",
     ];
 
     /// The settings without a file. The directories are those that systemd sets.
@@ -63,6 +67,7 @@ impl Agent {
             connections: DEFAULT_CONNECTIONS,
             min_weight: MIN_WEIGHT,
             limit_rate: None,
+            restore_group: None,
         }
     }
 
@@ -84,6 +89,7 @@ impl Agent {
             self.min_weight = weight;
         }
         self.limit_rate = table.limit_rate();
+        self.restore_group = table.get("restore_group");
     }
 }
 

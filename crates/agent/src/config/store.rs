@@ -118,6 +118,14 @@ impl Store {
         }
     }
 
+    /// The file with the credentials, if the configuration names one.
+    pub(crate) fn credentials_file(&self) -> Option<&Path> {
+        match &self.credentials()?.origin {
+            Origin::File(path) => Some(path),
+            Origin::Service(_) | Origin::Environment => None,
+        }
+    }
+
     /// PEM file with the only trusted certificate authorities; `None` trusts those of the
     /// system.
     #[must_use]

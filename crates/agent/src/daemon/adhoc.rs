@@ -7,6 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::reserved::{Reserved, ReservedPlaces};
+
+/// Ad-hoc tasks that have not ended, at most.
+pub(crate) const MAX_UNENDED: usize = 1_000;
+
 /// How long an ad-hoc task stays listed after its end.
 const LISTED_AFTER_END: SignedDuration = SignedDuration::from_hours(24);
 
@@ -46,6 +51,16 @@ pub(crate) enum AdHocWork {
         #[serde(default)]
         setuid: bool,
     },
+}
+
+impl AdHocWork {
+    /// Refuses to write where the agent itself does. Blocking.
+    pub(crate) fn check(&self, reserved: &ReservedPlaces) -> Result<(), Reserved> {
+        match self {
+            Self::Download { to, .. } => reserved.check_target(to),
+            Self::Restore { to, .. } => reserved.check_tree(to),
+        }
+    }
 }
 
 impl AdHocTask {

@@ -3,16 +3,17 @@
 //! Work that waits for a disk runs in the background. A command is answered only
 //! after its effect is recorded.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::adhoc::{self, AdHocTask, AdHocWork};
+use super::adhoc::{self, AdHocTask, AdHocWork, MAX_UNENDED};
 use super::core::{AddedTask, BackgroundResult, Daemon};
 use super::entry::{TaskEntry, TaskWork};
 use super::handle::{CommandAccepted, CommandError, CommandReply, TaskCommand};
 use crate::config::Course;
 use crate::entry::TreePath;
+use crate::reserved::{RESERVED_HINT, ReservedPlaces};
 use crate::state::CommitHandle;
 
 /// Edit distance up to which an id counts as similar to a mistyped one.
@@ -124,15 +125,26 @@ impl Daemon {
             deadline,
             is_paused: false,
         };
-        let writer = self.writer.clone();
+        let unended = |entry: &&TaskEntry| {
+            matches!(entry.work, TaskWork::AdHoc(..)) && entry.ended_adhoc().is_none()
+        };
+        if self.entries.iter().filter(unended).count() + self.adding >= MAX_UNENDED {
+            let what = format!(
+                "{MAX_UNENDED} downloads and restores are under way or wait, and no more may; \
+                 wait for some of them, or cancel some"
+            );
+            return drop(reply.send(Err(CommandError::NotNow(what))));
+        }
+        self.adding += 1;
+        let (writer, reserved) = (self.writer.clone(), self.reserved());
         self.background.spawn(async move {
-            if let AdHocWork::Restore { to, .. } = &task.work
-                && let Err(error) = check_restore_target(to.clone()).await
-            {
-                let _ = reply.send(Err(error));
-                return None;
-            }
-            let number = writer.add_ad_hoc_task(task.to_json()).done().await;
+            let number = match check_target(task.work.clone(), reserved).await {
+                Ok(()) => {
+                    let added = writer.add_ad_hoc_task(task.to_json()).done().await;
+                    added.map_err(|error| not_recorded(&error))
+                }
+                Err(error) => Err(error),
+            };
             Some(BackgroundResult::Added(Box::new(AddedTask {
                 task,
                 number,
@@ -143,9 +155,10 @@ impl Daemon {
 
     /// Lists and starts an ad-hoc task that is recorded now.
     pub(crate) fn task_added(&mut self, added: AddedTask) {
+        self.adding -= 1;
         let number = match added.number {
             Ok(number) => number,
-            Err(error) => return drop(added.reply.send(Err(not_recorded(&error)))),
+            Err(error) => return drop(added.reply.send(Err(error))),
         };
         let now = self.now();
         self.entries
@@ -212,19 +225,23 @@ fn path_in_source(entry: &TaskEntry, path: &Path) -> Result<TreePath, CommandErr
     })
 }
 
-/// A restore never mixes its files with others: its directory has to be empty.
-async fn check_restore_target(to: PathBuf) -> Result<(), CommandError> {
+/// Nothing is written where the agent itself writes. And a restore never mixes its files
+/// with others: its directory has to be empty.
+async fn check_target(work: AdHocWork, reserved: ReservedPlaces) -> Result<(), CommandError> {
     let is_filled = |to: &Path| {
         let entries = std::fs::read_dir(to);
         // The run creates a missing directory. It reports any other error itself.
         entries.is_ok_and(|mut entries| entries.next().is_some())
     };
-    let checking = tokio::task::spawn_blocking(move || match is_filled(&to) {
-        true => Err(CommandError::Impossible(format!(
-            "{} is not empty",
-            to.display()
-        ))),
-        false => Ok(()),
+    let checking = tokio::task::spawn_blocking(move || {
+        let checked = work.check(&reserved);
+        checked.map_err(|error| CommandError::Impossible(format!("{error}; {RESERVED_HINT}")))?;
+        match &work {
+            AdHocWork::Restore { to, .. } if is_filled(to) => Err(CommandError::Impossible(
+                format!("{} is not empty", to.display()),
+            )),
+            AdHocWork::Restore { .. } | AdHocWork::Download { .. } => Ok(()),
+        }
     });
     checking.await.unwrap_or(Err(CommandError::Stopping))
 }

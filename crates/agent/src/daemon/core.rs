@@ -4,25 +4,48 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fairbat::transport::HttpClient;
 use jiff::{Timestamp, Zoned};
 use tokio::task::JoinSet;
 
 use super::adhoc::AdHocTask;
 use super::clock::{self, WallClock};
 use super::entry::{PreparedJob, TaskEntry, TaskWork};
-use super::handle::CommandReply;
+use super::handle::{CommandError, CommandReply};
 use super::lanes::{AgentLane, LaneMeter};
 use super::schedule::TaskState;
 use super::systemd::{ServiceManager, status_line};
 use crate::config::{Config, ConfigError};
-use crate::state::{CommitHandle, StateDatabase, StateError, StateWriter};
+use crate::state::{CommitHandle, DAMAGED_HINT, StateDatabase, StateError, StateWriter};
 use crate::status::{AgentStatus, LaneDirection};
 use crate::sync::RunReport;
 
-/// Why the daemon cannot start: a file of the state or a lane, and what is wrong with it.
+/// Why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct StartError(pub(crate) String);
+pub enum StartError {
+    /// The file is not a state that this version can read. Starting again does not help.
+    #[error("the state in {} cannot be used: {error}", file.display())]
+    DamagedState {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: StateError,
+    },
+    /// A file of the state or a lane, and what is wrong with it.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl StartError {
+    /// What to do about it; empty when there is nothing to advise.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::DamagedState { .. } => DAMAGED_HINT,
+            Self::Other(_) => "",
+        }
+    }
+}
 
 /// Reads the configuration again. It may block.
 pub type ConfigLoader = Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
@@ -39,7 +62,7 @@ pub(crate) enum BackgroundResult {
 pub(crate) struct AddedTask {
     pub(crate) task: AdHocTask,
     /// The number under which it is recorded.
-    pub(crate) number: Result<u64, StateError>,
+    pub(crate) number: Result<u64, CommandError>,
     pub(crate) reply: CommandReply,
 }
 
@@ -62,6 +85,8 @@ pub(crate) struct Daemon {
     pub(crate) wall_clock: WallClock,
     pub(crate) push: Arc<AgentLane>,
     pub(crate) pull: Arc<AgentLane>,
+    /// The client of all ad-hoc downloads.
+    pub(crate) downloads: Arc<HttpClient>,
     pub(crate) meters: [LaneMeter; 2],
     /// Jobs in the order of the configuration, then ad-hoc tasks by number.
     pub(crate) entries: Vec<TaskEntry>,
@@ -69,6 +94,8 @@ pub(crate) struct Daemon {
     pub(crate) running: JoinSet<(String, RunReport)>,
     /// Work that waits for a disk. It runs beside the loop.
     pub(crate) background: JoinSet<Option<BackgroundResult>>,
+    /// Ad-hoc tasks that are being checked and recorded.
+    pub(crate) adding: usize,
     pub(crate) service_manager: ServiceManager,
     pub(crate) is_reloading: bool,
     /// Why the configuration was refused when it was last read again.

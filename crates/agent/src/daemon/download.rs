@@ -10,7 +10,7 @@ use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
 use fairbat::lane::Lane;
 use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
-use fairbat::transport::RateLimit;
+use fairbat::transport::{HttpClient, RateLimit};
 use jiff::Timestamp;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -31,6 +31,8 @@ pub(crate) struct Download {
     pub(crate) seed: u64,
     /// The lane of all pulls.
     pub(crate) lane: Lane,
+    /// The client of all downloads.
+    pub(crate) client: Arc<HttpClient>,
     pub(crate) rate_limits: Vec<Arc<RateLimit>>,
 }
 
@@ -47,6 +49,7 @@ pub(crate) async fn download(
     progress.join(&member);
     let place = LanePlace {
         member,
+        client: download.client,
         context: progress.context(&download.rate_limits),
         chunks: progress.chunks(),
     };

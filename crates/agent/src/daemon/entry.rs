@@ -34,6 +34,7 @@ pub(crate) struct TaskEntry {
 }
 
 /// What a task does.
+#[derive(Clone)]
 pub(crate) enum TaskWork {
     Job(Box<Job>),
     /// With the number under which it is recorded.

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use fairbat::download::client;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
@@ -12,16 +16,19 @@ use super::adhoc::AdHocTask;
 use super::clock::{self, WallClock};
 use super::core::{Daemon, StartError};
 use super::entry::{PreparedJob, TaskEntry, TaskWork, place};
-use super::lanes::AgentLane;
+use super::lanes::{AgentLane, http_settings};
 use super::schedule::TaskState;
 use super::systemd::ServiceManager;
 use crate::config::{Config, Course};
-use crate::state::StateDatabase;
+use crate::state::{StateDatabase, StateError, tighten};
 use crate::status::LaneDirection;
 use crate::sync::RunProblem;
 
 /// Name of the state file in the directory for the state.
 const STATE_FILE: &str = "agent.redb";
+
+/// Mode of that directory.
+const STATE_MODE: u32 = 0o700;
 
 /// Prepares the jobs of a configuration. The last success of a job is read only if
 /// `is_listed` is false for its name. Blocking.
@@ -34,7 +41,7 @@ pub(crate) fn prepare(
     config: &Config,
     is_listed: impl Fn(&str) -> bool,
 ) -> Result<Vec<PreparedJob>, StartError> {
-    let state_error = |error| unusable(file, error);
+    let state_error = |error| state_error(file, error);
     let states: BTreeMap<_, _> = state.task_states().map_err(state_error)?;
     let mut prepared = Vec::new();
     for job in &config.jobs {
@@ -60,16 +67,54 @@ pub(crate) fn prepare(
 }
 
 fn unusable(path: &Path, error: impl Display) -> StartError {
-    StartError(format!("{}: {error}", path.display()))
+    StartError::Other(format!("{}: {error}", path.display()))
+}
+
+fn state_error(file: &Path, error: StateError) -> StartError {
+    match error.is_damage() {
+        true => StartError::DamagedState {
+            file: file.to_owned(),
+            error,
+        },
+        false => unusable(file, error),
+    }
+}
+
+/// Makes the directory of the state if needed, and takes it from other users: it has
+/// passwords. One that is shared with something else is left as it is.
+fn make_private(directory: &Path) -> io::Result<()> {
+    if let Some(parent) = directory.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(STATE_MODE).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let opened = File::open(directory)?;
+    if opened.metadata()?.permissions().mode() & 0o777 & !STATE_MODE == 0 {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name() != STATE_FILE && !entry.file_type()?.is_socket() {
+            tracing::warn!(
+                "{}: other users have access to this directory with the state; it has other \
+                 files too, so it is left as it is. Give the agent a directory of its own",
+                directory.display()
+            );
+            return Ok(());
+        }
+    }
+    tighten(directory, &opened, STATE_MODE)
 }
 
 impl Daemon {
     /// Opens everything. Blocking; needs a tokio runtime.
     pub(crate) fn open(config: Config, fresh_identity: u64) -> Result<Self, StartError> {
         let directory = &config.agent.state;
-        std::fs::create_dir_all(directory).map_err(|error| unusable(directory, error))?;
+        make_private(directory).map_err(|error| unusable(directory, error))?;
         let file = directory.join(STATE_FILE);
-        let state_error = |error| unusable(&file, error);
+        let state_error = |error| state_error(&file, error);
         let state = StateDatabase::open(&file).map_err(state_error)?;
         let identity = state.identity(fresh_identity).map_err(state_error)?;
         for (store, what) in config.exposed(|name| std::env::var_os(name)) {
@@ -77,8 +122,11 @@ impl Daemon {
         }
         let lane = |direction| {
             let lane = AgentLane::open(direction, &config.agent);
-            lane.map(Arc::new).map_err(StartError)
+            lane.map(Arc::new).map_err(StartError::Other)
         };
+        let agent = &config.agent;
+        let downloads = client(&http_settings(None), agent.connections, agent.limit_rate);
+        let downloads = downloads.map_err(|error| StartError::Other(error.message))?;
         let now = clock::now();
         let jobs = prepare(&state, &file, &config, |_| false)?.into_iter();
         let mut entries: Vec<_> = jobs.map(|job| TaskEntry::job(job, &now)).collect();
@@ -91,6 +139,7 @@ impl Daemon {
         Ok(Self {
             push: lane(LaneDirection::Push)?,
             pull: lane(LaneDirection::Pull)?,
+            downloads,
             meters: Default::default(),
             writer: state.writer(),
             state,
@@ -101,6 +150,7 @@ impl Daemon {
             entries,
             running: JoinSet::new(),
             background: JoinSet::new(),
+            adding: 0,
             service_manager: ServiceManager::from_environment(),
             is_reloading: false,
             config_problem: None,

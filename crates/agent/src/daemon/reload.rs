@@ -147,6 +147,7 @@ fn keys_for_next_start(before: &Agent, now: &Agent) -> Vec<&'static str> {
         ("connections", before.connections != now.connections),
         ("min_weight", before.min_weight != now.min_weight),
         ("limit_rate", before.limit_rate != now.limit_rate),
+        ("restore_group", before.restore_group != now.restore_group),
     ];
     let changed = keys.into_iter().filter(|(_, has_changed)| *has_changed);
     changed.map(|(key, _)| key).collect()

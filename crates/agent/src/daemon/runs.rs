@@ -19,6 +19,7 @@ use super::lanes::AgentLane;
 use crate::config::{Course, Delete, Job};
 use crate::entry::TreePath;
 use crate::filter::Filter;
+use crate::reserved::ReservedPlaces;
 use crate::status::LaneDirection;
 use crate::sync::{
     LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullSettings, PushContext,
@@ -139,7 +140,33 @@ impl Daemon {
         }
     }
 
-    fn run(&self, entry: &TaskEntry, mut context: RunContext) -> Run {
+    /// A run of a task, unless it would touch what belongs to the agent itself.
+    fn run(&self, entry: &TaskEntry, context: RunContext) -> Run {
+        let work = entry.work.clone();
+        let reserved = self.reserved();
+        let checking = blocking(move || match &work {
+            TaskWork::Job(job) => match &job.course {
+                Course::Push { from, .. } => reserved.check_source(from),
+                Course::Pull { to, .. } => reserved.check_tree(to),
+            },
+            TaskWork::AdHoc(_, task) => task.work.check(&reserved),
+        });
+        let run = self.unchecked_run(entry, context);
+        Box::pin(async move {
+            match checking.await {
+                Ok(Ok(())) => run.await,
+                Ok(Err(reserved)) => failed(reserved.into()),
+                Err(lost) => failed(lost.into()),
+            }
+        })
+    }
+
+    /// What on this machine belongs to the agent.
+    pub(crate) fn reserved(&self) -> ReservedPlaces {
+        ReservedPlaces::of(&self.config, |name| std::env::var_os(name))
+    }
+
+    fn unchecked_run(&self, entry: &TaskEntry, mut context: RunContext) -> Run {
         let deadline = context.deadline;
         match &entry.work {
             TaskWork::Job(job) => match &job.course {
@@ -176,6 +203,7 @@ impl Daemon {
                         deadline,
                         seed: self.identity,
                         lane: self.pull.lane.clone(),
+                        client: Arc::clone(&self.downloads),
                         rate_limits: self.rate_limits(LaneDirection::Pull, None),
                     };
                     let agent = self.config.agent.clone();

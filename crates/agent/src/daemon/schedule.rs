@@ -437,6 +437,7 @@ fn last_run(
         ok: report.is_clean(),
         in_time,
         problem,
+        summary: report.summary(),
         hint,
         files: outcomes(report),
         failures: failures.collect(),

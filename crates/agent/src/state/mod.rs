@@ -2,6 +2,7 @@
 //! manifests are in the store. One file, by `redb`, which survives a crash at any
 //! moment.
 //!
+//! - `database`: the file, which is opened again after an error of its disk
 //! - `tables`: the tables, their records, and errors
 //! - `change`: how changes change the tables
 //! - `writer`: the thread that commits changes
@@ -11,6 +12,7 @@
 //! crash leaves nothing that no run looks after.
 
 mod change;
+mod database;
 mod tables;
 mod writer;
 
@@ -18,9 +20,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadOnlyTable, ReadableTable, TableDefinition};
 
 pub use self::change::StateChange;
+use self::database::DatabaseFile;
+pub(crate) use self::database::tighten;
+pub(crate) use self::tables::DAMAGED_HINT;
 use self::tables::{
     AD_HOC_TASKS, BEGINNING, ENTRIES, JOBS, LEFT, META, PARTS, REPLACING, TASK_STATES, UNTOLD,
     UPLOADS, decode, encode, paths_of, texts_of,
@@ -32,9 +37,6 @@ pub use self::tables::{
 pub use self::writer::{CommitHandle, StateWriter};
 use crate::entry::TreePath;
 
-/// Cache of the database, bytes.
-const CACHE_SIZE: usize = 32 * 1024 * 1024;
-
 /// Version of the records.
 const FORM: u64 = 2;
 
@@ -44,19 +46,17 @@ pub type ResumableUpload = (UploadRecord, BTreeMap<u32, UploadedPart>);
 /// The state database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct StateDatabase {
-    database: Arc<Database>,
+    database: Arc<DatabaseFile>,
 }
 
 impl StateDatabase {
     /// Opens the state in a file, and makes it if needed. Only one process can have it
-    /// open.
+    /// open. Only the user of this process has access to it.
     ///
     /// # Errors
     /// See [`StateError`].
     pub fn open(file: &Path) -> Result<Self, StateError> {
-        let database = Database::builder()
-            .set_cache_size(CACHE_SIZE)
-            .create(file)?;
+        let database = DatabaseFile::create(file)?;
         let begun = database.begin_write()?;
         {
             let mut meta = begun.open_table(META)?;

@@ -1,5 +1,7 @@
 //! The tables of the state database, their records (postcard), and its errors.
 
+use std::io::ErrorKind;
+
 use redb::TableDefinition;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -46,15 +48,48 @@ pub enum StateError {
     #[error("the state was written by a later version of fairbat-agent (form {0})")]
     Later(u64),
     /// An earlier, unreleased version wrote it.
-    #[error(
-        "the state was written by an earlier version of fairbat-agent (form {0}): move it away, \
-         and what stores have is taken over"
-    )]
+    #[error("the state was written by an earlier version of fairbat-agent (form {0})")]
     Earlier(u64),
+    /// A change could not be written, for this reason.
+    #[error("the state cannot be written: {0}")]
+    Unwritten(String),
     /// The writing thread has ended.
     #[error("the state cannot be written any more")]
     Closed,
 }
+
+impl StateError {
+    /// Whether the file is not a state that this version can read. Then a new one has to
+    /// take its place.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Record(_) | Self::Path(_) | Self::Later(_) | Self::Earlier(_) => true,
+            Self::Unwritten(_) | Self::Closed => false,
+            // How `redb` reports a file that is not its own, and one that is cut off.
+            Self::Database(redb::Error::Io(error)) => {
+                matches!(
+                    error.kind(),
+                    ErrorKind::InvalidData | ErrorKind::UnexpectedEof
+                )
+            }
+            Self::Database(error) => matches!(
+                error,
+                redb::Error::Corrupted(_)
+                    | redb::Error::UpgradeRequired(_)
+                    | redb::Error::TableTypeMismatch { .. }
+                    | redb::Error::TableIsMultimap(_)
+                    | redb::Error::TableDoesNotExist(_)
+                    | redb::Error::TypeDefinitionChanged { .. }
+            ),
+        }
+    }
+}
+
+/// What to do about a file that is not a state of this version.
+pub(crate) const DAMAGED_HINT: &str = "move it away and start the agent: the next run of each job \
+    takes over what its store has, and does not send it again. Pauses, and downloads and \
+    restores that are not done, have to be given again";
 
 macro_rules! from_redb {
     ($($error:ident),*) => {$(

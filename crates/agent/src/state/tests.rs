@@ -382,7 +382,7 @@ fn a_second_process_is_refused_and_so_is_another_form() {
     ));
     drop(state);
     let written_by = |form| {
-        let database = Database::create(&file).unwrap();
+        let database = redb::Database::create(&file).unwrap();
         let write = database.begin_write().unwrap();
         write
             .open_table(META)

@@ -45,6 +45,24 @@ pub enum StoreErrorKind {
     Refused,
 }
 
+impl StoreErrorKind {
+    /// The reason in a few words, for everybody.
+    pub(crate) fn summary(self) -> &'static str {
+        match self {
+            Self::Network => "the network or the name service failed",
+            Self::Server => "the server failed",
+            Self::Busy => "the server is busy",
+            Self::Missing => "something is missing on the server",
+            Self::UploadGone => "the server has lost an upload",
+            Self::Integrity => "content was damaged",
+            Self::Credentials => "the credentials are wrong or have expired",
+            Self::Clock => "the clocks of this machine and the server differ too much",
+            Self::Full => "the server is full",
+            Self::Refused => "a request was refused",
+        }
+    }
+}
+
 /// A failed request to a store: what failed, and what to do about it. Contains no
 /// credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -82,7 +82,7 @@ async fn run(
         id,
         settings,
         state,
-        writer,
+        writer: writer.for_run(),
         store,
         progress,
     });

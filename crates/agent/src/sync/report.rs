@@ -12,8 +12,9 @@ use super::progress::Progress;
 use super::retry_store::MayBeStoreError;
 use crate::config::MaxDelete;
 use crate::entry::TreePath;
+use crate::reserved::{RESERVED_HINT, Reserved};
 use crate::scan::ScanError;
-use crate::state::StateError;
+use crate::state::{DAMAGED_HINT, StateError};
 use crate::status::Retries;
 use crate::store::StoreError;
 
@@ -143,12 +144,18 @@ pub enum RunProblem {
     /// The state.
     #[error("{0}")]
     State(String),
+    /// The state is not one that this version can read.
+    #[error("the file of the state is damaged: {0}")]
+    DamagedState(String),
     /// The manifest.
     #[error("{0}")]
     Manifest(String),
     /// The disk of the fetched files or of temporary files.
     #[error("{0}")]
     Disk(String),
+    /// A source or a destination belongs to the agent itself.
+    #[error(transparent)]
+    Reserved(#[from] Reserved),
     /// The job to restore does not exist.
     #[error("job {0} is not configured any more")]
     NoJob(String),
@@ -191,9 +198,11 @@ impl RunProblem {
                 "if that is meant, raise max_delete of the job for one run"
             }
             Self::Scan(_) => "check the source of the job",
-            Self::State(_) => "check the disk with the state of the agent",
+            Self::State(_) => "check the disk with the state of the agent, and its room",
+            Self::DamagedState(_) => DAMAGED_HINT,
             Self::Manifest(_) => "check the disk with temporary files, and the store",
             Self::Disk(_) => "check the disk, its room, and whether the agent may write there",
+            Self::Reserved(_) => RESERVED_HINT,
             Self::NoJob(_) => "configure it again, and then restore it anew",
             Self::NothingPushed => "check the path in the store, or run the job that pushes first",
             Self::FirstPush => PUSH_UNDER_WAY,
@@ -201,6 +210,31 @@ impl RunProblem {
             Self::Stopped => "",
             Self::Lost => "this is a defect of fairbat-agent",
         }
+    }
+
+    /// The kind of problem, without names of files or servers. A job's own source and
+    /// destination may be named.
+    fn summary(&self) -> String {
+        let kind = match self {
+            Self::Store(error) => return error.kind.summary().to_owned(),
+            Self::EmptySource(_)
+            | Self::EmptyTarget(_)
+            | Self::EmptyOrigin
+            | Self::Busy(_)
+            | Self::TooManyDeletions { .. }
+            | Self::Reserved(_)
+            | Self::NoJob(_)
+            | Self::NothingPushed
+            | Self::FirstPush
+            | Self::OtherWriter
+            | Self::Stopped
+            | Self::Lost => return self.to_string(),
+            Self::Scan(_) => "the source cannot be read",
+            Self::State(_) | Self::DamagedState(_) => "the state of the agent cannot be used",
+            Self::Manifest(_) => "the manifest cannot be used",
+            Self::Disk(_) => "a disk of this machine failed, or is full",
+        };
+        kind.to_owned()
     }
 }
 
@@ -223,6 +257,16 @@ impl RunReport {
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.failed == 0 && self.problem.is_none()
+    }
+
+    /// The kind of problem, without names of files or servers; `None` if all is well.
+    pub(crate) fn summary(&self) -> Option<String> {
+        match (&self.problem, self.failed) {
+            (Some(problem), _) => Some(problem.summary()),
+            (None, 0) => None,
+            (None, 1) => Some("1 file failed".to_owned()),
+            (None, many) => Some(format!("{many} files failed")),
+        }
     }
 
     /// Takes over the failures of another report.
@@ -302,7 +346,10 @@ impl From<ScanError> for RunProblem {
 
 impl From<StateError> for RunProblem {
     fn from(error: StateError) -> Self {
-        Self::State(error.to_string())
+        match error.is_damage() {
+            true => Self::DamagedState(error.to_string()),
+            false => Self::State(error.to_string()),
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 //! two JSON documents that it reads. It changes nothing.
 //!
 //! Everybody who reaches the address may read: there is neither a password nor TLS. So
-//! the default address is one of this machine. A page of another site, open in a
-//! browser on this machine, sees nothing: foreign host names are refused
+//! the default address is one of this machine, and what only some may know is left out:
+//! queries of URLs, which may be signed, and names of files that failed. A page of another
+//! site, open in a browser on this machine, sees nothing: foreign host names are refused
 //! ([`fairbat::http::host`]), and no other origin is allowed.
 
 mod history;
@@ -35,7 +36,7 @@ use self::history::History;
 use crate::daemon::handle::Handle;
 use crate::metrics::{self, Metrics};
 use crate::response::{AgentResponse, JSON, json, response};
-use crate::status::AgentStatus;
+use crate::status::{AgentStatus, TaskKind};
 
 /// Connections at once. Others wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 64;
@@ -186,7 +187,7 @@ impl WebServer {
         let status = PageStatus {
             zone: self.zone.iana_name().filter(known).unwrap_or_default(),
             offset: self.zone.to_offset(status.now).seconds(),
-            status: &status,
+            status: &public(&status),
         };
         private(StatusCode::OK, JSON, json(&status))
     }
@@ -199,6 +200,25 @@ impl WebServer {
         let text = self.metrics.render(&self.handle.status());
         private(StatusCode::OK, metrics::CONTENT_TYPE, text)
     }
+}
+
+/// The part of the status that everybody may read.
+fn public(status: &AgentStatus) -> AgentStatus {
+    let mut status = status.clone();
+    for task in &mut status.tasks {
+        if task.kind == TaskKind::Download
+            && let Some(query) = task.from.find(['?', '#'])
+        {
+            task.from.truncate(query);
+        }
+        if let Some(last) = &mut task.last {
+            last.failures.clear();
+            last.problem = last.summary.take();
+            let more = || format!("`fairbat status {}` says more", task.id);
+            last.hint = last.problem.is_some().then(more);
+        }
+    }
+    status
 }
 
 fn page() -> AgentResponse {

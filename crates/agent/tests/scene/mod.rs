@@ -62,6 +62,7 @@ fn last(began: &str, ended: &str, files: Outcomes) -> LastRun {
         ok: true,
         in_time: None,
         problem: None,
+        summary: None,
         hint: None,
         files,
         failures: Vec::new(),
@@ -141,6 +142,7 @@ fn mail() -> TaskStatus {
             problem: Some(
                 "nas.example.org refused 3 of 412 files: the disk of the store is full".into(),
             ),
+            summary: Some("3 files failed".into()),
             hint: Some("make room on the store, then: fairbat run mail".into()),
             failures: [
                 "alice/Archive/2019.mbox",

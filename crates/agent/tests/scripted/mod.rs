@@ -113,7 +113,8 @@ async fn play(
     stopped: oneshot::Receiver<()>,
 ) {
     let (handle, mut port) = channel(status);
-    let serving = api::serve(listener, handle, async { drop(stopped.await) });
+    let restorers = api::Restorers::default();
+    let serving = api::serve(listener, handle, restorers, async { drop(stopped.await) });
     let daemon = async {
         loop {
             tokio::select! {

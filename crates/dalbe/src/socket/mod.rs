@@ -9,6 +9,7 @@
 
 mod info;
 mod levers;
+mod peer;
 mod sys;
 
 use std::io::{self, Read as _};
@@ -21,6 +22,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 pub use self::info::TcpInfo;
 pub(crate) use self::info::fields_beyond;
 pub use self::levers::{CongestionError, ReceiverSocket, SenderSocket};
+pub use self::peer::peer_groups;
 
 /// The Lower-Effort per-hop behaviour as it stands in the IPv4 TOS and the
 /// IPv6 traffic class byte: codepoint 000001 above the two ECN bits

@@ -22,4 +22,4 @@ mod transfer;
 mod worker;
 
 pub use self::run::run;
-pub use self::setup::{Arrivals, LanePlace, Outcome, Report, RunMode, Stop};
+pub use self::setup::{Arrivals, LanePlace, Outcome, Report, RunMode, Stop, client};

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::lane::settings::Mode;
 use crate::lane::{AdmissionSettings, Lane, LaneSettings, Member};
-use crate::settings::{Settings, TransferRequest};
+use crate::settings::{HttpSettings, Settings, TransferRequest};
 use crate::transport::{HttpClient, RateLimit, ReceiveWindow, RequestContext, Tap, WindowManager};
 
 /// What a run moves, and which lane it moves it in.
@@ -65,6 +65,8 @@ pub struct Arrivals {
 pub struct LanePlace {
     /// The place.
     pub member: Member,
+    /// The client of all downloads in the lane, from [`client`].
+    pub client: Arc<HttpClient>,
     /// The rate limits that the lane keeps to, and where bytes are counted.
     pub context: RequestContext,
     /// Where chunks are counted: requests that have brought bytes of the file.
@@ -211,7 +213,10 @@ impl Setup {
         };
         // What a server is asked to hold back stays so, whatever m allows.
         let asks_servers = settings.weight < 1.0 && !is_stream;
-        let client = HttpClient::new(&settings.http, max_connections, Tap::Receive(window))?;
+        let client = match &place {
+            Some(place) => HttpClient::clone(&place.client),
+            None => HttpClient::new(&settings.http, max_connections, Tap::Receive(window))?,
+        };
         Ok(Self {
             lever,
             context: RunContext {
@@ -233,6 +238,23 @@ impl Setup {
             arriving,
         })
     }
+}
+
+/// A client for all downloads of a lane. It holds the certificates of all authorities
+/// (over 100 KB), so they share one. `limit_rate` is the limit of the lane, byte/s.
+///
+/// # Errors
+/// The certificate or netrc file cannot be read.
+pub fn client(
+    settings: &HttpSettings,
+    connections: u32,
+    limit_rate: Option<u64>,
+) -> Result<Arc<HttpClient>, TransferError> {
+    let window = ReceiveWindow {
+        max_window: limit_rate.map(window_for),
+        is_held: Capabilities::probe().best_lever().holds_window(),
+    };
+    HttpClient::new(settings, connections, Tap::Receive(window)).map(Arc::new)
 }
 
 /// The receive buffer that a limit on the rate, in byte/s, leaves room for, bytes.

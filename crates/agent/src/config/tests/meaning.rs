@@ -29,6 +29,7 @@ fn an_empty_file_is_all_defaults() {
         connections: 4,
         min_weight: 0.02,
         limit_rate: None,
+        restore_group: None,
     };
     assert_eq!(config.agent, expected);
     assert!(config.stores.is_empty() && config.jobs.is_empty());

@@ -1,0 +1,78 @@
+//! The user at the other end of a connection, as the kernel knows it: how many
+//! connections it has, and whether it may restore.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::net::UnixStream;
+
+/// The users who may restore, besides root and the user of the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Restorers {
+    /// Everybody who may open the socket.
+    #[default]
+    Everybody,
+    /// The members of a group.
+    Group {
+        /// Its name, for people.
+        name: String,
+        /// Its number.
+        id: u32,
+    },
+}
+
+impl Restorers {
+    /// The group that the process at the other end would have to be in to restore; `None`
+    /// if it may restore.
+    pub(crate) fn deny(&self, stream: &UnixStream) -> Option<String> {
+        let Self::Group { name, id } = self else {
+            return None;
+        };
+        let is_one = stream.peer_cred().is_ok_and(|peer| {
+            let own = rustix::process::geteuid().as_raw();
+            let groups = || dalbe::socket::peer_groups(stream).unwrap_or_default();
+            [0, own].contains(&peer.uid()) || peer.gid() == *id || groups().contains(id)
+        });
+        (!is_one).then(|| name.clone())
+    }
+}
+
+/// Connections at once, by user.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Connections(Arc<Mutex<HashMap<Option<u32>, usize>>>);
+
+/// Counts a connection of a user until it is dropped.
+#[derive(Debug)]
+pub(crate) struct ConnectionPermit {
+    connections: Connections,
+    user: Option<u32>,
+}
+
+impl Connections {
+    /// Counts one more connection of a user; `None` if the user has `max` already.
+    pub(crate) fn permit(&self, user: Option<u32>, max: usize) -> Option<ConnectionPermit> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(user).or_default();
+        if *count >= max {
+            return None;
+        }
+        *count += 1;
+        Some(ConnectionPermit {
+            connections: self.clone(),
+            user,
+        })
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        let counts = self.connections.0.lock();
+        let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.user);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The file of the database. After an error of its disk, `redb` refuses everything until
+//! the file is opened again. So it is opened again as soon as somebody needs it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use redb::{
+    Builder, Database, ReadTransaction, ReadableDatabase, StorageError, TransactionError,
+    WriteTransaction,
+};
+
+use super::tables::StateError;
+
+/// Cache of the database, bytes.
+const CACHE_SIZE: usize = 32 * 1024 * 1024;
+
+/// Mode of the file: it holds URLs with passwords.
+const MODE: u32 = 0o600;
+
+/// The database of a file.
+#[derive(Debug)]
+pub(crate) struct DatabaseFile {
+    path: PathBuf,
+    /// `None` if it could not be opened again.
+    database: RwLock<Option<Database>>,
+}
+
+impl DatabaseFile {
+    /// Opens a file, and makes it if needed. Takes it from other users.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub(crate) fn create(path: &Path) -> Result<Self, StateError> {
+        make_private(path).map_err(StorageError::from)?;
+        Ok(Self {
+            path: path.to_owned(),
+            database: RwLock::new(Some(builder().create(path)?)),
+        })
+    }
+
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub(crate) fn begin_read(&self) -> Result<ReadTransaction, StateError> {
+        self.begin(ReadableDatabase::begin_read)
+    }
+
+    /// Begins to write. Waits for the end of another write.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub(crate) fn begin_write(&self) -> Result<WriteTransaction, StateError> {
+        self.begin(Database::begin_write)
+    }
+
+    fn begin<T>(
+        &self,
+        begin: impl Fn(&Database) -> Result<T, TransactionError>,
+    ) -> Result<T, StateError> {
+        let usable = |database: &Option<Database>| {
+            let begun = begin(database.as_ref()?);
+            let has_failed = matches!(
+                begun,
+                Err(TransactionError::Storage(StorageError::PreviousIo))
+            );
+            (!has_failed).then_some(begun)
+        };
+        let database = self.database.read();
+        if let Some(begun) = usable(&database.unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(begun?);
+        }
+        let database = self.database.write();
+        let mut database = database.unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have opened it meanwhile.
+        if let Some(begun) = usable(&database) {
+            return Ok(begun?);
+        }
+        // An open file is locked.
+        *database = None;
+        let opened = database.insert(builder().open(&self.path)?);
+        tracing::info!("the state is opened again after an error of its disk");
+        Ok(begin(opened)?)
+    }
+}
+
+fn builder() -> Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_SIZE);
+    builder
+}
+
+/// Makes the file if needed, and takes it from other users.
+fn make_private(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.create(true).append(true).mode(MODE).open(path)?;
+    tighten(path, &file, MODE)
+}
+
+/// Takes the rights that are not in `mode` from a file or a directory with secrets.
+///
+/// # Errors
+/// Of the system. That it belongs to another user is no error.
+pub(crate) fn tighten(path: &Path, file: &File, mode: u32) -> io::Result<()> {
+    let mut permissions = file.metadata()?.permissions();
+    let found = permissions.mode() & 0o7777;
+    if found & 0o777 & !mode == 0 {
+        return Ok(());
+    }
+    permissions.set_mode(mode);
+    let path = path.display();
+    match file.set_permissions(permissions) {
+        Ok(()) => {
+            tracing::warn!(
+                "{path}: other users had access to it ({found:04o}); they have none now"
+            );
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => tracing::warn!(
+            "{path}: other users have access to it ({found:04o}), and it belongs to one of them; \
+             give it to the agent's user"
+        ),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
