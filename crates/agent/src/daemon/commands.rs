@@ -3,7 +3,7 @@
 //! Work that waits for a disk runs in the background. A command is answered only
 //! after its effect is recorded.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 

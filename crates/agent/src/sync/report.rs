@@ -230,6 +230,7 @@ impl RunProblem {
             | Self::Stopped
             | Self::Lost => return self.to_string(),
             Self::Scan(_) => "the source cannot be read",
+            Self::Unmounted(_) => "a disk below the source is not mounted",
             Self::State(_) | Self::DamagedState(_) => "the state of the agent cannot be used",
             Self::Manifest(_) => "the manifest cannot be used",
             Self::Disk(_) => "a disk of this machine failed, or is full",
