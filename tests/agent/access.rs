@@ -103,7 +103,13 @@ fn what_belongs_to_the_agent_is_neither_written_nor_sent() {
 fn as_nobody(place: &Place, groups: &[&str], args: &[&str]) -> Output {
     let directory = dir();
     let command = directory.path().join("fairbat");
-    fs::copy(fairbat_binary(), &command).expect("room for a copy");
+    // By another process: a program that this one has open for writing, or has forked
+    // meanwhile, cannot be started.
+    let copied = Command::new("cp")
+        .arg(fairbat_binary())
+        .arg(&command)
+        .status();
+    assert!(copied.expect("start cp").success());
     for path in [directory.path(), &command] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our own");
     }

@@ -8,6 +8,7 @@
 mod access;
 mod agent;
 mod commands;
+mod confined;
 mod crashes;
 mod faults;
 mod kills;

@@ -36,8 +36,10 @@ impl DiskPath {
         let Some((path, identity)) = other.steps.first() else {
             return false;
         };
-        let is_other = |(step, found): &(PathBuf, Option<Identity>)| {
-            step == path || (found.is_some() && found == identity)
+        let is_other = |(step, found): &(PathBuf, Option<Identity>)| match (found, identity) {
+            // Something may be mounted there by now.
+            (Some(found), Some(identity)) => found == identity,
+            _ => step == path,
         };
         self.steps.iter().any(is_other)
     }

@@ -11,6 +11,7 @@
 //! - [`scan`], [`compare`], [`filter`], [`entry`]: what a tree contains, and what has
 //!   changed
 //! - [`object_name`]: the key of a file
+//! - [`confine`]: what the process gives up if root starts it
 //! - `reserved`, `disk_path`: the files of the agent itself, where nothing else may write
 //! - [`status`], [`api`], [`web`], [`metrics`]: what others see
 
@@ -18,6 +19,7 @@ pub mod api;
 pub mod calendar;
 pub mod compare;
 pub mod config;
+pub mod confine;
 pub mod daemon;
 mod disk_path;
 pub mod entry;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fairbat_agent::api::{self, Restorers};
 use fairbat_agent::config::Config;
+use fairbat_agent::confine::Confinement;
 use fairbat_agent::daemon::{self, Environment, StartError, handle};
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
@@ -29,8 +30,10 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Runs the jobs until a signal stops the agent.
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
-    in_runtime(args, async |config| {
-        match serve(config, args.config.clone()).await {
+    in_runtime(
+        args,
+        Confinement::enter,
+        async |config, confinement| match serve(config, confinement, args.config.clone()).await {
             Ok(()) => ExitCode::Done,
             Err(error) => match error.downcast::<StartError>() {
                 Ok(error) => cannot_start(&error),
@@ -39,8 +42,8 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
                     ExitCode::Other
                 }
             },
-        }
-    })
+        },
+    )
 }
 
 /// Says why the daemon cannot start.
@@ -56,9 +59,14 @@ fn cannot_start(error: &StartError) -> ExitCode {
 }
 
 /// Runs the daemon with its API, its metrics and its page. `config` was read from `file`.
-async fn serve(config: Config, file: PathBuf) -> Result<(), Box<dyn Error>> {
+async fn serve(
+    config: Config,
+    confinement: Confinement,
+    file: PathBuf,
+) -> Result<(), Box<dyn Error>> {
     let stopped = stop_by_signal()?;
     let environment = Environment {
+        confinement,
         stop: stopped.clone(),
         reload: reload_by_signal()?,
         load: Arc::new(move || Config::load(&file, |name| std::env::var_os(name))),
@@ -150,43 +158,53 @@ fn reload_by_signal() -> Result<Arc<Notify>, io::Error> {
 
 /// Removes unfinished uploads from the stores.
 pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
-    in_runtime(args, async |config| {
-        let collected = match daemon::collect(config, identity()).await {
-            Ok(collected) => collected,
-            Err(error) => {
-                let code = cannot_start(&error);
-                if code == ExitCode::Other {
-                    eprintln!(
-                        "hint: stop the agent first; each run of a job also cleans up after itself"
-                    );
-                }
-                return code;
-            }
-        };
-        let mut code = ExitCode::Done;
-        for (job, given_up) in collected {
-            match given_up {
-                Ok(count) => println!("{job}: {count} unfinished uploads given up"),
-                Err(problem) => {
-                    eprintln!("error: {job}: {problem}");
-                    if !problem.hint().is_empty() {
-                        eprintln!("hint: {}", problem.hint());
+    in_runtime(
+        args,
+        |_| (),
+        async |config, ()| {
+            let collected = match daemon::collect(config, identity()).await {
+                Ok(collected) => collected,
+                Err(error) => {
+                    let code = cannot_start(&error);
+                    if code == ExitCode::Other {
+                        eprintln!(
+                            "hint: stop the agent first; each run of a job also cleans up after itself"
+                        );
                     }
-                    code = ExitCode::Other;
+                    return code;
+                }
+            };
+            let mut code = ExitCode::Done;
+            for (job, given_up) in collected {
+                match given_up {
+                    Ok(count) => println!("{job}: {count} unfinished uploads given up"),
+                    Err(problem) => {
+                        eprintln!("error: {job}: {problem}");
+                        if !problem.hint().is_empty() {
+                            eprintln!("hint: {}", problem.hint());
+                        }
+                        code = ExitCode::Other;
+                    }
                 }
             }
-        }
-        code
-    })
+            code
+        },
+    )
 }
 
-/// Does the work with a log and threads, if the configuration is right.
-fn in_runtime(args: &ConfigArgs, work: impl AsyncFnOnce(Config) -> ExitCode) -> ExitCode {
+/// Does the work with a log and threads, if the configuration is right. `prepare` acts
+/// before there are other threads.
+fn in_runtime<T>(
+    args: &ConfigArgs,
+    prepare: impl FnOnce(&Config) -> T,
+    work: impl AsyncFnOnce(Config, T) -> ExitCode,
+) -> ExitCode {
     with_config(&args.config, |config| {
         start_log();
+        let prepared = prepare(&config);
         match Builder::new_multi_thread().enable_all().build() {
             Ok(runtime) => {
-                let code = runtime.block_on(work(config));
+                let code = runtime.block_on(work(config, prepared));
                 // Do not wait for a thread that reads from a hanging disk.
                 runtime.shutdown_background();
                 code

@@ -36,10 +36,14 @@ pub struct Agent {
     /// The group whose members may restore, by name; `None` lets everybody who may open
     /// the socket restore.
     pub restore_group: Option<String>,
+    /// Whether an agent that root starts keeps the rights that give files their owners.
+    pub restore_owners: bool,
+    /// Where an agent that root starts may write besides: downloads and restores.
+    pub write_paths: Vec<PathBuf>,
 }
 
 impl Agent {
-    pub(crate) const KEYS: [&str; 7] = [
+    pub(crate) const KEYS: [&str; 9] = [
         "state",
         "socket",
         "listen",
@@ -47,6 +51,8 @@ impl Agent {
         "min_weight",
         "limit_rate",
         "restore_group",
+        "restore_owners",
+        "write_paths",
     ];
 
     /// The settings without a file. The directories are those that systemd sets.
@@ -68,6 +74,8 @@ impl Agent {
             min_weight: MIN_WEIGHT,
             limit_rate: None,
             restore_group: None,
+            restore_owners: false,
+            write_paths: Vec::new(),
         }
     }
 
@@ -90,6 +98,12 @@ impl Agent {
         }
         self.limit_rate = table.limit_rate();
         self.restore_group = table.get("restore_group");
+        self.restore_owners = table.get("restore_owners").unwrap_or(false);
+        let paths: Vec<String> = table.get("write_paths").unwrap_or_default();
+        let paths = paths.iter();
+        self.write_paths = paths
+            .filter_map(|path| table.absolute_path("write_paths", path))
+            .collect();
     }
 }
 

@@ -7,7 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::reserved::{Reserved, ReservedPlaces};
+use crate::confine::Confinement;
+use crate::reserved::ReservedPlaces;
+use crate::sync::RunProblem;
 
 /// Ad-hoc tasks that have not ended, at most.
 pub(crate) const MAX_UNENDED: usize = 1_000;
@@ -54,12 +56,19 @@ pub(crate) enum AdHocWork {
 }
 
 impl AdHocWork {
-    /// Refuses to write where the agent itself does. Blocking.
-    pub(crate) fn check(&self, reserved: &ReservedPlaces) -> Result<(), Reserved> {
+    /// Refuses to write where the agent itself does, and where the process cannot.
+    /// Blocking.
+    pub(crate) fn check(
+        &self,
+        reserved: &ReservedPlaces,
+        confinement: &Confinement,
+    ) -> Result<(), RunProblem> {
+        let (Self::Download { to, .. } | Self::Restore { to, .. }) = self;
         match self {
-            Self::Download { to, .. } => reserved.check_target(to),
-            Self::Restore { to, .. } => reserved.check_tree(to),
+            Self::Download { .. } => reserved.check_target(to)?,
+            Self::Restore { .. } => reserved.check_tree(to)?,
         }
+        Ok(confinement.check(to)?)
     }
 }
 

@@ -4,6 +4,7 @@
 //! after its effect is recorded.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -12,8 +13,9 @@ use super::core::{AddedTask, BackgroundResult, Daemon};
 use super::entry::{TaskEntry, TaskWork};
 use super::handle::{CommandAccepted, CommandError, CommandReply, TaskCommand};
 use crate::config::Course;
+use crate::confine::Confinement;
 use crate::entry::TreePath;
-use crate::reserved::{RESERVED_HINT, ReservedPlaces};
+use crate::reserved::ReservedPlaces;
 use crate::state::CommitHandle;
 
 /// Edit distance up to which an id counts as similar to a mistyped one.
@@ -137,8 +139,9 @@ impl Daemon {
         }
         self.adding += 1;
         let (writer, reserved) = (self.writer.clone(), self.reserved());
+        let confinement = Arc::clone(&self.confinement);
         self.background.spawn(async move {
-            let number = match check_target(task.work.clone(), reserved).await {
+            let number = match check_target(task.work.clone(), reserved, confinement).await {
                 Ok(()) => {
                     let added = writer.add_ad_hoc_task(task.to_json()).done().await;
                     added.map_err(|error| not_recorded(&error))
@@ -227,15 +230,21 @@ fn path_in_source(entry: &TaskEntry, path: &Path) -> Result<TreePath, CommandErr
 
 /// Nothing is written where the agent itself writes. And a restore never mixes its files
 /// with others: its directory has to be empty.
-async fn check_target(work: AdHocWork, reserved: ReservedPlaces) -> Result<(), CommandError> {
+async fn check_target(
+    work: AdHocWork,
+    reserved: ReservedPlaces,
+    confinement: Arc<Confinement>,
+) -> Result<(), CommandError> {
     let is_filled = |to: &Path| {
         let entries = std::fs::read_dir(to);
         // The run creates a missing directory. It reports any other error itself.
         entries.is_ok_and(|mut entries| entries.next().is_some())
     };
     let checking = tokio::task::spawn_blocking(move || {
-        let checked = work.check(&reserved);
-        checked.map_err(|error| CommandError::Impossible(format!("{error}; {RESERVED_HINT}")))?;
+        let checked = work.check(&reserved, &confinement);
+        checked.map_err(|problem| {
+            CommandError::Impossible(format!("{problem}; {}", problem.hint()))
+        })?;
         match &work {
             AdHocWork::Restore { to, .. } if is_filled(to) => Err(CommandError::Impossible(
                 format!("{} is not empty", to.display()),

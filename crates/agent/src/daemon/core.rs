@@ -16,6 +16,7 @@ use super::lanes::{AgentLane, LaneMeter};
 use super::schedule::TaskState;
 use super::systemd::{ServiceManager, status_line};
 use crate::config::{Config, ConfigError};
+use crate::confine::Confinement;
 use crate::state::{CommitHandle, DAMAGED_HINT, StateDatabase, StateError, StateWriter};
 use crate::status::{AgentStatus, LaneDirection};
 use crate::sync::RunReport;
@@ -75,6 +76,7 @@ pub(crate) struct NewConfig {
 /// Everything that the loop owns.
 pub(crate) struct Daemon {
     pub(crate) config: Arc<Config>,
+    pub(crate) confinement: Arc<Confinement>,
     /// The file with the state.
     pub(crate) file: PathBuf,
     pub(crate) state: StateDatabase,

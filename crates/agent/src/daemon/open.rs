@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::{DirBuilder, File};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,15 +17,10 @@ use super::lanes::{AgentLane, http_settings};
 use super::schedule::TaskState;
 use super::systemd::ServiceManager;
 use crate::config::{Config, Course};
-use crate::state::{StateDatabase, StateError, tighten};
+use crate::confine::Confinement;
+use crate::state::{STATE_FILE, StateDatabase, StateError, make_private_directory};
 use crate::status::LaneDirection;
 use crate::sync::RunProblem;
-
-/// Name of the state file in the directory for the state.
-const STATE_FILE: &str = "agent.redb";
-
-/// Mode of that directory.
-const STATE_MODE: u32 = 0o700;
 
 /// Prepares the jobs of a configuration. The last success of a job is read only if
 /// `is_listed` is false for its name. Blocking.
@@ -80,39 +72,15 @@ fn state_error(file: &Path, error: StateError) -> StartError {
     }
 }
 
-/// Makes the directory of the state if needed, and takes it from other users: it has
-/// passwords. One that is shared with something else is left as it is.
-fn make_private(directory: &Path) -> io::Result<()> {
-    if let Some(parent) = directory.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    match DirBuilder::new().mode(STATE_MODE).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let opened = File::open(directory)?;
-    if opened.metadata()?.permissions().mode() & 0o777 & !STATE_MODE == 0 {
-        return Ok(());
-    }
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_name() != STATE_FILE && !entry.file_type()?.is_socket() {
-            tracing::warn!(
-                "{}: other users have access to this directory with the state; it has other \
-                 files too, so it is left as it is. Give the agent a directory of its own",
-                directory.display()
-            );
-            return Ok(());
-        }
-    }
-    tighten(directory, &opened, STATE_MODE)
-}
-
 impl Daemon {
     /// Opens everything. Blocking; needs a tokio runtime.
-    pub(crate) fn open(config: Config, fresh_identity: u64) -> Result<Self, StartError> {
+    pub(crate) fn open(
+        config: Config,
+        confinement: Confinement,
+        fresh_identity: u64,
+    ) -> Result<Self, StartError> {
         let directory = &config.agent.state;
-        make_private(directory).map_err(|error| unusable(directory, error))?;
+        make_private_directory(directory).map_err(|error| unusable(directory, error))?;
         let file = directory.join(STATE_FILE);
         let state_error = |error| state_error(&file, error);
         let state = StateDatabase::open(&file).map_err(state_error)?;
@@ -151,6 +119,7 @@ impl Daemon {
             running: JoinSet::new(),
             background: JoinSet::new(),
             adding: 0,
+            confinement: Arc::new(confinement),
             service_manager: ServiceManager::from_environment(),
             is_reloading: false,
             config_problem: None,
@@ -171,7 +140,7 @@ pub async fn collect(
     config: Config,
     fresh_identity: u64,
 ) -> Result<Vec<(String, Result<u64, RunProblem>)>, StartError> {
-    let daemon = Daemon::open(config, fresh_identity)?;
+    let daemon = Daemon::open(config, Confinement::default(), fresh_identity)?;
     let mut collected = Vec::new();
     for entry in &daemon.entries {
         let TaskWork::Job(job) = &entry.work else {

@@ -148,6 +148,11 @@ fn keys_for_next_start(before: &Agent, now: &Agent) -> Vec<&'static str> {
         ("min_weight", before.min_weight != now.min_weight),
         ("limit_rate", before.limit_rate != now.limit_rate),
         ("restore_group", before.restore_group != now.restore_group),
+        (
+            "restore_owners",
+            before.restore_owners != now.restore_owners,
+        ),
+        ("write_paths", before.write_paths != now.write_paths),
     ];
     let changed = keys.into_iter().filter(|(_, has_changed)| *has_changed);
     changed.map(|(key, _)| key).collect()

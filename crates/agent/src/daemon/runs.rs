@@ -16,7 +16,7 @@ use super::core::Daemon;
 use super::download::{Download, download};
 use super::entry::{ActiveRun, TaskEntry, TaskWork, store_address};
 use super::lanes::AgentLane;
-use crate::config::{Course, Delete, Job};
+use crate::config::{Course, Delete, Job, Store};
 use crate::entry::TreePath;
 use crate::filter::Filter;
 use crate::reserved::ReservedPlaces;
@@ -142,20 +142,32 @@ impl Daemon {
 
     /// A run of a task, unless it would touch what belongs to the agent itself.
     fn run(&self, entry: &TaskEntry, context: RunContext) -> Run {
-        let work = entry.work.clone();
-        let reserved = self.reserved();
-        let checking = blocking(move || match &work {
-            TaskWork::Job(job) => match &job.course {
-                Course::Push { from, .. } => reserved.check_source(from),
-                Course::Pull { to, .. } => reserved.check_tree(to),
-            },
-            TaskWork::AdHoc(_, task) => task.work.check(&reserved),
+        let (work, config) = (entry.work.clone(), Arc::clone(&self.config));
+        let (reserved, confinement) = (self.reserved(), Arc::clone(&self.confinement));
+        let checking = blocking(move || {
+            let job = match &work {
+                TaskWork::Job(job) => job,
+                TaskWork::AdHoc(_, task) => return task.work.check(&reserved, &confinement),
+            };
+            match &job.course {
+                Course::Push { from, to } => {
+                    reserved.check_source(from)?;
+                    if let Some(Store::Local(local)) = config.stores.get(&to.store) {
+                        confinement.check(&local.path)?;
+                    }
+                }
+                Course::Pull { to, .. } => {
+                    reserved.check_tree(to)?;
+                    confinement.check(to)?;
+                }
+            }
+            Ok(())
         });
         let run = self.unchecked_run(entry, context);
         Box::pin(async move {
             match checking.await {
                 Ok(Ok(())) => run.await,
-                Ok(Err(reserved)) => failed(reserved.into()),
+                Ok(Err(problem)) => failed(problem),
                 Err(lost) => failed(lost.into()),
             }
         })

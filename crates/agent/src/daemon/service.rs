@@ -12,6 +12,7 @@ use super::core::{BackgroundResult, ConfigLoader, Daemon, StartError};
 use super::entry::TaskEntry;
 use super::handle::DaemonPort;
 use crate::config::Config;
+use crate::confine::Confinement;
 use crate::status::AgentStatus;
 
 /// Time between two published statuses.
@@ -31,6 +32,8 @@ pub fn starting_status(now: Timestamp) -> AgentStatus {
 
 /// What the daemon gets from the process it runs in.
 pub struct Environment {
+    /// Where the process may write.
+    pub confinement: Confinement,
     /// Becomes true when the daemon has to end.
     pub stop: watch::Receiver<bool>,
     /// Is notified when the configuration has to be read again.
@@ -51,12 +54,14 @@ pub async fn run(
     fresh_identity: u64,
 ) -> Result<(), StartError> {
     let Environment {
+        confinement,
         mut stop,
         reload,
         load,
     } = environment;
     // The disk may be slow.
-    let opening = tokio::task::spawn_blocking(move || Daemon::open(config, fresh_identity));
+    let opening =
+        tokio::task::spawn_blocking(move || Daemon::open(config, confinement, fresh_identity));
     let mut daemon = tokio::select! {
         biased;
         _ = stop.wait_for(|stop| *stop) => return Ok(()),

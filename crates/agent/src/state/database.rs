@@ -1,9 +1,11 @@
 //! The file of the database. After an error of its disk, `redb` refuses everything until
 //! the file is opened again. So it is opened again as soon as somebody needs it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
@@ -16,6 +18,12 @@ use super::tables::StateError;
 
 /// Cache of the database, bytes.
 const CACHE_SIZE: usize = 32 * 1024 * 1024;
+
+/// Name of the file in the directory for the state.
+pub(crate) const STATE_FILE: &str = "agent.redb";
+
+/// Mode of that directory.
+const DIRECTORY_MODE: u32 = 0o700;
 
 /// Mode of the file: it holds URLs with passwords.
 const MODE: u32 = 0o600;
@@ -104,7 +112,7 @@ fn make_private(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Of the system. That it belongs to another user is no error.
-pub(crate) fn tighten(path: &Path, file: &File, mode: u32) -> io::Result<()> {
+fn tighten(path: &Path, file: &File, mode: u32) -> io::Result<()> {
     let mut permissions = file.metadata()?.permissions();
     let found = permissions.mode() & 0o7777;
     if found & 0o777 & !mode == 0 {
@@ -125,4 +133,35 @@ pub(crate) fn tighten(path: &Path, file: &File, mode: u32) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// Makes the directory of the state if needed, and takes it from other users: it has
+/// passwords. One that is shared with something else is left as it is.
+///
+/// # Errors
+/// Of the system.
+pub(crate) fn make_private_directory(directory: &Path) -> io::Result<()> {
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(DIRECTORY_MODE).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let opened = File::open(directory)?;
+    if opened.metadata()?.permissions().mode() & 0o777 & !DIRECTORY_MODE == 0 {
+        return Ok(());
+    }
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name() != STATE_FILE && !entry.file_type()?.is_socket() {
+            tracing::warn!(
+                "{}: other users have access to this directory with the state; it has other \
+                 files too, so it is left as it is. Give the agent a directory of its own",
+                directory.display()
+            );
+            return Ok(());
+        }
+    }
+    tighten(directory, &opened, DIRECTORY_MODE)
 }

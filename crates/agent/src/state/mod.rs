@@ -24,7 +24,7 @@ use redb::{ReadOnlyTable, ReadableTable, TableDefinition};
 
 pub use self::change::StateChange;
 use self::database::DatabaseFile;
-pub(crate) use self::database::tighten;
+pub(crate) use self::database::{STATE_FILE, make_private_directory};
 pub(crate) use self::tables::DAMAGED_HINT;
 use self::tables::{
     AD_HOC_TASKS, BEGINNING, ENTRIES, JOBS, LEFT, META, PARTS, REPLACING, TASK_STATES, UNTOLD,

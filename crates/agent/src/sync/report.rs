@@ -11,6 +11,7 @@ use tokio::task::JoinError;
 use super::progress::Progress;
 use super::retry_store::MayBeStoreError;
 use crate::config::MaxDelete;
+use crate::confine::{CONFINED_HINT, Confined};
 use crate::entry::TreePath;
 use crate::reserved::{RESERVED_HINT, Reserved};
 use crate::scan::ScanError;
@@ -156,6 +157,9 @@ pub enum RunProblem {
     /// A source or a destination belongs to the agent itself.
     #[error(transparent)]
     Reserved(#[from] Reserved),
+    /// The process has given up the right to write to the destination.
+    #[error(transparent)]
+    Confined(#[from] Confined),
     /// The job to restore does not exist.
     #[error("job {0} is not configured any more")]
     NoJob(String),
@@ -203,6 +207,7 @@ impl RunProblem {
             Self::Manifest(_) => "check the disk with temporary files, and the store",
             Self::Disk(_) => "check the disk, its room, and whether the agent may write there",
             Self::Reserved(_) => RESERVED_HINT,
+            Self::Confined(_) => CONFINED_HINT,
             Self::NoJob(_) => "configure it again, and then restore it anew",
             Self::NothingPushed => "check the path in the store, or run the job that pushes first",
             Self::FirstPush => PUSH_UNDER_WAY,
@@ -223,6 +228,7 @@ impl RunProblem {
             | Self::Busy(_)
             | Self::TooManyDeletions { .. }
             | Self::Reserved(_)
+            | Self::Confined(_)
             | Self::NoJob(_)
             | Self::NothingPushed
             | Self::FirstPush

@@ -30,6 +30,8 @@ fn an_empty_file_is_all_defaults() {
         min_weight: 0.02,
         limit_rate: None,
         restore_group: None,
+        restore_owners: false,
+        write_paths: Vec::new(),
     };
     assert_eq!(config.agent, expected);
     assert!(config.stores.is_empty() && config.jobs.is_empty());
