@@ -2,7 +2,7 @@
 //! names.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -22,8 +22,8 @@ use tokio::sync::watch;
 
 use crate::sealed;
 
-/// Panics if the pull changes anything but its own directory, or installs more files
-/// than the manifests have lines.
+/// Panics if the pull changes anything but its own directory, installs more files than
+/// the manifests have lines, or lets a file run as another user.
 ///
 /// The first line of the input is `current.json`, the others are the manifests. Each
 /// file in the store has the same content.
@@ -78,6 +78,19 @@ impl Place {
         assert_eq!(names(&outside), ["canary"]);
         let canary = fs::read_to_string(outside.join("canary")).expect("read a file");
         assert_eq!(canary, CANARY);
+        check_modes(&self.directory.path().join("to"));
+    }
+}
+
+/// Asserts that nothing has set-user-ID or set-group-ID bits.
+fn check_modes(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let entry = entry.expect("an entry");
+        let metadata = entry.metadata().expect("look at an entry");
+        assert_eq!(metadata.mode() & 0o6000, 0, "{:?}", entry.path());
+        if metadata.is_dir() {
+            check_modes(&entry.path());
+        }
     }
 }
 
