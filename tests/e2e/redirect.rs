@@ -129,6 +129,45 @@ fn credentials_and_headers_do_not_follow_to_another_host() {
 }
 
 #[test]
+fn a_redirect_does_not_fetch_credentials_from_netrc() {
+    let server = FaultServer::start();
+    server.serve("/file", Version::new(&FILE));
+    server.script("/sent", |_| Reply::status(201).after_body());
+    for (path, status, to) in [("/start", 302, "/file"), ("/send", 307, "/sent")] {
+        let elsewhere = server.url_by_name(to);
+        server.script(path, move |_| {
+            Reply::redirect(status, &elsewhere).after_body()
+        });
+    }
+    let work = Workdir::new();
+    FILE.write_to(&work.join("in")).expect("written");
+    for entry in ["machine localhost", "default"] {
+        let netrc = format!("machine 127.0.0.1 login me password own\n{entry} login me password theirs\n");
+        std::fs::write(work.join("netrc"), netrc).expect("written");
+        let before = server.requests().len();
+        let get = work.get().args(["-o", "out", &server.url("/start")]);
+        let put = work.put().args(["in", &server.url("/send")]);
+        for run in [get, put] {
+            let run = run.arg("-n").env("NETRC", work.join("netrc"));
+            run.run().expect_code(0);
+        }
+        let own = format!("Basic {}", base64(b"me:own"));
+        for request in &server.requests()[before..] {
+            let is_named = request.target.starts_with("/s") && request.target != "/sent";
+            let expected = is_named.then_some(own.as_str());
+            assert_eq!(
+                request.header("authorization"),
+                expected,
+                "{entry}: {} {}",
+                request.method,
+                request.target
+            );
+        }
+        std::fs::remove_file(work.join("out")).expect("saved");
+    }
+}
+
+#[test]
 fn credentials_and_headers_stay_on_the_same_host() {
     let server = FaultServer::start();
     server.serve("/file", Version::new(&FILE));

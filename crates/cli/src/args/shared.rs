@@ -52,6 +52,9 @@ pub(crate) struct RequestArgs {
     pub(crate) user: Option<String>,
 
     /// Read user names and passwords from $NETRC, or from ~/.netrc
+    ///
+    /// They are for the hosts of the given URLs. Hosts that they redirect to receive none,
+    /// even if the file names them or has a default entry.
     #[arg(short, long)]
     pub(crate) netrc: bool,
 

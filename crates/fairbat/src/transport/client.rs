@@ -188,7 +188,7 @@ impl HttpClient {
     }
 
     /// Adds the user's headers and credentials. They go only to the host that
-    /// the user named; other hosts get their credentials from the netrc file.
+    /// the user named. A server must not choose, by a redirect, whose password is sent.
     pub(crate) fn identify(
         &self,
         mut request: RequestBuilder,
@@ -201,6 +201,7 @@ impl HttpClient {
         } else {
             &[]
         };
+        let user = is_named.then(|| self.credentials(named)).flatten();
         if !own.iter().any(|(name, _)| name == USER_AGENT) {
             request = request.header(USER_AGENT, concat!("fairbat/", env!("CARGO_PKG_VERSION")));
         }
@@ -208,7 +209,7 @@ impl HttpClient {
             request = request.header(name, value);
         }
         let has_own = own.iter().any(|(name, _)| name == AUTHORIZATION);
-        match self.credentials(is_named.then_some(named), url) {
+        match user {
             Some(user) if !has_own => request.basic_auth(user.user, Some(user.password)),
             _ => request,
         }
@@ -244,11 +245,13 @@ impl HttpClient {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The credentials of `-u`, else those in the URL, else those in netrc.
-    fn credentials(&self, named: Option<&Url>, url: &Url) -> Option<Credentials> {
-        named
-            .and_then(|named| self.settings.user.clone().or_else(|| credentials_in(named)))
-            .or_else(|| self.netrc.as_ref()?.lookup(url.host_str()?))
+    /// The credentials for the URL that the user named: those of `-u`, else those in the
+    /// URL, else those in netrc.
+    fn credentials(&self, named: &Url) -> Option<Credentials> {
+        let given = self.settings.user.clone();
+        given
+            .or_else(|| credentials_in(named))
+            .or_else(|| self.netrc.as_ref()?.lookup(named.host_str()?))
     }
 }
 
