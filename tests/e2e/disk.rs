@@ -5,7 +5,7 @@ use std::fs;
 
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::Content;
-use fairbat_tests::expect::{assert_absent, assert_only, byte_counts_in};
+use fairbat_tests::expect::{assert_absent, assert_content, assert_only, byte_counts_in};
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::outcome::Outcome;
 use fairbat_tests::tmpfs::TmpFs;
@@ -187,16 +187,33 @@ fn a_read_only_directory_is_a_clear_error() {
 fn a_missing_directory_is_a_clear_error() {
     let nginx = serve();
     let work = Workdir::new();
-    for target in [["-d", "no-such-place"], ["-o", "no-such-place/file"]] {
-        let outcome = work.get().args(target).arg(nginx.url("file")).run();
-        outcome.expect_code(6).expect_said(&["no-such-place"]);
-        outcome.expect_said(&["no such file or directory", "does not exist", "missing"]);
-        let error = outcome.event("error");
-        let hint = error["hint"].as_str().expect("a hint");
-        assert!(hint.ends_with("mkdir -p no-such-place"), "{outcome}");
-        work.assert_holds(&[]);
-    }
+    let target = ["-o", "no-such-place/file"];
+    let outcome = work.get().args(target).arg(nginx.url("file")).run();
+    outcome.expect_code(6).expect_said(&["no-such-place"]);
+    outcome.expect_said(&["no such file or directory", "does not exist", "missing"]);
+    let error = outcome.event("error");
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(hint.ends_with("mkdir -p no-such-place"), "{outcome}");
+    work.assert_holds(&[]);
     assert!(nginx.sent_bytes() <= 2, "fetched what has no place");
+}
+
+#[test]
+fn the_directory_that_is_named_is_made() {
+    let nginx = serve();
+    let work = Workdir::new();
+    let file = nginx.url("file");
+    let named = work.get().args(["-d", "new/deep", "-o", "named", &file]);
+    for run in [work.get().args(["-d", "new", &file]), named] {
+        run.run().expect_code(0);
+    }
+    assert_content(&work.join("new/file"), &FILE);
+    assert_content(&work.join("new/deep/named"), &FILE);
+    // Only when there is something to put into it.
+    let gone = nginx.url("gone");
+    let outcome = work.get().args(["-d", "other", &gone]).run();
+    outcome.expect_code(1).expect_said(&["404"]);
+    assert_only(work.path(), &["new"]);
 }
 
 #[test]

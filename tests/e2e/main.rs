@@ -35,6 +35,7 @@ mod package;
 mod partial;
 mod pause;
 mod plan;
+mod planted;
 mod proxy;
 mod put;
 mod receiver;

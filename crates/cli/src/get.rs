@@ -134,10 +134,11 @@ fn target(args: &GetArgs) -> Result<Target, UsageError> {
             output.display()
         )));
     }
-    Ok(Target::File(match directory {
-        Some(directory) => directory.join(output),
-        None => PathBuf::from(output),
-    }))
+    let file = PathBuf::from(output);
+    Ok(match directory {
+        Some(directory) if file.is_relative() => Target::FileIn { directory, file },
+        Some(_) | None => Target::File(file),
+    })
 }
 
 #[cfg(test)]

@@ -28,8 +28,15 @@ pub enum Target {
     /// To this very path, which the user named. A file that is already there is replaced in
     /// one step, once the new one is complete.
     File(PathBuf),
-    /// Into this directory, under the name that the server or the URL
-    /// suggests. Never replaces a file: a free name (`NAME.1`) is taken.
+    /// The same, to a path below a directory that is made if it is missing.
+    FileIn {
+        /// The directory.
+        directory: PathBuf,
+        /// The path from there.
+        file: PathBuf,
+    },
+    /// Into this directory, which is made if it is missing, under the name that the server or
+    /// the URL suggests. Never replaces a file: a free name (`NAME.1`) is taken.
     Directory(PathBuf),
 }
 

@@ -73,6 +73,8 @@ pub(crate) struct AddArgs {
     pub(crate) output: Option<PathBuf>,
 
     /// Save into DIR, under the name that the server gives [default: .]
+    ///
+    /// The agent makes a missing DIR.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
 

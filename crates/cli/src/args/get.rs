@@ -71,10 +71,12 @@ pub(crate) struct FileArgs {
 
     /// Save into DIR, under the names that the servers give [default: .]
     ///
+    /// A missing DIR is made, with its parents.
+    ///
     /// Existing files are never replaced. If a name is taken, a free one is used instead:
-    /// NAME.1, NAME.2 and so on. A file that fairbat saved there earlier is not fetched again
-    /// if neither side has changed. To detect that, the server must send an ETag or
-    /// Last-Modified.
+    /// NAME.1, NAME.2 and so on. A file that you saved there with fairbat earlier is not
+    /// fetched again if neither side has changed. To detect that, the server must send an ETag
+    /// or Last-Modified.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
 

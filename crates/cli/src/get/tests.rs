@@ -289,7 +289,13 @@ fn targets() {
     for (flags, target) in [
         (&["-o", "f"][..], Target::File("f".into())),
         (&["-d", "/d"], Target::Directory("/d".into())),
-        (&["-d", "/d", "-o", "f"], Target::File("/d/f".into())),
+        (
+            &["-d", "/d", "-o", "f"],
+            Target::FileIn {
+                directory: "/d".into(),
+                file: "f".into(),
+            },
+        ),
         (&["-d", "/d", "-o", "/e/f"], Target::File("/e/f".into())),
     ] {
         let words = [flags, &[URL]].concat();

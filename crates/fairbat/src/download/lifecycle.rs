@@ -309,7 +309,7 @@ fn finish(
         }
         result => result?,
     };
-    let replace = matches!(target, Target::File(_));
+    let replace = !matches!(target, Target::Directory(_));
     part.finish(expected.length, source.modified, replace)?;
     Ok(FinishedFile {
         path: part.target().to_owned(),

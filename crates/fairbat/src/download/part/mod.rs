@@ -90,19 +90,29 @@ impl PartStore {
     /// Finds the place for a file and what is already there of it.
     ///
     /// # Errors
-    /// When the directory is missing or not writable, the target is anything
-    /// but a file, the disk is too small, or another process has the part.
+    /// When the directory cannot be made or written to, the target is anything
+    /// but a file, the disk is too small, or another process or user has the part.
     pub fn open(&self, target: &Target, incoming: &Incoming) -> Result<OpenedPart, PartError> {
         match target {
-            Target::File(path) => {
-                let paths = Paths::of(regular_file(path)?);
-                let part = paths.part.clone();
-                self.claimed().insert(paths.target.clone());
-                self.open_at(paths, true, incoming)?
-                    .ok_or(PartError::ForeignPart(part))
+            Target::File(path) => self.open_named(path, incoming),
+            Target::FileIn { directory, file } => {
+                paths::make_directory(directory)?;
+                self.open_named(&directory.join(file), incoming)
             }
-            Target::Directory(directory) => self.open_in(directory, incoming),
+            Target::Directory(directory) => {
+                paths::make_directory(directory)?;
+                self.open_in(directory, incoming)
+            }
         }
+    }
+
+    /// The file that the user named.
+    fn open_named(&self, path: &Path, incoming: &Incoming) -> Result<OpenedPart, PartError> {
+        let paths = Paths::of(regular_file(path)?);
+        let part = paths.part.clone();
+        self.claimed().insert(paths.target.clone());
+        self.open_at(paths, true, incoming)?
+            .ok_or(PartError::ForeignPart(part))
     }
 
     /// Gives a target back, so that the same transfer can be opened again.
@@ -114,7 +124,7 @@ impl PartStore {
         self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first of NAME, NAME.1, NAME.2, … that is free or ours.
+    /// The first of NAME, NAME.1, NAME.2, … that is free or this user's.
     fn open_in(&self, directory: &Path, incoming: &Incoming) -> Result<OpenedPart, PartError> {
         let name = &incoming.name;
         for k in 0..MAX_NAMES {
@@ -133,8 +143,13 @@ impl PartStore {
                 }
                 other => {
                     self.release(&path);
-                    if let Some(opened) = other? {
-                        return Ok(opened);
+                    match other {
+                        Err(error @ PartError::NotOwn(_)) => {
+                            tracing::warn!("{error}: the download gets another name");
+                        }
+                        Ok(None) => {}
+                        Ok(Some(opened)) => return Ok(opened),
+                        Err(error) => return Err(error),
                     }
                 }
             }
@@ -151,7 +166,7 @@ impl PartStore {
         incoming: &Incoming,
     ) -> Result<Option<OpenedPart>, PartError> {
         match fs::symlink_metadata(&paths.target) {
-            Ok(_) if self.resume && incoming.is_at(&paths.target) => {
+            Ok(_) if self.resume && incoming.is_at(&paths) => {
                 // Left by a run that was killed in its very last step.
                 let _ = paths.remove_journal();
                 return Ok(Some(OpenedPart::Complete(paths.target)));
@@ -162,6 +177,7 @@ impl PartStore {
             }
             Ok(_) | Err(_) => {}
         }
+        owner::check_working_files(&paths)?;
         let locked = owner::lock(&paths)?;
         let found = Journal::read(&paths)?;
         if let FoundJournal::Journal(journal) = &found
@@ -249,6 +265,10 @@ fn regular_file(path: &Path) -> Result<PathBuf, PartError> {
     let failed = |error| PartError::io("look at", path, error);
     let path = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
+        // Somebody else's link would choose the file that is replaced.
+        Ok(meta) if meta.is_symlink() && !owner::may_follow(&meta) => {
+            return Err(PartError::NotOwn(path.to_owned()));
+        }
         Ok(meta) if meta.is_symlink() => {
             fs::canonicalize(path).map_err(|error| PartError::io("follow the link", path, error))?
         }
@@ -312,9 +332,9 @@ impl Incoming {
     }
 
     /// Whether this very version is already in place.
-    fn is_at(&self, target: &Path) -> bool {
+    fn is_at(&self, paths: &Paths) -> bool {
         self.identity()
-            .is_some_and(|identity| owner::has_label(target, &identity))
+            .is_some_and(|identity| owner::has_label(paths, &identity))
     }
 }
 
@@ -327,16 +347,15 @@ enum FoundJournal {
 
 impl Journal {
     fn read(paths: &Paths) -> Result<FoundJournal, PartError> {
-        match owner::read(&paths.journal) {
-            Ok(bytes) => Ok(match Self::decode(&bytes) {
-                Ok(journal) => FoundJournal::Journal(Box::new(journal)),
-                Err(error) => {
-                    tracing::warn!(journal = %paths.journal.display(), %error, "starting over");
-                    FoundJournal::Damaged
-                }
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FoundJournal::Nothing),
-            Err(error) => Err(PartError::io("read", &paths.journal, error)),
-        }
+        let Some(bytes) = owner::read_journal(paths)? else {
+            return Ok(FoundJournal::Nothing);
+        };
+        Ok(match Self::decode(&bytes) {
+            Ok(journal) => FoundJournal::Journal(Box::new(journal)),
+            Err(error) => {
+                tracing::warn!(journal = %paths.journal.display(), %error, "starting over");
+                FoundJournal::Damaged
+            }
+        })
     }
 }

@@ -1,8 +1,11 @@
-//! Whose part file it is, and which file a finished one was: locks, inode
+//! Whose part file it is, and which file a finished one was: owners, locks, inode
 //! checks and the extended attribute `user.fairbat`.
 //!
 //! A name can come to stand for another file while one is open. So everything here acts on
 //! the open file, and names are only compared with it.
+//!
+//! In a directory that several users share, such as `/tmp`, anybody can put a file under a
+//! name that this run is going to use. So a file counts only if this process's user owns it.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -10,8 +13,9 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags, XattrFlags, fgetxattr, fsetxattr, statx};
+use rustix::process::geteuid;
 
-use super::paths::{PartError, Paths};
+use super::paths::{PartError, Paths, remove_if_there};
 use crate::checksum::sha256_hex;
 
 /// The attribute that marks our files.
@@ -29,6 +33,44 @@ const PLAIN: i32 = OFlags::NOFOLLOW
     .bits()
     .cast_signed();
 
+/// Fails if another user owns one of the transfer's working files, so that none of them is
+/// touched.
+pub(crate) fn check_working_files(paths: &Paths) -> Result<(), PartError> {
+    for path in [&paths.part, &paths.journal, &paths.new_journal()] {
+        if let Ok(meta) = std::fs::symlink_metadata(path) {
+            check(&meta, path, paths)?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails if another user owns the file at `path`.
+fn check(meta: &Metadata, path: &Path, paths: &Paths) -> Result<(), PartError> {
+    match is_own(meta, paths) {
+        true => Ok(()),
+        false => Err(PartError::NotOwn(path.to_owned())),
+    }
+}
+
+/// Whether this process's user owns a file beside the part file. Some file systems give
+/// files to another user than the one who makes them: FAT gives all files to one, and NFS
+/// gives those of root to nobody. There, the owner of a new file is the one that counts.
+fn is_own(meta: &Metadata, paths: &Paths) -> bool {
+    let new_owner = || {
+        let path = paths.sample();
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let owner = file.and_then(|file| file.metadata()).ok()?.uid();
+        remove_if_there(&path).ok()?;
+        Some(owner)
+    };
+    meta.uid() == geteuid().as_raw() || Some(meta.uid()) == new_owner()
+}
+
+/// Whether a symbolic link may say where a file goes: it is this user's or root's.
+pub(crate) fn may_follow(link: &Metadata) -> bool {
+    link.uid() == geteuid().as_raw() || link.uid() == 0
+}
+
 /// Opens the part file, makes it if there is none, and takes the lock that
 /// makes this process its owner. `None`: another process is.
 pub(crate) fn lock(paths: &Paths) -> Result<Option<File>, PartError> {
@@ -45,9 +87,11 @@ pub(crate) fn lock(paths: &Paths) -> Result<Option<File>, PartError> {
                 Ok(meta) if !meta.is_file() => PartError::NotAFile(paths.part.clone()),
                 _ => failed(error),
             })?;
-        if !file.metadata().map_err(failed)?.is_file() {
+        let meta = file.metadata().map_err(failed)?;
+        if !meta.is_file() {
             return Err(PartError::NotAFile(paths.part.clone()));
         }
+        check(&meta, &paths.part, paths)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
@@ -63,17 +107,21 @@ pub(crate) fn lock(paths: &Paths) -> Result<Option<File>, PartError> {
     }
 }
 
-/// Reads a whole file; anything but a regular file counts as empty.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if std::fs::symlink_metadata(path)?.is_file() {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .custom_flags(PLAIN)
-            .open(path)?;
-        file.read_to_end(&mut bytes)?;
+/// Reads the journal; `None` if there is none. Anything but a regular file counts as empty.
+pub(crate) fn read_journal(paths: &Paths) -> Result<Option<Vec<u8>>, PartError> {
+    let path = &paths.journal;
+    let failed = |error| PartError::io("read", path, error);
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Ok(meta) if !meta.is_file() => return Ok(Some(Vec::new())),
+        Ok(_) | Err(_) => {}
     }
-    Ok(bytes)
+    let open = OpenOptions::new().read(true).custom_flags(PLAIN).open(path);
+    let mut file = open.map_err(failed)?;
+    check(&file.metadata().map_err(failed)?, path, paths)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(Some(bytes))
 }
 
 /// Whether `path` names this very file.
@@ -107,13 +155,15 @@ pub(crate) fn label(file: &File, identity: Option<&str>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a finished file carries the label of `identity` and has not been
-/// changed since.
-pub(crate) fn has_label(path: &Path, identity: &str) -> bool {
-    let open = OpenOptions::new().read(true).custom_flags(PLAIN).open(path);
+/// Whether the finished file is this user's, carries the label of `identity` and has not
+/// been changed since. Others can write any label on files of their own.
+pub(crate) fn has_label(paths: &Paths, identity: &str) -> bool {
+    let mut open = OpenOptions::new();
+    let open = open.read(true).custom_flags(PLAIN).open(&paths.target);
     open.and_then(|file| {
-        let label = label_of(identity, &file.metadata()?);
-        Ok(get(&file).as_deref() == Some(label.as_bytes()))
+        let meta = file.metadata()?;
+        let label = label_of(identity, &meta);
+        Ok(get(&file).as_deref() == Some(label.as_bytes()) && is_own(&meta, paths))
     })
     .unwrap_or(false)
 }

@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::journal::{self, JournalRecord};
@@ -46,6 +47,16 @@ impl Paths {
         }
     }
 
+    /// The name under which the next journal is written.
+    pub(crate) fn new_journal(&self) -> PathBuf {
+        with_suffix(&self.journal, ".new")
+    }
+
+    /// The name of an empty file that shows who owns what this process makes.
+    pub(crate) fn sample(&self) -> PathBuf {
+        with_suffix(&self.part, ".own")
+    }
+
     /// Replaces the journal atomically by this record with `tail` behind it
     /// and returns it open for appending.
     pub(crate) fn write_journal(
@@ -58,12 +69,14 @@ impl Paths {
         for range in tail.iter() {
             bytes.extend_from_slice(journal::tail_line(&range).as_bytes());
         }
-        let fresh = with_suffix(&self.journal, ".new");
+        let fresh = self.new_journal();
         // Never writes through an existing file of this name: it may be a link.
         remove_if_there(&fresh)?;
         let replaced = OpenOptions::new()
             .write(true)
             .create_new(true)
+            // Whoever can write to it decides which bytes are trusted.
+            .mode(0o600)
             .open(&fresh)
             .and_then(|mut file| {
                 file.write_all(&bytes)?;
@@ -86,11 +99,7 @@ impl Paths {
 
     /// Makes renames and removals durable.
     pub(crate) fn sync_directory(&self) -> io::Result<()> {
-        match File::open(self.directory())?.sync_all() {
-            // Some network and FUSE file systems cannot sync a directory.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-            result => result,
-        }
+        sync_directory(self.directory())
     }
 
     /// Removes the journal, unless it belongs to a new part file that has taken the place of
@@ -101,6 +110,33 @@ impl Paths {
             Err(_) => remove_if_there(&self.journal),
         }
     }
+}
+
+/// Makes renames and removals in a directory durable.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    match File::open(path)?.sync_all() {
+        // Some network and FUSE file systems cannot sync a directory.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        result => result,
+    }
+}
+
+/// Makes a directory with its parents, if it is missing, and makes that durable.
+pub(crate) fn make_directory(path: &Path) -> Result<(), PartError> {
+    // The working directory has an empty path, and exists.
+    let ancestors = path.ancestors().filter(|it| !it.as_os_str().is_empty());
+    let missing: Vec<_> = ancestors.take_while(|it| !it.exists()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let failed = |error| PartError::io("make the directory", path, error);
+    std::fs::create_dir_all(path).map_err(failed)?;
+    let mut parents = missing.into_iter().filter_map(Path::parent);
+    let synced = parents.try_for_each(|parent| match parent.as_os_str().is_empty() {
+        true => sync_directory(Path::new(".")),
+        false => sync_directory(parent),
+    });
+    synced.map_err(failed)
 }
 
 /// `path` with `suffix` behind its last component.
@@ -147,6 +183,9 @@ pub enum PartError {
     /// The part file has no journal: another program made it.
     #[error("{} exists and was not made by fairbat", .0.display())]
     ForeignPart(PathBuf),
+    /// A working file, or a link, is another user's.
+    #[error("{} belongs to another user", .0.display())]
+    NotOwn(PathBuf),
     /// A name stands for something that no file can be written to.
     #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
@@ -223,6 +262,11 @@ impl PartError {
             Self::ForeignPart(path) => {
                 format!("move {} away, or choose another name with -o", path.display())
             }
+            Self::NotOwn(path) => format!(
+                "it could hold anything, so it is left alone: remove {}, or choose another name or \
+                 directory with -o or -d",
+                path.display()
+            ),
             Self::NotAFile(_) => "choose another name with -o".to_owned(),
             Self::Stolen(_) => {
                 "somebody removed or renamed it; run the same command again".to_owned()
