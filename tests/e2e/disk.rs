@@ -68,7 +68,7 @@ fn a_full_disk_is_noticed_before_the_first_byte_when_space_is_reserved() {
     fs::remove_file(disk.path().join("filler")).expect("removed");
     get.run().expect_code(0);
     assert_only(disk.path(), &["file"]);
-    fairbat_tests::expect::assert_content(&disk.path().join("file"), &FILE);
+    assert_content(&disk.path().join("file"), &FILE);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_disk_that_fills_up_keeps_the_part_and_the_same_command_finishes() {
         again.expect_code(0);
         assert!(again.resumed_bytes() > 0, "{again}");
         assert_only(disk.path(), &["file"]);
-        fairbat_tests::expect::assert_content(&disk.path().join("file"), &FILE);
+        assert_content(&disk.path().join("file"), &FILE);
     }
 }
 
@@ -127,7 +127,7 @@ fn a_part_made_before_the_disk_filled_up_is_kept_when_space_is_reserved() {
     let again = get("falloc").run();
     again.expect_code(0);
     assert!(again.resumed_bytes() > 0, "{again}");
-    fairbat_tests::expect::assert_content(&target, &FILE);
+    assert_content(&target, &FILE);
 }
 
 #[test]

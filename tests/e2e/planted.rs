@@ -119,7 +119,10 @@ fn a_part_or_a_journal_of_another_user_is_left_alone() {
         assert_content(&work.join("x.1"), &FILE);
         assert!(!work.join("x").exists());
         for (path, before) in paths.iter().zip(&left) {
-            assert!(fs::read(path).expect("it is there") == *before, "{theirs:?}");
+            assert!(
+                fs::read(path).expect("it is there") == *before,
+                "{theirs:?}"
+            );
         }
     }
 }

@@ -142,7 +142,8 @@ fn a_redirect_does_not_fetch_credentials_from_netrc() {
     let work = Workdir::new();
     FILE.write_to(&work.join("in")).expect("written");
     for entry in ["machine localhost", "default"] {
-        let netrc = format!("machine 127.0.0.1 login me password own\n{entry} login me password theirs\n");
+        let netrc =
+            format!("machine 127.0.0.1 login me password own\n{entry} login me password theirs\n");
         std::fs::write(work.join("netrc"), netrc).expect("written");
         let before = server.requests().len();
         let get = work.get().args(["-o", "out", &server.url("/start")]);

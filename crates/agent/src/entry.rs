@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use fairbat::printable::is_unsafe;
 use serde::{Deserialize, Serialize};
 
 /// Path of an entry below the root of its tree: its names, joined by NUL, which no name
@@ -91,8 +92,8 @@ impl TreePath {
 }
 
 impl fmt::Display for TreePath {
-    /// With slashes, for people. Invalid UTF-8 is replaced, and control characters are
-    /// escaped.
+    /// With slashes, for people. Invalid UTF-8 is replaced, and what acts on a
+    /// terminal is escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str(".");
@@ -102,7 +103,7 @@ impl fmt::Display for TreePath {
             .chars()
             .try_for_each(|character| match character {
                 '\0' => f.write_char('/'),
-                other if other.is_control() => write!(f, "{}", other.escape_default()),
+                other if is_unsafe(other) => write!(f, "{}", other.escape_default()),
                 other => f.write_char(other),
             })
     }

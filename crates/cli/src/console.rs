@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use fairbat::printable::printable;
 use indicatif::MultiProgress;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
@@ -31,29 +32,16 @@ impl Console {
         Self { bars: Some(bars) }
     }
 
-    /// Writes `text` and a line break. Control characters are escaped, because servers
-    /// choose parts of the text and a terminal would execute them.
+    /// Writes `text`, which may have several lines, and a line break.
     pub(crate) fn line(&self, text: &str) {
-        let text = printable(text);
+        let lines: Vec<_> = text.split('\n').map(printable).collect();
+        let text = lines.join("\n");
         // An error of standard error cannot be reported anywhere.
         let _ = match &self.bars {
             Some(bars) => bars.println(text),
             None => writeln!(io::stderr(), "{text}"),
         };
     }
-}
-
-/// `text` with all control characters escaped, except line breaks.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
 }
 
 /// The exit code of a command that only writes to standard output. A closed pipe is no
@@ -146,22 +134,11 @@ pub(crate) struct LogRecord(Console);
 impl Write for LogRecord {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(record);
-        self.0.line(text.trim_end_matches('\n'));
+        self.0.line(&printable(text.trim_end_matches('\n')));
         Ok(record.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(printable("a\x1b[2Jb\rc\u{9b}d"), "a\\u{1b}[2Jb\\rc\\u{9b}d");
-        assert_eq!(printable("über\nzwei Zeilen"), "über\nzwei Zeilen");
     }
 }

@@ -12,6 +12,7 @@ use std::thread;
 use fairbat::download::{Report, Stop};
 use fairbat::error::{ErrorKind, TransferError};
 use fairbat::event::{Event, TimedEvent};
+use fairbat::printable::printable_json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -260,14 +261,13 @@ impl<W: Write> JsonLines<W> {
     }
 }
 
-/// The event as one line.
+/// The event as one line, which a terminal can show too.
 fn json_line(event: &TimedEvent) -> io::Result<String> {
-    let mut line = match with_unicode_path(event) {
+    let line = match with_unicode_path(event) {
         None => serde_json::to_string(event)?,
         Some(event) => serde_json::to_string(&event)?,
     };
-    line.push('\n');
-    Ok(line)
+    Ok(printable_json(&line) + "\n")
 }
 
 /// A copy of the event for JSON, which is Unicode only: replacement characters stand for

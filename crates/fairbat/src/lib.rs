@@ -31,6 +31,7 @@ pub mod lane;
 #[cfg(feature = "manual")]
 pub mod manual;
 pub mod path_measurement;
+pub mod printable;
 pub mod ranges;
 pub mod retry;
 pub mod serve;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use fairbat::printable::printable;
 use fairbat_agent::config::{Config, Course, Delete, Due, Job, MaxDelete, Store, Timing};
 use jiff::{SignedDuration, Timestamp, Zoned};
 
@@ -81,13 +82,9 @@ fn span(span: std::time::Duration) -> String {
     exact.map_or_else(|_| format!("{span:?}"), |span| format!("{span:#}"))
 }
 
-/// A path without control characters.
+/// A path for people.
 fn shown(path: &Path) -> String {
-    let shown = |c: char| match c {
-        c if c.is_control() => c.escape_default().to_string(),
-        c => c.to_string(),
-    };
-    path.display().to_string().chars().map(shown).collect()
+    printable(&path.display().to_string())
 }
 
 /// What may keep a job from its work, as far as this machine can tell.

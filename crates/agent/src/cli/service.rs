@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairbat::printable::{LogWriter, printable};
 use fairbat_agent::api::{self, Restorers};
 use fairbat_agent::config::Config;
 use fairbat_agent::confine::Confinement;
@@ -179,9 +180,9 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
                 match given_up {
                     Ok(count) => println!("{job}: {count} unfinished uploads given up"),
                     Err(problem) => {
-                        eprintln!("error: {job}: {problem}");
+                        eprintln!("error: {job}: {}", printable(&problem.to_string()));
                         if !problem.hint().is_empty() {
-                            eprintln!("hint: {}", problem.hint());
+                            eprintln!("hint: {}", printable(problem.hint()));
                         }
                         code = ExitCode::Other;
                     }
@@ -221,7 +222,7 @@ fn start_log() {
     let filter = EnvFilter::try_from_env("FAIRBAT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| LogWriter(io::stderr()))
         .with_target(false)
         .init();
 }

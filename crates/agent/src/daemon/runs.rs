@@ -116,7 +116,8 @@ impl Daemon {
             }
             None => tracing::warn!(task = id, failed = report.failed, "some files failed"),
             Some(problem) => {
-                tracing::warn!(task = id, %problem, hint = problem.hint(), "ended early");
+                let hint = Some(problem.hint()).filter(|hint| !hint.is_empty());
+                tracing::warn!(task = id, %problem, hint, "ended early");
             }
         }
         match (&entry.work, place) {

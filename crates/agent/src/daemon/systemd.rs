@@ -2,6 +2,7 @@
 //! a status line, and a watchdog message once a second. Without `NOTIFY_SOCKET` in
 //! the environment none is sent.
 
+use fairbat::printable::printable;
 use jiff::Zoned;
 use sd_notify::NotifyState::{self, MonotonicUsec, Ready, Reloading, Status, Stopping, Watchdog};
 
@@ -77,7 +78,7 @@ pub(crate) fn status_line(
     if let Some(problem) = config_problem {
         parts.push(format!(
             "new configuration refused: {}",
-            printable_line(problem)
+            printable(problem.lines().next().unwrap_or_default())
         ));
     }
     parts.push(match &busy[..] {
@@ -98,13 +99,6 @@ pub(crate) fn status_line(
         parts.push(format!("next {} at {when}", task.id));
     }
     parts.join("; ")
-}
-
-/// The first line, without control characters: a second line would be read as another
-/// message.
-fn printable_line(text: &str) -> String {
-    let first = text.lines().next().unwrap_or_default();
-    first.replace(|c: char| c.is_control(), " ")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fairbat::error::ErrorKind;
 use fairbat::http::{Failure, retry_after_of};
+use fairbat::printable::is_unsafe;
 use fairbat::transport::{BrokenOff, Received};
 use http::header::CONTENT_TYPE;
 use http::{Response, StatusCode};
@@ -274,10 +275,10 @@ impl StoreRefusal {
         let (kind, hint) = self.kind_and_hint();
         let mut message = format!("{doing}: the store answered {}", self.status);
         if let Some(code) = &self.code {
-            message.push_str(&format!(", {code}"));
+            message.push_str(&format!(", {}", on_one_line(code)));
         }
         if let Some(said) = self.message.as_deref().filter(|said| !said.is_empty()) {
-            message.push_str(&format!(" ({})", printable(said)));
+            message.push_str(&format!(" ({})", on_one_line(said)));
         }
         StoreError {
             retry_after: self.retry_after,
@@ -309,7 +310,9 @@ impl StoreRefusal {
                 Kind::Credentials,
                 "these credentials may not do that: check the rights of the key, and the bucket",
             ),
-            Some("NoSuchBucket") => (Kind::Refused, "make the bucket first, or check its name"),
+            Some("NoSuchBucket" | "InvalidBucketName") => {
+                (Kind::Refused, "make the bucket first, or check its name")
+            }
             Some("NoSuchUpload") => (Kind::UploadGone, ""),
             Some("NoSuchKey") => (Kind::Missing, ""),
             Some("QuotaExceeded" | "XMinioStorageFull" | "InsufficientCapacity" | "DiskFull") => {
@@ -365,8 +368,8 @@ impl StoreRefusal {
 }
 
 /// A server's message on one line, cut to [`MAX_MESSAGE_CHARS`].
-fn printable(text: &str) -> String {
-    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+fn on_one_line(text: &str) -> String {
+    let clean = text.chars().map(|c| if is_unsafe(c) { ' ' } else { c });
     clean.take(MAX_MESSAGE_CHARS).collect()
 }
 

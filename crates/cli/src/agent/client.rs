@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fairbat::error::TransferError;
+use fairbat::printable::printable_json;
 use nix::unistd::{Gid, Group};
 use reqwest::{Client, Response, StatusCode};
 use serde::de::DeserializeOwned;
@@ -57,8 +58,7 @@ impl AgentError {
     pub(crate) fn print(&self, json: bool) {
         if let (true, Some(document)) = (json, &self.document) {
             // There is no better place to report a failure of standard output.
-            let mut out = io::stdout().lock();
-            let _ = out.write_all(document).and_then(|()| out.flush());
+            let _ = write_document(document);
         }
         Console::plain().line(&progress::error(&self.message, &self.hint));
     }
@@ -68,6 +68,13 @@ impl From<TransferError> for AgentError {
     fn from(error: TransferError) -> Self {
         Self::new(ExitCode::of_kind(error.kind), error.message).with_hint(error.hint)
     }
+}
+
+/// Writes a document of the API to standard output.
+pub(crate) fn write_document(document: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(printable_json(&String::from_utf8_lossy(document)).as_bytes())?;
+    out.flush()
 }
 
 /// Advice if nothing listens at the socket.

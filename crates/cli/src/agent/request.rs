@@ -1,12 +1,12 @@
 //! Requests that change something in the agent, and the wait for the end of a run.
 
-use std::io::{self, Write};
+use std::io;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::api::{Accepted, LastRun, Phase, Status, Task};
-use super::client::{Agent, AgentError, read};
+use super::client::{Agent, AgentError, read, write_document};
 use super::table::{details, problem};
 use crate::args::{SocketArgs, TaskArgs};
 use crate::console::Console;
@@ -142,11 +142,9 @@ fn summary(last: &LastRun) -> String {
     text
 }
 
-/// Writes to standard output.
+/// Writes a document, or the name of a task, to standard output.
 fn write(text: &[u8]) -> Result<(), AgentError> {
-    let mut out = io::stdout().lock();
-    let written = out.write_all(text).and_then(|()| out.flush());
-    match written {
+    match write_document(text) {
         // The agent has accepted the request, even if nobody reads the answer.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let what = format!("cannot write to standard output: {error}");

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use serde_json::Value;
 
 use super::api::Status;
-use super::client::{Agent, AgentError, read};
+use super::client::{Agent, AgentError, read, write_document};
 use super::table::{self, TableOptions};
 use crate::args::StatusArgs;
 use crate::console::written;
@@ -71,19 +71,19 @@ impl<'a> StatusPrinter<'a> {
         if self.before.is_none() {
             self.check(&status)?;
         }
-        let text = if self.args.agent.json {
-            self.filtered(document)?
+        let result = if self.args.agent.json {
+            write_document(&self.filtered(document)?)
         } else {
             let named = &self.args.tasks;
             status
                 .tasks
                 .retain(|task| named.is_empty() || named.contains(&task.id));
             let text = table::text(&status, self.before.as_ref(), &self.table);
-            self.placed(&text).into_bytes()
+            let mut out = io::stdout().lock();
+            let written = out.write_all(self.placed(&text).as_bytes());
+            written.and_then(|()| out.flush())
         };
         self.before = Some(status);
-        let mut out = io::stdout().lock();
-        let result = out.write_all(&text).and_then(|()| out.flush());
         let is_read = result.is_ok();
         let code = written(result);
         Ok((!is_read).then_some(code))

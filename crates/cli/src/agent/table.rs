@@ -3,12 +3,12 @@
 
 use std::fmt::Write as _;
 
+use fairbat::printable::printable;
 use indicatif::BinaryBytes;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::api::{Direction, LaneStatus, LastRun, Phase, Status, Task};
-use crate::console::printable;
 use crate::progress::span;
 
 /// Number of failed files to show for a run. The agent reports more.
@@ -117,7 +117,7 @@ fn row(task: &Task, rate: Option<TaskRate>, at: &Moments<'_>) -> [Cell; 6] {
     };
     let deadline = task.deadline.map(|deadline| at.local(deadline));
     [
-        (printable(&task.id).replace('\n', "\\n"), Tone::Plain),
+        (printable(&task.id), Tone::Plain),
         (phase, tone),
         (done(task), Tone::Plain),
         (rate, Tone::Plain),
@@ -179,15 +179,14 @@ fn problems(text: &mut String, task: &Task, options: &TableOptions) {
     let Some(last) = task.last.as_ref().filter(|last| !last.ok) else {
         return;
     };
-    let problem = problem(last);
     let id = coloured(&printable(&task.id), Tone::Bad, options);
-    let _ = writeln!(text, "\n{id}: {}", printable(&problem));
+    let _ = writeln!(text, "\n{id}: {}", problem(last));
     for line in details(last) {
-        let _ = writeln!(text, "  {}", printable(&line));
+        let _ = writeln!(text, "  {line}");
     }
 }
 
-/// The problem of a run in one sentence.
+/// The problem of a run in one printable sentence.
 pub(crate) fn problem(last: &LastRun) -> String {
     let files = |count: u64| match count {
         1 => "1 file".to_owned(),
@@ -195,20 +194,21 @@ pub(crate) fn problem(last: &LastRun) -> String {
     };
     let (failed, changed) = (last.files.failed, last.files.changed);
     match &last.problem {
-        Some(problem) => problem.clone(),
+        Some(problem) => printable(problem),
         None if failed > 0 => format!("{} failed", files(failed)),
         None if changed > 0 => format!("{} changed while being read", files(changed)),
         None => "the last run failed".to_owned(),
     }
 }
 
-/// The first failed files, and advice.
+/// The first failed files, and advice; each line printable.
 pub(crate) fn details(last: &LastRun) -> Vec<String> {
     let failures = last.failures.iter().take(MAX_FAILURES_SHOWN);
     let mut lines: Vec<String> = failures
-        .map(|failure| format!("{}: {}", failure.path, failure.problem))
+        .map(|failure| printable(&format!("{}: {}", failure.path, failure.problem)))
         .collect();
-    lines.extend(last.hint.iter().map(|hint| format!("hint: {hint}")));
+    let hint = last.hint.iter();
+    lines.extend(hint.map(|hint| printable(&format!("hint: {hint}"))));
     lines
 }
 

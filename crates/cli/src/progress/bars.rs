@@ -6,12 +6,12 @@ use std::path::Path;
 
 use dalbe::receive_window::ReceiveWindowState;
 use fairbat::event::{Control, Event, FileProgress};
+use fairbat::printable::printable;
 use indicatif::{
     HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };
 
 use super::messages::span;
-use crate::console::printable;
 
 /// Largest number of bars at a time. More would not fit on a screen.
 const MAX_BARS: usize = 10;

@@ -6,6 +6,7 @@ use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use fairbat::error::{ErrorKind, TransferError};
+use fairbat::printable::printable;
 use indicatif::BinaryBytes;
 
 /// The status of an upload that the server has received but not stored yet (RFC 9110,
@@ -161,9 +162,10 @@ pub(crate) fn failed_to_start(failure: &TransferError) -> String {
     error(&failure.message, &failure.hint)
 }
 
-/// An error with its hint, if it has one.
+/// An error with its hint, if it has one. What is said from outside adds no line.
 pub(crate) fn error(message: &str, hint: &str) -> String {
-    match hint {
+    let (message, hint) = (printable(message), printable(hint));
+    match &*hint {
         "" => format!("error: {message}"),
         hint => format!("error: {message}\n  hint: {hint}"),
     }

@@ -7,6 +7,8 @@
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use crate::printable::is_unsafe;
+
 /// What is appended to a file's name while its bytes still arrive.
 pub const PART_SUFFIX: &str = ".part";
 
@@ -87,26 +89,10 @@ fn name_in_url(url: &Url) -> Option<FileName> {
 #[must_use]
 pub fn safe_name(suggested: &str) -> Option<FileName> {
     let component = suggested.rsplit(['/', '\\']).next()?;
-    let printable: String = component.chars().filter(|c| !is_unwanted(*c)).collect();
+    let printable: String = component.chars().filter(|c| !is_unsafe(*c)).collect();
     let visible = printable.trim_start_matches(|c: char| c == '.' || c.is_whitespace());
     let name = shortened(visible.trim_end());
     (!name.is_empty()).then(|| FileName(without_working_suffix(&name)))
-}
-
-/// Control characters, line separators, and the characters that change the
-/// direction of the text after them (Unicode Bidi_Control): they make a name
-/// look like another one.
-fn is_unwanted(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{61c}'
-                | '\u{200e}'
-                | '\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2066}'..='\u{2069}'
-                | '\u{feff}'
-        )
 }
 
 /// The name with at most [`MAX_LEN`] bytes, its extension kept.
