@@ -12,6 +12,7 @@ use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fairbat::retry::DEFAULT_MAX_RETRY_AFTER;
 use fairbat::settings::{Credentials, HttpSettings, RetrySettings};
 use fairbat::units::{DeadlineError, parse_deadline};
 use http::{HeaderName, HeaderValue, header};
@@ -123,6 +124,7 @@ pub(crate) fn retry(flags: &FailureArgs) -> Result<RetrySettings, UsageError> {
         limit_before_contact,
         base,
         cap,
+        max_retry_after: flags.retry_max_wait.unwrap_or(DEFAULT_MAX_RETRY_AFTER),
     })
 }
 

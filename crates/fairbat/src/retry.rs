@@ -6,6 +6,10 @@ use rand::{Rng, RngExt};
 
 use crate::settings::RetrySettings;
 
+/// The most that a Retry-After is granted, unless the user says otherwise: an hour. Servers
+/// that mean it ask for seconds or minutes.
+pub const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+
 /// Counts the failures in a row of one transfer and spaces its tries.
 #[derive(Debug, Clone)]
 pub struct Backoff {
@@ -49,7 +53,7 @@ impl Backoff {
     /// A limit of N means N retries: failure N + 1 in a row is the last. The delay after
     /// failure k is min(cap, base * 2^(k-1)), times a factor drawn evenly from \[0.5, 1).
     /// So clients that failed together do not come back together. The delay is never
-    /// shorter than `retry_after`.
+    /// shorter than `retry_after`, as far as that is granted.
     pub fn failure(
         &mut self,
         retry_after: Option<Duration>,
@@ -65,7 +69,8 @@ impl Backoff {
             return None;
         }
         let delay = jittered(self.delay(), rng);
-        Some(delay.max(retry_after.unwrap_or_default()))
+        let asked = self.settings.grant(retry_after);
+        Some(delay.max(asked.unwrap_or_default()))
     }
 
     /// The delay after the last failure, before jitter.
@@ -100,6 +105,7 @@ mod tests {
             limit_before_contact,
             base: BASE,
             cap: CAP,
+            max_retry_after: DEFAULT_MAX_RETRY_AFTER,
         })
     }
 
@@ -162,6 +168,16 @@ mod tests {
     }
 
     #[test]
+    fn a_server_cannot_ask_for_more_than_is_granted() {
+        let mut rng = StdRng::seed_from_u64(8);
+        let week = Some(Duration::from_secs(7 * 24 * 3600));
+        let mut backoff = backoff(None, None);
+        assert_eq!(wait(&mut backoff, week, &mut rng), DEFAULT_MAX_RETRY_AFTER);
+        backoff.settings.max_retry_after = CAP;
+        assert_eq!(wait(&mut backoff, week, &mut rng), CAP);
+    }
+
+    #[test]
     fn a_limit_of_n_means_n_retries() {
         let mut rng = StdRng::seed_from_u64(4);
         for limit in [0, 1, 20] {
@@ -217,6 +233,7 @@ mod tests {
             base in any::<Duration>(),
             cap in any::<Duration>(),
             asked in any::<Option<Duration>>(),
+            max_retry_after in any::<Duration>(),
             failures in 0..200_u32,
             seed in any::<u64>(),
         ) {
@@ -226,12 +243,13 @@ mod tests {
                 limit_before_contact: None,
                 base,
                 cap,
+                max_retry_after,
             });
             for _ in 0..failures {
                 backoff.failure(None, &mut rng);
             }
             let after = wait(&mut backoff, asked, &mut rng);
-            let asked = asked.unwrap_or_default();
+            let asked = asked.unwrap_or_default().min(max_retry_after);
             prop_assert!(after >= asked);
             prop_assert!(after <= cap.max(asked));
         }

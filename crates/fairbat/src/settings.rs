@@ -136,4 +136,14 @@ pub struct RetrySettings {
     pub base: Duration,
     /// Largest delay, unless the server's Retry-After asks for more.
     pub cap: Duration,
+    /// The most that a Retry-After is granted. A server must not stop a transfer for days.
+    pub max_retry_after: Duration,
+}
+
+impl RetrySettings {
+    /// The wait that a server asks for, as far as it is granted.
+    #[must_use]
+    pub fn grant(&self, retry_after: Option<Duration>) -> Option<Duration> {
+        retry_after.map(|asked| asked.min(self.max_retry_after))
+    }
 }

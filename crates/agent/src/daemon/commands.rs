@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::adhoc::{self, AdHocTask, AdHocWork, MAX_UNENDED};
 use super::core::{AddedTask, BackgroundResult, Daemon};
 use super::entry::{TaskEntry, TaskWork};
-use super::handle::{CommandAccepted, CommandError, CommandReply, TaskCommand};
+use super::handle::{CommandAccepted, CommandError, CommandReply, DaemonPort, TaskCommand};
 use crate::config::Course;
 use crate::confine::Confinement;
 use crate::entry::TreePath;
@@ -25,7 +25,13 @@ const MAX_TYPO_DISTANCE: usize = 2;
 type Handled = Result<(String, Option<CommitHandle<()>>), CommandError>;
 
 impl Daemon {
-    pub(crate) fn handle_command(&mut self, command: TaskCommand, reply: CommandReply) {
+    /// Acts on a command. Its answer comes after the status shows its effect.
+    pub(crate) fn handle_command(
+        &mut self,
+        command: TaskCommand,
+        reply: CommandReply,
+        port: &DaemonPort,
+    ) {
         let handled = match command {
             TaskCommand::Run {
                 job,
@@ -51,6 +57,7 @@ impl Daemon {
             },
         };
         self.start_due_runs();
+        port.show(self.status());
         match handled {
             Ok((id, None)) => drop(reply.send(Ok(CommandAccepted { id }))),
             Ok((id, Some(keeping))) => drop(self.background.spawn(async move {
@@ -66,7 +73,11 @@ impl Daemon {
     fn run_now(&mut self, job: String, accept_unmounted: &[PathBuf]) -> Handled {
         let now = self.now().timestamp();
         let entry = self.find_job(&job)?;
-        if entry.active.is_some() {
+        if let Some(active) = &entry.active {
+            // Whoever asks for a run does not want to wait for the next try.
+            if accept_unmounted.is_empty() && active.wake() {
+                return Ok((job, None));
+            }
             return Err(CommandError::NotNow(format!(
                 "job {job} is running already"
             )));
@@ -157,7 +168,7 @@ impl Daemon {
     }
 
     /// Lists and starts an ad-hoc task that is recorded now.
-    pub(crate) fn task_added(&mut self, added: AddedTask) {
+    pub(crate) fn task_added(&mut self, added: AddedTask, port: &DaemonPort) {
         self.adding -= 1;
         let number = match added.number {
             Ok(number) => number,
@@ -166,9 +177,10 @@ impl Daemon {
         let now = self.now();
         self.entries
             .push(TaskEntry::adhoc(number, added.task, &now));
+        self.start_due_runs();
+        port.show(self.status());
         let id = adhoc::id(number);
         let _ = added.reply.send(Ok(CommandAccepted { id }));
-        self.start_due_runs();
     }
 
     fn record_task(&mut self, id: &str) -> Option<CommitHandle<()>> {

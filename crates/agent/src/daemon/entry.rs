@@ -152,7 +152,8 @@ impl TaskEntry {
         let schedule = &self.schedule;
         let lane = lanes.iter().find(|lane| lane.direction == direction);
         let rate = lane.and_then(|lane| lane.foreseen);
-        let prediction = self.predict(&progress, rate, now);
+        let wait = self.active.as_ref().and_then(ActiveRun::wait);
+        let prediction = self.predict(&progress, rate, wait, now);
         let late_s = match (&schedule.last, schedule.run) {
             (_, Some(_)) => prediction.late_s,
             (Some(last), None) => schedule.deadline.map(|deadline| {
@@ -168,10 +169,16 @@ impl TaskEntry {
             direction,
             from,
             to,
-            phase: schedule.phase(is_scanning),
-            next: schedule
-                .next
-                .filter(|_| schedule.phase(false) != Phase::Paused),
+            phase: match wait {
+                Some(_) => Phase::Retrying,
+                None => schedule.phase(is_scanning),
+            },
+            next: match wait {
+                Some(wait) => now.checked_add(wait).ok(),
+                None => schedule
+                    .next
+                    .filter(|_| schedule.phase(false) != Phase::Paused),
+            },
             began: schedule.run.map(|run| run.began).or(last_began),
             deadline: schedule.deadline,
             predicted: prediction.end,
@@ -186,8 +193,15 @@ impl TaskEntry {
         }
     }
 
-    /// Predicts the end of the run under way when its lane moves `rate` byte/s.
-    fn predict(&self, progress: &ProgressTotals, rate: Option<f64>, now: Timestamp) -> Prediction {
+    /// Predicts the end of the run under way when its lane moves `rate` byte/s, after it has
+    /// waited for so long.
+    fn predict(
+        &self,
+        progress: &ProgressTotals,
+        rate: Option<f64>,
+        wait: Option<Duration>,
+        now: Timestamp,
+    ) -> Prediction {
         let Some(active) = &self.active else {
             return Prediction::default();
         };
@@ -201,7 +215,22 @@ impl TaskEntry {
             Some((forecast, rate)) => (forecast.finish(rate), forecast.lateness(rate)),
             None => (None, None),
         };
-        Prediction::new(now, self.schedule.deadline, left, late)
+        let resumes = now.saturating_add(wait.unwrap_or_default());
+        let resumes = resumes.unwrap_or(now);
+        Prediction::new(resumes, self.schedule.deadline, left, late)
+    }
+}
+
+impl ActiveRun {
+    /// How long the run still waits for its next try; `None` if it does not wait.
+    fn wait(&self) -> Option<Duration> {
+        self.progress.forecast()?.wait()
+    }
+
+    /// Ends its wait. Returns whether it waited.
+    pub(crate) fn wake(&self) -> bool {
+        let forecast = self.progress.forecast();
+        forecast.is_some_and(|forecast| forecast.wake())
     }
 }
 
@@ -245,8 +274,9 @@ struct Prediction {
 }
 
 impl Prediction {
-    /// `left` is the time to the end by the forecast of the lane. `late` is the
-    /// lateness in s, where the forecast is clear about it.
+    /// `now` is when the run goes on, if it waits. `left` is the time to the end by the
+    /// forecast of the lane. `late` is the lateness in s, where the forecast is clear about
+    /// it.
     fn new(
         now: Timestamp,
         deadline: Option<Timestamp>,

@@ -141,7 +141,8 @@ pub fn channel(status: AgentStatus) -> (Handle, DaemonPort) {
 }
 
 impl Handle {
-    /// The latest status, at most about a second old.
+    /// The latest status, at most about a second old. It shows the effect of every command
+    /// that was answered.
     #[must_use]
     pub fn status(&self) -> Arc<AgentStatus> {
         Arc::clone(&self.status.borrow())
@@ -174,7 +175,13 @@ impl Handle {
 }
 
 impl DaemonPort {
-    /// Publishes a new status, and adds its samples to the history.
+    /// Publishes a new status between two seconds, for whoever asks for the effect of a
+    /// command.
+    pub(crate) fn show(&self, status: AgentStatus) {
+        self.status.send_replace(Arc::new(status));
+    }
+
+    /// Publishes the status of a second, and adds its samples to the history.
     pub fn publish(&self, status: AgentStatus) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         for lane in &status.lanes {
@@ -185,7 +192,7 @@ impl DaemonPort {
             samples.push_back(lane.sample);
         }
         drop(history);
-        self.status.send_replace(Arc::new(status));
+        self.show(status);
     }
 
     /// The next command; `None` when no [`Handle`] is left.

@@ -109,7 +109,7 @@ pub(crate) struct LaneMeter {
 }
 
 impl LaneMeter {
-    /// The status of the lane now. Called once a second.
+    /// The status of the lane now. Called at least once a second.
     pub(crate) fn status(&mut self, lane: &AgentLane, now: Timestamp) -> LaneStatus {
         let sample = *lane.lane.samples().borrow();
         if let Some(rtt) = sample.rtt {

@@ -84,13 +84,15 @@ pub async fn run(
             }
             Some(done) = daemon.background.join_next(), if !daemon.background.is_empty() => {
                 match done {
-                    Ok(Some(BackgroundResult::Added(added))) => daemon.task_added(*added),
+                    Ok(Some(BackgroundResult::Added(added))) => daemon.task_added(*added, &port),
                     Ok(Some(BackgroundResult::Reloaded(config))) => daemon.reloaded(config),
                     Ok(None) | Err(_) => {}
                 }
             }
             () = reload.notified(), if !daemon.is_reloading => daemon.reload(Arc::clone(&load)),
-            Some((command, reply)) = port.next_command() => daemon.handle_command(command, reply),
+            Some((command, reply)) = port.next_command() => {
+                daemon.handle_command(command, reply, &port);
+            }
             _ = tick.tick() => {
                 daemon.start_due_runs();
                 daemon.forget_outdated();

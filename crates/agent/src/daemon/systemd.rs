@@ -2,7 +2,7 @@
 //! a status line, and a watchdog message once a second. Without `NOTIFY_SOCKET` in
 //! the environment none is sent.
 
-use fairbat::printable::printable;
+use fairbat::printable::is_unsafe;
 use jiff::Zoned;
 use sd_notify::NotifyState::{self, MonotonicUsec, Ready, Reloading, Status, Stopping, Watchdog};
 
@@ -78,7 +78,8 @@ pub(crate) fn status_line(
     if let Some(problem) = config_problem {
         parts.push(format!(
             "new configuration refused: {}",
-            printable(problem.lines().next().unwrap_or_default())
+            // A second line would be read as another message.
+            problem.lines().next().unwrap_or_default().replace(is_unsafe, " ")
         ));
     }
     parts.push(match &busy[..] {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fairbat::lane::{Member, Permit};
-use fairbat::retry::Backoff;
+use fairbat::retry::{Backoff, DEFAULT_MAX_RETRY_AFTER};
 use fairbat::settings::RetrySettings;
 use fairbat::transport::{RateLimit, RequestContext};
 use jiff::Timestamp;
@@ -38,6 +38,7 @@ pub(crate) const RETRIES: RetrySettings = RetrySettings {
     limit_before_contact: Some(MAX_FAILURES),
     base: FIRST_DELAY,
     cap: MAX_DELAY,
+    max_retry_after: DEFAULT_MAX_RETRY_AFTER,
 };
 
 /// How often the lane is told how much is left.
@@ -81,7 +82,8 @@ impl AdmittedRequest {
     pub(crate) fn failed(self, error: &impl MayBeStoreError) {
         let busy = error.store_error();
         if let Some(error) = busy.filter(|error| error.kind == StoreErrorKind::Busy) {
-            self.permit.refused(error.retry_after.unwrap_or_default());
+            let pause = RETRIES.grant(error.retry_after);
+            self.permit.refused(pause.unwrap_or_default());
         }
     }
 }
@@ -224,7 +226,7 @@ impl RetrySchedule<'_> {
         };
         tracing::info!(%store, after_s = after.as_secs_f64(), "trying again");
         self.store.progress.retried(store.kind);
-        tokio::time::sleep(after).await;
+        self.store.member.back_off(after).await;
         Ok(())
     }
 }

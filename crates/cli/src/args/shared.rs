@@ -74,12 +74,13 @@ pub(crate) struct FailureArgs {
     /// The wait after the first failure; it doubles with each further failure
     ///
     /// Each wait is shortened at random, so that many clients do not come back at once. If a
-    /// server asks for a longer wait (Retry-After), fairbat waits longer.
+    /// server asks for a longer wait (Retry-After), fairbat waits longer, but at most an hour
+    /// or the time of --retry-max-wait.
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_duration)]
     pub(crate) retry_wait: Duration,
 
-    /// The longest wait, unless a server asks for more [default: 30s, or --retry-wait if that
-    /// is more]
+    /// The longest wait, also if a server asks for more [default: 30s, or --retry-wait if that
+    /// is more; an hour if a server asks for that]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) retry_max_wait: Option<Duration>,
 }

@@ -73,6 +73,7 @@ fn defaults() {
             limit_before_contact: Some(5),
             base: Duration::from_millis(500),
             cap: Duration::from_secs(30),
+            max_retry_after: Duration::from_secs(3600),
         }
     );
     assert_eq!(settings.limit_rate, None);

@@ -63,12 +63,13 @@ pub(crate) fn yielding(is_yielding: bool) -> &'static str {
 /// A transfer that will probably miss its deadline.
 pub(crate) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
     let per_second = |rate: f64| format!("{}/s", BinaryBytes(rate as u64));
-    let text = format!(
-        "will probably be {} late: it needs {} and gets {}",
-        span(late_s),
-        per_second(zeta),
-        per_second(rate)
-    );
+    let late = span(late_s);
+    let text = if rate > 0.0 {
+        let (needed, got) = (per_second(zeta), per_second(rate));
+        format!("will probably be {late} late: it needs {needed} and gets {got}")
+    } else {
+        format!("will be at least {late} late: the next try comes after the deadline")
+    };
     format!("warning: {}", about(url, &text))
 }
 

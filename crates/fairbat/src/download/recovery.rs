@@ -58,19 +58,21 @@ impl Run {
         if failure.kind == ErrorKind::Server {
             transfer.backoff.answered();
         }
+        let asked = self.retry.grant(failure.retry_after);
         // Several connections that break at once are one failure, but each may bring a
         // Retry-After of the server.
         let is_news = transfer.not_before <= now;
         let wait = if is_news {
-            transfer.backoff.failure(failure.retry_after, &mut self.rng)
+            transfer.backoff.failure(asked, &mut self.rng)
         } else {
-            let asked = now + failure.retry_after.unwrap_or_default();
+            let asked = now + asked.unwrap_or_default();
             Some(transfer.not_before.max(asked) - now)
         };
         if let Some(after) = wait {
             transfer.not_before = now + after;
+            transfer.member.backs_off(after);
         }
-        let pause = wait.or(failure.retry_after).unwrap_or_default();
+        let pause = wait.or(asked).unwrap_or_default();
         if let Some(permit) = permit.filter(|_| failure.push_back) {
             permit.refused(pause);
         }

@@ -9,8 +9,8 @@ use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 use crate::file_version::wall_clock;
 
-/// The longest wait that a server may ask for: seven days. A longer one is a
-/// mistake, and a moment this far ahead can still be computed without overflow.
+/// The longest wait that is read: seven days. A moment this far ahead can still be
+/// computed without overflow. How much of it is granted is the retry's business.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The value of a field that comes exactly once.

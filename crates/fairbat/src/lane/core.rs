@@ -75,6 +75,8 @@ struct Member {
     weight: f64,
     /// Connections in use.
     active: u32,
+    /// It makes no request before this, after a failure.
+    not_before: Duration,
     /// Whether it has ever requested a permit. Until then nothing says that the lane is
     /// going to use its host.
     has_requested: bool,
@@ -184,6 +186,7 @@ impl Core {
             backlog: Backlog::default(),
             weight: 0.0,
             active: 0,
+            not_before: Duration::ZERO,
             has_requested: false,
             is_reported: false,
         };

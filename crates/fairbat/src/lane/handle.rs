@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use dalbe::weight::FlowTarget;
 use jiff::Timestamp;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::admission::InvalidSettings;
@@ -89,6 +89,7 @@ impl Lane {
         Member {
             lane: self.clone(),
             id,
+            woken: Arc::default(),
         }
     }
 
@@ -206,6 +207,8 @@ async fn sample_each_second(lane: Weak<Inner>) {
 pub struct Member {
     lane: Lane,
     id: MemberId,
+    /// Ends its waits.
+    woken: Arc<Notify>,
 }
 
 impl Member {
@@ -259,6 +262,22 @@ impl Member {
         self.lane.with_core(|core, _| core.host_not_before(self.id))
     }
 
+    /// Notes that this member makes no request before `pause` is over.
+    pub(crate) fn backs_off(&self, pause: Duration) {
+        self.lane
+            .with_core(|core, now| core.back_off(now, self.id, pause));
+    }
+
+    /// Waits after a failure until `pause` is over, or [`MemberForecast::wake`] ends it.
+    pub async fn back_off(&self, pause: Duration) {
+        let woken = self.woken.notified();
+        self.backs_off(pause);
+        tokio::select! {
+            () = woken => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+
     /// Bytes of this member have been moved.
     pub(crate) fn moved(&self, bytes: u64) {
         self.lane
@@ -286,6 +305,7 @@ impl Member {
         MemberForecast {
             lane: Arc::downgrade(&self.lane.0),
             id: self.id,
+            woken: Arc::clone(&self.woken),
         }
     }
 }
@@ -400,6 +420,7 @@ impl Drop for Permit {
 pub struct MemberForecast {
     lane: Weak<Inner>,
     id: MemberId,
+    woken: Arc<Notify>,
 }
 
 impl MemberForecast {
@@ -421,5 +442,27 @@ impl MemberForecast {
             let bytes = core.bytes_until(self.id)?;
             lateness(now, core.deadline(self.id)?.by(), bytes, rate)
         })
+    }
+
+    /// How long the member still waits for its next try, or for its host, without any
+    /// connection; `None` if it does not wait.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        let lane = Lane(self.lane.upgrade()?);
+        lane.with_core(|core, now| Some(core.waits_until(now, self.id)? - now))
+    }
+
+    /// Ends the wait of the member: it tries again now. Returns whether it waited.
+    #[must_use]
+    pub fn wake(&self) -> bool {
+        let (Some(lane), Some(_)) = (self.lane.upgrade().map(Lane), self.wait()) else {
+            return false;
+        };
+        let mut state = lane.state();
+        state.core.wake(self.id);
+        lane.grant(&mut state);
+        drop(state);
+        self.woken.notify_waiters();
+        true
     }
 }

@@ -95,6 +95,13 @@ impl HostLimits {
         self.hosts.get(host).map(|host| host.not_before)
     }
 
+    /// Ends the pause that a host wants. What it tolerates stays as it was.
+    pub(crate) fn end_pause(&mut self, host: &str) {
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.not_before = Duration::ZERO;
+        }
+    }
+
     /// Whether a host with `active` connections may be given one more now.
     #[must_use]
     pub(crate) fn admits(&self, host: &str, now: Duration, active: u32) -> bool {

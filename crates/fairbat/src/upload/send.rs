@@ -229,6 +229,7 @@ impl Upload {
             attempt,
         });
         self.done = 0;
+        self.member.backs_off(after);
         let mut tick = control_periods();
         let mut over = pin!(tokio::time::sleep(after));
         loop {

@@ -84,6 +84,7 @@ pub(crate) fn settings(chunk_size: u64) -> Settings {
             limit_before_contact: Some(1),
             base: Duration::from_millis(1),
             cap: Duration::from_millis(1),
+            max_retry_after: Duration::from_millis(1),
         },
         limit_rate: None,
         resume: true,

@@ -115,6 +115,7 @@ pub(crate) fn settings(site: &Site) -> Settings {
             limit_before_contact: Some(5),
             base: Duration::from_millis(500),
             cap: Duration::from_secs(30),
+            max_retry_after: Duration::from_secs(3600),
         },
         limit_rate: None,
         resume: true,

@@ -46,6 +46,7 @@ fn settings() -> Settings {
             limit_before_contact: None,
             base: secs(1),
             cap: secs(60),
+            max_retry_after: secs(60),
         },
         limit_rate: None,
         resume: true,

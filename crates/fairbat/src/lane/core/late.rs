@@ -1,5 +1,5 @@
-//! Which members of a lane will miss their deadline, and what a wall clock that is set
-//! does to deadlines.
+//! Which members of a lane will miss their deadline, which of them wait after a failure, and
+//! what a wall clock that is set does to deadlines.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ pub(crate) struct LateMember {
     pub(crate) late_s: f64,
     /// What the deadlines ask for, byte/s.
     pub(crate) zeta: f64,
-    /// The rate that the forecast is made with, byte/s.
+    /// The rate that the forecast is made with, byte/s; 0 if the member waits until after
+    /// its deadline.
     pub(crate) rate: f64,
 }
 
@@ -44,17 +45,37 @@ impl Core {
         (planned > 0).then_some(jump)
     }
 
+    /// A member makes no request before `pause` is over.
+    pub(crate) fn back_off(&mut self, now: Duration, id: MemberId, pause: Duration) {
+        if let Some(member) = self.members.get_mut(&id) {
+            member.not_before = now.saturating_add(pause);
+        }
+    }
+
+    /// Until when a member with no connection waits, because a try has failed or its host
+    /// wants a pause; `None` if it does not wait.
+    pub(crate) fn waits_until(&self, now: Duration, id: MemberId) -> Option<Duration> {
+        let member = self.members.get(&id).filter(|member| member.active == 0)?;
+        let host = self.hosts.not_before(&member.host).unwrap_or_default();
+        Some(member.not_before.max(host)).filter(|&until| until > now)
+    }
+
+    /// Ends the wait of a member.
+    pub(crate) fn wake(&mut self, id: MemberId) {
+        if let Some(member) = self.members.get_mut(&id) {
+            member.not_before = Duration::ZERO;
+            self.hosts.end_pause(&member.host);
+        }
+    }
+
     /// Members that will miss their deadline, as far as the last sample shows. Each is
     /// reported once, and of several with the same deadline only the first.
     pub(crate) fn report_late(&mut self, now: Duration) -> Vec<LateMember> {
         let zeta = self.demand(now).map(|demand| demand.zeta);
-        // Without any size there is nothing to forecast.
-        let Some(zeta) = zeta.filter(|zeta| zeta.is_finite()) else {
-            return Vec::new();
-        };
-        let Some(rate) = attainable_rate(zeta, self.limit_rate(), self.shown_rate) else {
-            return Vec::new();
-        };
+        // Without any size there is no rate to forecast.
+        let zeta = zeta.filter(|zeta| zeta.is_finite());
+        let limit = self.limit_rate();
+        let rate = zeta.and_then(|zeta| attainable_rate(zeta, limit, self.shown_rate));
         let due = self.due();
         let mut due: Vec<_> = due
             .map(|(deadline, id, member)| (deadline.by(), id, member.backlog.bytes))
@@ -63,7 +84,12 @@ impl Core {
         let (mut before, mut reported, mut late) = (0_u64, None, Vec::new());
         for (by, id, bytes) in due {
             before = before.saturating_add(bytes);
-            let Some(late_s) = lateness(now, by, before, rate) else {
+            let slow = rate.and_then(|rate| Some((lateness(now, by, before, rate)?, rate)));
+            // The wait is not shortened for the deadline.
+            let waiting = self.waits_until(now, id);
+            let waiting = waiting.filter(|&until| until > by && !by.is_zero());
+            let waiting = waiting.map(|until| ((until - by).as_secs_f64(), 0.0));
+            let Some((late_s, rate)) = waiting.or(slow) else {
                 continue;
             };
             let is_new = self
@@ -74,7 +100,7 @@ impl Core {
                 late.push(LateMember {
                     id,
                     late_s,
-                    zeta,
+                    zeta: zeta.unwrap_or_default(),
                     rate,
                 });
             }
