@@ -27,13 +27,15 @@ pub(crate) enum ExitCode {
     /// With `--fail-late`: all files are complete, but late. In `plan`: the deadline
     /// cannot be met.
     Late = 11,
+    /// A file is larger than `--max-size`, or grows without measure while it is decompressed.
+    TooLarge = 12,
     /// Stopped by SIGINT or SIGTERM (128 + SIGINT, as shells report it).
     Interrupted = 130,
 }
 
 impl ExitCode {
     /// All codes in ascending order.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Done,
         Self::Other,
         Self::Usage,
@@ -43,15 +45,17 @@ impl ExitCode {
         Self::Disk,
         Self::MaxTime,
         Self::Late,
+        Self::TooLarge,
         Self::Interrupted,
     ];
 
     /// The codes of single transfers. The first of them in a run decides its code.
-    const BY_SEVERITY: [Self; 7] = [
+    const BY_SEVERITY: [Self; 8] = [
         Self::Interrupted,
         Self::MaxTime,
         Self::Integrity,
         Self::Disk,
+        Self::TooLarge,
         Self::Other,
         Self::Temporary,
         Self::Late,
@@ -64,13 +68,14 @@ impl ExitCode {
             Self::Other => "the server refuses (404, 403), or another error",
             Self::Usage => "wrong usage",
             Self::Partial => {
-                "some of several URLs failed with 1 or 5; codes 130, 10, 4 and 6 take precedence"
+                "some of several URLs failed with 1, 5 or 12; codes 130, 10, 4 and 6 take precedence"
             }
             Self::Integrity => "wrong checksum, or the file kept changing",
             Self::Temporary => "a problem of the network or the server; try again",
             Self::Disk => "the disk is full, or a file or directory is missing or not writable",
             Self::MaxTime => "stopped by --max-time; the same command continues",
             Self::Late => "done after the deadline, with --fail-late; plan: impossible",
+            Self::TooLarge => "a file is larger than --max-size; nothing of it is kept",
             Self::Interrupted => "interrupted; the same command continues",
         }
     }
@@ -90,7 +95,9 @@ impl ExitCode {
         let codes: Vec<_> = codes.collect();
         let any = |code| codes.contains(&code);
         match Self::BY_SEVERITY.into_iter().find(|code| any(*code)) {
-            Some(Self::Other | Self::Temporary) if any(Self::Done) || any(Self::Late) => {
+            Some(Self::TooLarge | Self::Other | Self::Temporary)
+                if any(Self::Done) || any(Self::Late) =>
+            {
                 Self::Partial
             }
             worst => worst.unwrap_or(Self::Done),
@@ -104,6 +111,7 @@ impl ExitCode {
             ErrorKind::Network | ErrorKind::Server => Self::Temporary,
             ErrorKind::Integrity => Self::Integrity,
             ErrorKind::Disk => Self::Disk,
+            ErrorKind::TooLarge => Self::TooLarge,
             ErrorKind::MaxTime => Self::MaxTime,
             ErrorKind::Interrupted => Self::Interrupted,
         }

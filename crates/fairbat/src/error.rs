@@ -22,6 +22,8 @@ pub enum ErrorKind {
     Integrity,
     /// The local disk: full, read-only, missing directory, no permission.
     Disk,
+    /// The file is larger than the user allows, or grows without measure.
+    TooLarge,
     /// Stopped by the hard time limit; the part file can be resumed.
     MaxTime,
     /// Stopped by the user; the part file can be resumed.

@@ -57,7 +57,9 @@ impl Daemon {
             },
         };
         self.start_due_runs();
-        port.show(self.status());
+        if handled.is_ok() {
+            port.show(self.status());
+        }
         match handled {
             Ok((id, None)) => drop(reply.send(Ok(CommandAccepted { id }))),
             Ok((id, Some(keeping))) => drop(self.background.spawn(async move {

@@ -63,6 +63,7 @@ pub(crate) async fn download(
         file_allocation: FileAllocation::Falloc,
         retry: RETRIES,
         limit_rate: agent.limit_rate,
+        max_size: None,
         resume: true,
         max_time: None,
         seed: download.seed,
@@ -155,9 +156,11 @@ fn problem(kind: ErrorKind, error: Option<ErrorText>) -> RunProblem {
         ErrorKind::Network => StoreErrorKind::Network,
         ErrorKind::Server => StoreErrorKind::Server,
         ErrorKind::Disk => return RunProblem::Disk(message),
-        ErrorKind::Refused | ErrorKind::Integrity | ErrorKind::MaxTime | ErrorKind::Other => {
-            StoreErrorKind::Refused
-        }
+        ErrorKind::Refused
+        | ErrorKind::Integrity
+        | ErrorKind::TooLarge
+        | ErrorKind::MaxTime
+        | ErrorKind::Other => StoreErrorKind::Refused,
     };
     RunProblem::Store(StoreError::new(kind, message).with_hint(hint))
 }

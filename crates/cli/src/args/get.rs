@@ -106,6 +106,17 @@ pub(crate) struct FileArgs {
     #[arg(long, value_name = "TYPE=HEX")]
     pub(crate) checksum: Option<Checksum>,
 
+    /// Refuse files that are larger than SIZE
+    ///
+    /// Write 500K, 2M or 1G, in powers of 1024. If the server announces the size, nothing is
+    /// fetched. Otherwise the download ends at SIZE. Nothing is kept of the file, and the exit
+    /// status is 12.
+    ///
+    /// Without this flag, only data that the server compresses has a limit: 64 MiB, or 100
+    /// times its compressed size if that is more.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) max_size: Option<u64>,
+
     /// How to reserve disk space
     #[arg(long, value_name = "METHOD", default_value = "falloc")]
     pub(crate) file_allocation: AllocationMethod,

@@ -206,11 +206,14 @@ impl Run {
         if transfer.tasks > 0 {
             return;
         }
-        if let Phase::Closing { part, .. } = &mut transfer.phase
+        if let Phase::Closing { part, then } = &mut transfer.phase
             && let Some(part) = part.take()
         {
+            // Nobody wants the beginning of a file that may not be whole.
+            let is_useless =
+                matches!(then, Then::Fail(error) if error.kind == ErrorKind::TooLarge);
             self.context.store.release(part.target());
-            return self.checkpoint(id, part);
+            return self.checkpoint(id, part, is_useless);
         }
         match std::mem::replace(&mut transfer.phase, Phase::Waiting) {
             Phase::Closing { then, .. } => match then {
@@ -230,13 +233,16 @@ impl Run {
         }
     }
 
-    /// Takes a checkpoint off the loop.
-    pub(crate) fn checkpoint(&mut self, id: TransferId, part: Arc<PartFile>) {
+    /// Takes a checkpoint off the loop, or discards the part.
+    fn checkpoint(&mut self, id: TransferId, part: Arc<PartFile>, is_useless: bool) {
         // Only a defect leaves this unsaid; the next checkpoint tells.
         let completion = self.completion(Message::Checkpointed(id, Ok(())));
         self.transfer(id).tasks += 1;
         tokio::task::spawn_blocking(move || {
-            let result = part.checkpoint();
+            let result = match is_useless {
+                true => part.discard(),
+                false => part.checkpoint(),
+            };
             // Before the message: whoever gets it may open the part again.
             drop(part);
             completion.end(Message::Checkpointed(id, result));
@@ -258,7 +264,7 @@ impl Run {
                 moving.in_checkpoint = true;
                 moving.last_checkpoint = now;
                 let part = Arc::clone(&moving.part);
-                self.checkpoint(id, part);
+                self.checkpoint(id, part, false);
             }
         }
     }

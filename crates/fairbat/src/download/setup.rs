@@ -230,6 +230,7 @@ impl Setup {
                 store: PartStore::new(settings.resume, settings.file_allocation),
                 clock,
                 limits: request_context,
+                max_size: settings.max_size,
                 messages,
             },
             lane,

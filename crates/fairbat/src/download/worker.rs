@@ -18,7 +18,7 @@ use super::pieces::FinishedChunk;
 use crate::blocking::blocking;
 use crate::checksum::sha256_hex;
 use crate::clock::Clock;
-use crate::error::TransferError;
+use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
 use crate::http::{Failure, without_credentials};
 use crate::settings::Target;
@@ -165,6 +165,8 @@ pub(crate) struct RunContext {
     pub(crate) clock: Clock,
     /// The rate limits, and where bytes are counted in a shared lane.
     pub(crate) limits: RequestContext,
+    /// Size of the largest file that is fetched, bytes.
+    pub(crate) max_size: Option<u64>,
     pub(crate) window_manager: Option<Arc<WindowManager>>,
     pub(crate) messages: UnboundedSender<Message>,
 }
@@ -210,6 +212,12 @@ pub(crate) async fn probe(
         Ok(probe) => probe,
         Err(failure) => return guard.end(WorkerOutcome::Failed(failure)),
     };
+    if let (Some(total), Some(max)) = (source.total, context.max_size)
+        && total > max
+    {
+        let what = format!("the file has {total} bytes, and {max} are allowed");
+        return guard.end(WorkerOutcome::Failed(too_large(what)));
+    }
     let incoming = incoming(&source, inquiry.as_stream);
     let opened = blocking(move || context.store.open(&inquiry.target, &incoming)).await;
     guard.end(match opened {
@@ -236,6 +244,12 @@ fn incoming(source: &RemoteFile, start_over: bool) -> Incoming {
         name: name::name_for(source.suggested_name.as_deref(), &source.url),
         start_over,
     }
+}
+
+/// The failure of a file that is larger than it may be.
+fn too_large(message: String) -> Failure {
+    let hint = "if it is meant to be that large, allow it with --max-size";
+    Failure::Fatal(TransferError::new(ErrorKind::TooLarge, message).with_hint(hint))
 }
 
 /// What a worker fetches.
@@ -426,6 +440,11 @@ impl<'a> BodyReceiver<'a> {
                 return Err(Failure::server(
                     "the server sent more bytes than it announced",
                 ));
+            }
+            let limit = self.context.max_size.or_else(|| body.decoded_limit());
+            if let Some(limit) = limit.filter(|&limit| self.received > limit) {
+                let what = format!("the file grows beyond {limit} bytes, which is the limit");
+                return Err(too_large(what));
             }
             let wait = self.context.limits.reserve(piece.len());
             self.sink.push(piece);

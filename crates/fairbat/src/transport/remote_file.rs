@@ -87,6 +87,13 @@ impl Body {
         }
     }
 
+    /// How many bytes may have come out of the coded ones so far; `None` without a coding.
+    pub(crate) fn decoded_limit(&self) -> Option<u64> {
+        let decoder = self.decoder.as_ref()?;
+        let grown = decoder.taken.saturating_mul(MAX_GROWTH);
+        Some(grown.max(MIN_DECODED_LIMIT))
+    }
+
     /// The next bytes; `None` at the end. Dropping the future loses nothing.
     ///
     /// # Errors
@@ -340,6 +347,13 @@ fn check_partial(
     Ok(last - first + 1)
 }
 
+/// Factor by which compressed bytes may grow without the user's word. Text grows tenfold;
+/// only data that is made to fill disks, or is nearly empty, grows a hundredfold.
+const MAX_GROWTH: u64 = 100;
+
+/// Decoded bytes that are always allowed: nearly empty files of this size are no danger.
+const MIN_DECODED_LIMIT: u64 = 64 * 1024 * 1024;
+
 /// Compressed bytes that are decoded in one step. They grow at most a thousandfold, which
 /// bounds the memory that a hostile answer can take.
 const DECODE_STEP: usize = 4096;
@@ -388,6 +402,8 @@ impl Coding {
 struct Decoder {
     /// Compressed bytes that wait.
     waiting: Bytes,
+    /// Compressed bytes that have been decoded.
+    taken: u64,
     decoder: MultiGzDecoder<Vec<u8>>,
 }
 
@@ -395,6 +411,7 @@ impl Decoder {
     fn new() -> Self {
         Self {
             waiting: Bytes::new(),
+            taken: 0,
             decoder: MultiGzDecoder::new(Vec::new()),
         }
     }
@@ -406,6 +423,7 @@ impl Decoder {
     fn next(&mut self) -> io::Result<Option<Bytes>> {
         while !self.waiting.is_empty() {
             let step = self.waiting.len().min(DECODE_STEP);
+            self.taken += step as u64;
             self.decoder.write_all(&self.waiting.split_to(step))?;
             if let Some(decoded) = self.take() {
                 return Ok(Some(decoded));

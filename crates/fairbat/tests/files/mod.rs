@@ -87,6 +87,7 @@ pub(crate) fn settings(chunk_size: u64) -> Settings {
             max_retry_after: Duration::from_millis(1),
         },
         limit_rate: None,
+        max_size: None,
         resume: true,
         max_time: None,
         seed: 1,

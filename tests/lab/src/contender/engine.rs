@@ -118,6 +118,7 @@ pub(crate) fn settings(site: &Site) -> Settings {
             max_retry_after: Duration::from_secs(3600),
         },
         limit_rate: None,
+        max_size: None,
         resume: true,
         max_time: None,
         seed: site.seed,

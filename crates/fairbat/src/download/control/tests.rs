@@ -49,6 +49,7 @@ fn settings() -> Settings {
             max_retry_after: secs(60),
         },
         limit_rate: None,
+        max_size: None,
         resume: true,
         max_time: None,
         seed: 1,
