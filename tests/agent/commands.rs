@@ -55,6 +55,23 @@ fn a_job_is_run_and_restored() {
 }
 
 #[test]
+fn the_status_knows_a_task_as_soon_as_it_is_told_of() {
+    let place = Place::new();
+    place.configure("", "");
+    let service = place.start();
+    for _ in 0..5 {
+        // Nobody listens there.
+        let to = shown(&place.join("downloads/"));
+        let id = service.order(&["add", "http://127.0.0.1:1/file", "-d", &to]);
+        service.order(&["status", &id]);
+        service.order(&["pause", &id]);
+        service.task(&id).expect("it is there");
+        service.order(&["cancel", &id]);
+        assert!(service.task(&id).is_none());
+    }
+}
+
+#[test]
 fn a_pause_outlives_the_agent_and_a_run_goes_on_where_it_was() {
     const SIZE: usize = 12_000_000;
     let (source, store) = (dir(), dir());

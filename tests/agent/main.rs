@@ -7,6 +7,7 @@
 
 mod access;
 mod agent;
+mod answers;
 mod commands;
 mod confined;
 mod crashes;

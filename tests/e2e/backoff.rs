@@ -66,6 +66,70 @@ fn retry_after_counts_while_another_failure_is_backed_off_from() {
 }
 
 #[test]
+fn a_server_cannot_ask_for_more_than_the_longest_wait() {
+    let server = FaultServer::start();
+    let version = Version::new(&FILE);
+    // Of the probe, and of the data.
+    server.script("/file", move |request| match request.nth {
+        0 | 2 => Reply::status(503).header("Retry-After", "604800"),
+        _ => version.answer(request),
+    });
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["--retry-max-wait", "1s"])
+        .arg(server.url("/file"))
+        .run();
+    outcome.expect_code(0);
+    for retry in outcome.events_named("retry") {
+        assert_eq!(retry["after_s"], 1.0, "{outcome}");
+    }
+    work.assert_holds(&[("file", &FILE)]);
+}
+
+#[test]
+fn without_a_longest_wait_a_server_may_ask_for_an_hour() {
+    let server = FaultServer::start();
+    server.script("/file", |_| {
+        Reply::status(503).header("Retry-After", "604800")
+    });
+    let work = Workdir::new();
+    let mut run = work.get().arg(server.url("/file")).spawn();
+    run.wait_for_event("a retry", |event| event["event"] == "retry");
+    run.signal("INT");
+    let outcome = run.wait();
+    assert_eq!(outcome.event("retry")["after_s"], 3600.0, "{outcome}");
+}
+
+#[test]
+fn a_wait_beyond_the_deadline_is_foretold_and_not_shortened() {
+    let server = FaultServer::start();
+    let version = Version::new(&FILE);
+    server.script("/file", move |request| match request.nth {
+        0 => Reply::status(503).header("Retry-After", "6"),
+        _ => version.answer(request),
+    });
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["--deadline", "3s"])
+        .arg(server.url("/file"))
+        .run();
+    outcome.expect_code(0).expect_said(&["late"]);
+    let forecast = outcome.event("forecast");
+    let number = |field: &str| forecast[field].as_f64().expect("a number");
+    assert!(number("t") < 3.0, "{outcome}");
+    // The wait of 6 s begins with the refusal, and 3 s of it lie before the deadline.
+    let refused = outcome.event("retry")["t"].as_f64().expect("a number");
+    assert!((number("late_s") - refused - 3.0).abs() < 1.0, "{outcome}");
+    assert_eq!(number("rate"), 0.0, "{outcome}");
+    assert_eq!(outcome.event("done")["deadline_met"], false, "{outcome}");
+    let requests = server.requests();
+    let waited = requests[1].at - requests[0].at;
+    assert!(waited >= Duration::from_secs(6), "{waited:?}: {outcome}");
+}
+
+#[test]
 fn retry_after_holds_for_every_file_of_the_server() {
     let server = FaultServer::start();
     for (path, seed) in [("/busy", 241), ("/other", 242)] {

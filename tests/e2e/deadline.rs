@@ -2,8 +2,10 @@
 //! are, whose turn it is, and what is said when it cannot be enough.
 
 use fairbat_tests::content::Content;
+use fairbat_tests::fault::FaultServer;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::outcome::Outcome;
+use fairbat_tests::version::Version;
 use fairbat_tests::workdir::Workdir;
 use serde_json::Value;
 
@@ -233,4 +235,28 @@ fn the_earliest_deadline_is_finished_first_whatever_the_order() {
         assert_eq!(event["deadline_met"], met, "{outcome}");
     }
     assert!(outcome.events_named("forecast").is_empty(), "{outcome}");
+}
+
+#[test]
+fn a_file_that_does_not_exist_is_no_part_of_the_plan() {
+    // Without ranges, the first file takes the only connection until it is there.
+    let contents = [Content::new(910, 3_000_000), Content::new(911, 3_000_000)];
+    let server = FaultServer::start();
+    for (path, content) in ["/a", "/b"].into_iter().zip(&contents) {
+        let reply = Version::new(content).whole().without("Accept-Ranges");
+        server.script(path, move |_| reply.clone());
+    }
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["-x", "1", "--limit-rate", "1M", "--deadline", "8s"])
+        .args(["/a", "/b", "/gone"].map(|path| server.url(path)))
+        .run();
+    // A third file of the same size could not be in time.
+    outcome.expect_code(3).expect_said(&["404"]);
+    work.assert_holds(&[("a", &contents[0]), ("b", &contents[1])]);
+    assert!(outcome.events_named("forecast").is_empty(), "{outcome}");
+    let requests = server.requests();
+    let asked = requests.iter().take_while(|it| it.method == "HEAD");
+    assert_eq!(asked.count(), 3, "all sizes come first: {outcome}");
 }

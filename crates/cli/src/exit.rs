@@ -161,6 +161,7 @@ mod tests {
             (Network, 5),
             (Server, 5),
             (Disk, 6),
+            (TooLarge, 12),
             (MaxTime, 10),
             (Interrupted, 130),
         ] {
@@ -184,6 +185,7 @@ mod tests {
             (Other, 3),
             (Network, 3),
             (Server, 3),
+            (TooLarge, 3),
             (Integrity, 4),
             (Disk, 6),
             (MaxTime, 10),
@@ -222,6 +224,6 @@ mod tests {
     #[test]
     fn the_table_is_complete_and_sorted() {
         let codes: Vec<u8> = ExitCode::ALL.iter().map(|&code| code as u8).collect();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 10, 11, 130]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 130]);
     }
 }

@@ -57,6 +57,11 @@ fn resolve(
              again; save it to a file first (./- for a file named -)",
         ));
     }
+    if args.file.to_str().is_some_and(|file| file.contains("://")) {
+        return Err(UsageError::new(
+            "FILE is a URL: the file comes first; write fairbat put FILE URL",
+        ));
+    }
     let url = target_url(&urls::one(&args.url)?, &args.file).ok_or_else(|| {
         UsageError::new(format!(
             "{}: this path has no name to use at the server; end the URL with a name",
@@ -100,6 +105,13 @@ mod tests {
         assert_eq!((settings.weight, settings.seed), (0.02, 7));
         assert_eq!((settings.limit_rate, settings.max_time), (None, None));
         assert_eq!(settings.retry.limit, Some(20));
+    }
+
+    #[test]
+    fn the_file_comes_first() {
+        let error = ask(&["http://me:pw@h/d", "f"]).expect_err("they are swapped");
+        assert!(error.contains("fairbat put FILE URL"), "{error}");
+        assert!(!error.contains("pw"), "{error}");
     }
 
     #[test]

@@ -62,7 +62,7 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
     let (events, _) = unbounded_channel();
     let report = run(
         settings,
-        RunMode::InLane(place, request),
+        RunMode::InLane(place, Box::new(request)),
         Stop::default(),
         events,
     )

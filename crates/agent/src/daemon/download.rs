@@ -79,7 +79,7 @@ pub(crate) async fn download(
     let mut report = RunReport::default();
     let run = download::run(
         settings,
-        RunMode::InLane(place, request),
+        RunMode::InLane(place, Box::new(request)),
         run_stop.clone(),
         events,
     );

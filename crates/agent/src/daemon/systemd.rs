@@ -79,7 +79,11 @@ pub(crate) fn status_line(
         parts.push(format!(
             "new configuration refused: {}",
             // A second line would be read as another message.
-            problem.lines().next().unwrap_or_default().replace(is_unsafe, " ")
+            problem
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .replace(is_unsafe, " ")
         ));
     }
     parts.push(match &busy[..] {

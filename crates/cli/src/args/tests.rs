@@ -146,6 +146,7 @@ fn each_flag_reaches_its_field() {
         (&["--chunk-size", "1M"], |a| {
             a.speed.chunk_size == Some(1 << 20)
         }),
+        (&["--max-size", "1M"], |a| a.files.max_size == Some(1 << 20)),
         (&["-H", "A: b, c", "--header", "D: e"], |a| {
             a.requests.header == ["A: b, c", "D: e"]
         }),

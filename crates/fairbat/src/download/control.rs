@@ -160,7 +160,10 @@ impl Run {
     /// included.
     fn mean_size(&self) -> Option<u64> {
         let due = self.transfers.iter().filter(|it| it.deadline.is_some());
-        let sizes = due.filter_map(|transfer| transfer.total);
+        // A file that does not exist says nothing of the others.
+        let sizes = due
+            .filter_map(|transfer| transfer.total)
+            .filter(|&size| size > 0);
         let (sum, count) = sizes.fold((0_u64, 0_u64), |(sum, count), size| {
             (sum.saturating_add(size), count + 1)
         });

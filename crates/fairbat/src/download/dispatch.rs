@@ -30,8 +30,10 @@ enum Next {
 impl Run {
     /// Starts workers while the lane grants connections and there is work.
     pub(crate) fn dispatch(&mut self) {
+        self.ask_sizes();
         loop {
-            let Some(next) = self.next_work() else {
+            let has_room = self.asking == 0 || self.has_room();
+            let Some(next) = self.next_work().filter(|_| has_room) else {
                 self.request = None;
                 break;
             };
@@ -237,7 +239,7 @@ impl Run {
 
     /// Whether a transfer may be tried now. In a shared lane the request waits for the
     /// host in the lane's queue.
-    fn may_connect(&self, transfer: &Transfer) -> bool {
+    pub(crate) fn may_connect(&self, transfer: &Transfer) -> bool {
         transfer.not_before <= self.now && (self.place.is_some() || transfer.member.host_admits())
     }
 }

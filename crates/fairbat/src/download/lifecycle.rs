@@ -145,7 +145,7 @@ impl Run {
         });
     }
 
-    fn completion(&self, fallback: Message) -> Completion {
+    pub(crate) fn completion(&self, fallback: Message) -> Completion {
         Completion::new(self.context.messages.clone(), fallback)
     }
 
@@ -210,8 +210,7 @@ impl Run {
             && let Some(part) = part.take()
         {
             // Nobody wants the beginning of a file that may not be whole.
-            let is_useless =
-                matches!(then, Then::Fail(error) if error.kind == ErrorKind::TooLarge);
+            let is_useless = matches!(then, Then::Fail(error) if error.kind == ErrorKind::TooLarge);
             self.context.store.release(part.target());
             return self.checkpoint(id, part, is_useless);
         }

@@ -3,7 +3,7 @@
 //! - [`run`]: the run and its loop, single owner of the state. Its other parts are in
 //!   `dispatch` (which worker starts next), `lifecycle` (a transfer's way from probe to
 //!   finished file), `recovery` (what follows a failure) and `control` (what the run tells
-//!   others: backlogs, samples, deadlines);
+//!   others: backlogs, samples, deadlines) and `sizes` (what deadlines are planned with);
 //! - `setup`: what a run is given, starts with and returns;
 //! - `transfer`: one transfer's state; [`pieces`]: what it has left to fetch, and how long
 //!   the next chunk is;
@@ -18,6 +18,7 @@ pub mod pieces;
 mod recovery;
 mod run;
 mod setup;
+mod sizes;
 mod transfer;
 mod worker;
 

@@ -139,6 +139,11 @@ pub(crate) struct Run {
     pub(crate) receiver: Option<ReceiverPolicy>,
     /// Limit on the rate of the whole run, byte/s.
     pub(crate) limit_rate: Option<f64>,
+    /// The run never uses more connections.
+    pub(crate) max_connections: usize,
+    /// Transfers whose size is still to be asked, and how many questions are under way.
+    pub(crate) to_ask: VecDeque<usize>,
+    pub(crate) asking: usize,
     pub(crate) sizer: ChunkSizer,
     pub(crate) transfers: Vec<Transfer>,
     /// Transfers that have been started and have not ended.
@@ -205,6 +210,9 @@ impl Run {
             retry: settings.retry,
             receiver: yields.then_some(settings.receiver),
             limit_rate: settings.limit_rate.map(|rate| rate as f64),
+            max_connections: settings.max_connections as usize,
+            to_ask: VecDeque::new(),
+            asking: 0,
             sizer: ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new)),
             rng: StdRng::seed_from_u64(settings.seed),
             transfers: Vec::with_capacity(setup.requests.len()),
@@ -225,6 +233,7 @@ impl Run {
             run.add(request, member);
         }
         run.plan_deadlines();
+        run.plan_sizes();
         (run, setup.arriving)
     }
 
@@ -263,6 +272,7 @@ impl Run {
                 }
                 return;
             }
+            Action::Message(Message::Sized(id, size)) => self.on_sized(id, size),
             Action::Message(Message::Ended(worker, outcome)) => self.on_ended(worker, outcome),
             Action::Message(Message::Checkpointed(id, result)) => self.on_checkpointed(id, result),
             Action::Message(Message::Finished(id, result)) => self.on_finished(id, result),
@@ -444,6 +454,9 @@ impl Run {
             core.chunk_len = natural;
         });
         let sample = self.lane.sample();
+        if !self.knows_sizes() {
+            return sample;
+        }
         for late in self.lane.with_core(Core::report_late) {
             // Members of the run's own lane are numbered as its transfers are.
             if let Some(transfer) = self.transfers.get(late.id.0 as usize) {

@@ -34,7 +34,7 @@ pub enum RunMode {
     /// In its `control` events n, m, w and zeta are those of the whole lane. There are no
     /// `forecast` events: [`MemberForecast`](crate::lane::MemberForecast) tells whether the
     /// transfer will be late.
-    InLane(LanePlace, TransferRequest),
+    InLane(LanePlace, Box<TransferRequest>),
 }
 
 /// Jobs that keep arriving, each a transfer without a deadline, until no sender is left.
@@ -207,7 +207,7 @@ impl Setup {
                 own_lane(limits, Mode::Stream(law))?
             }
             RunMode::InLane(shared, request) => {
-                requests = vec![request];
+                requests = vec![*request];
                 place.insert(shared).member.lane().clone()
             }
         };

@@ -23,7 +23,7 @@ use crate::http::priority::DeadlineHint;
 use crate::http::{Failure, without_credentials};
 use crate::settings::Target;
 use crate::transport::{
-    Body, HttpClient, Probe, RemoteFile, RequestContext, WindowGuard, WindowManager,
+    AnnouncedSize, Body, HttpClient, Probe, RemoteFile, RequestContext, WindowGuard, WindowManager,
 };
 
 /// Gathered bytes are written after this time even when they are few: they are what a killed
@@ -52,6 +52,8 @@ pub(crate) enum Message {
     Progress(WorkerId, u64),
     /// A worker has ended, and its connection is free.
     Ended(WorkerId, WorkerOutcome),
+    /// What a server says of the size of a file.
+    Sized(TransferId, AnnouncedSize),
     /// A checkpoint has been taken, or has failed.
     Checkpointed(TransferId, Result<(), PartError>),
     /// A file was verified and put in place, or could not be.

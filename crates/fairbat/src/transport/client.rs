@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, USER_AGENT};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, RequestBuilder, Response};
 use url::Url;
@@ -39,9 +39,11 @@ pub struct HttpClient {
     fairbat_servers: Arc<Mutex<HashSet<String>>>,
 }
 
-/// A GET request.
+/// A GET request, or one for its head.
 #[derive(Debug, Clone)]
 pub(crate) struct Get<'a> {
+    /// GET or HEAD.
+    pub(crate) method: Method,
     /// The URL that the user named. Only its host sees the user's credentials.
     pub(crate) named: &'a Url,
     /// The URL to ask first: the named one, or where an earlier redirect led.
@@ -58,6 +60,7 @@ impl<'a> Get<'a> {
     /// A request for the whole file.
     pub(crate) fn of(named: &'a Url) -> Self {
         Self {
+            method: Method::GET,
             named,
             url: named,
             range: None,
@@ -172,7 +175,7 @@ impl HttpClient {
     fn hop(&self, get: &Get<'_>, url: &Url) -> RequestBuilder {
         let mut request = self
             .client
-            .get(without_credentials(url))
+            .request(get.method.clone(), without_credentials(url))
             .header(ACCEPT_ENCODING, "identity");
         if let Some(range) = &get.range {
             let value = format!("bytes={}-{}", range.start, range.end - 1);

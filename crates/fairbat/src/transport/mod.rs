@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `client` | sends a request, follows redirects, shows credentials |
 //! | `remote_file` | a remote file: probe, whole file, ranges of one version |
+//! | `coding` | content codings, and gzip undone |
 //! | `upload` | one upload request and its answer |
 //! | `tap` | finds the socket under a connection and prepares it |
 //! | `window_manager` | puts the receive window that the weight asks for on connections that receive |
@@ -17,6 +18,7 @@
 //! of an answer are the caller's business.
 
 mod client;
+mod coding;
 mod flows;
 mod remote_file;
 mod request;
@@ -40,6 +42,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 pub use self::client::HttpClient;
 pub(crate) use self::client::MAX_REDIRECTS;
+pub(crate) use self::remote_file::AnnouncedSize;
 pub use self::remote_file::{Body, Probe, RemoteFile};
 pub use self::request::{BrokenOff, RateLimit, Received, RequestContext};
 use self::request::{RequestBody, hold};

@@ -1,5 +1,5 @@
-//! A remote file: what a probe learns of it, ranges that certainly belong to the same
-//! version, and the content coding of its bytes.
+//! A remote file: what a probe learns of it, and ranges that certainly belong to the same
+//! version.
 //!
 //! The other download tools that we tried mix two versions when the file changes between
 //! two runs. Here each 206 must prove itself: range, total length and validator have to
@@ -8,23 +8,24 @@
 //! Every request asks for the file itself (`Accept-Encoding: identity`). Some servers
 //! compress all the same (RFC 9110, section 8.4), so gzip is undone.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use dalbe::socket::TcpSocket;
-use flate2::write::MultiGzDecoder;
-use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, HeaderMap};
-use http::{HeaderValue, StatusCode};
+use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, HeaderMap};
+use http::{Method, StatusCode};
 use reqwest::Response;
 use url::Url;
 
 use super::client::{Get, HttpClient, drain};
+use super::coding::{Coding, Decoder};
 use super::tap::socket_of;
 use crate::http::content_disposition;
 use crate::http::digest::repr_digest;
+use crate::http::fields::{digits, single};
 use crate::http::priority::DeadlineHint;
 use crate::http::range::ContentRange;
 use crate::http::validator::{Validator, Version, last_modified};
@@ -54,6 +55,17 @@ pub struct RemoteFile {
     /// Whether range requests carry `If-Range`. Cleared once the server has answered 200
     /// to such a request for an unchanged file, as some content delivery networks do.
     is_conditional: AtomicBool,
+}
+
+/// What a server says of a file without sending it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnnouncedSize {
+    /// Its size, bytes.
+    Known(u64),
+    /// It does not exist.
+    Absent,
+    /// Nothing that can be used.
+    Unknown,
 }
 
 /// The result of a probe.
@@ -89,9 +101,7 @@ impl Body {
 
     /// How many bytes may have come out of the coded ones so far; `None` without a coding.
     pub(crate) fn decoded_limit(&self) -> Option<u64> {
-        let decoder = self.decoder.as_ref()?;
-        let grown = decoder.taken.saturating_mul(MAX_GROWTH);
-        Some(grown.max(MIN_DECODED_LIMIT))
+        Some(self.decoder.as_ref()?.limit())
     }
 
     /// The next bytes; `None` at the end. Dropping the future loses nothing.
@@ -156,6 +166,29 @@ impl HttpClient {
         }
         // The answer to the range request is of no use: ask without a range.
         self.whole(named, hint).await
+    }
+
+    /// Asks for the size of a file, without its bytes.
+    pub(crate) async fn size(&self, named: &Url) -> AnnouncedSize {
+        let head = Get {
+            method: Method::HEAD,
+            ..Get::of(named)
+        };
+        let Ok((response, url)) = self.get(head).await else {
+            return AnnouncedSize::Unknown;
+        };
+        let headers = response.headers();
+        let name = suggested_name(headers);
+        let is_identity = Coding::of(headers, &url, name.as_deref()) == Coding::Identity;
+        match response.status() {
+            StatusCode::OK if is_identity => {
+                let length = single(headers, &CONTENT_LENGTH);
+                let length = length.and_then(|value| digits(value.to_str().ok()?)?.parse().ok());
+                length.map_or(AnnouncedSize::Unknown, AnnouncedSize::Known)
+            }
+            StatusCode::NOT_FOUND | StatusCode::GONE => AnnouncedSize::Absent,
+            _ => AnnouncedSize::Unknown,
+        }
     }
 
     /// Asks for the whole file as one stream. A FAIRBAT server gets `hint`.
@@ -345,174 +378,4 @@ fn check_partial(
         ));
     }
     Ok(last - first + 1)
-}
-
-/// Factor by which compressed bytes may grow without the user's word. Text grows tenfold;
-/// only data that is made to fill disks, or is nearly empty, grows a hundredfold.
-const MAX_GROWTH: u64 = 100;
-
-/// Decoded bytes that are always allowed: nearly empty files of this size are no danger.
-const MIN_DECODED_LIMIT: u64 = 64 * 1024 * 1024;
-
-/// Compressed bytes that are decoded in one step. They grow at most a thousandfold, which
-/// bounds the memory that a hostile answer can take.
-const DECODE_STEP: usize = 4096;
-
-/// Endings of the names of compressed files.
-const COMPRESSED_ENDINGS: [&str; 9] = [
-    ".gz", ".tgz", ".svgz", ".bz2", ".tbz2", ".xz", ".zst", ".br", ".z",
-];
-
-/// How the bytes of a response relate to the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Coding {
-    /// They are the file.
-    Identity,
-    /// They are the file in gzip (RFC 1952).
-    Gzip,
-    /// They are the file in some other coding.
-    Unknown(String),
-}
-
-impl Coding {
-    /// The coding of a response for `url`, with the file name that the server suggests.
-    ///
-    /// Some servers label a compressed file as if only the transfer were compressed
-    /// (Apache's AddEncoding). The file's name tells.
-    fn of(headers: &HeaderMap, url: &Url, name: Option<&str>) -> Self {
-        let names = [url.path(), name.unwrap_or_default()].map(str::to_ascii_lowercase);
-        let is_compressed =
-            |name: &String| COMPRESSED_ENDINGS.iter().any(|end| name.ends_with(end));
-        let is_compressed_file = names.iter().any(is_compressed);
-        let lower =
-            |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-        let fields = headers.get_all(CONTENT_ENCODING).iter().map(lower);
-        let codings: Vec<String> = fields.filter(|it| it.trim() != "identity").collect();
-        match codings.join(", ").trim() {
-            "" => Self::Identity,
-            _ if is_compressed_file => Self::Identity,
-            "gzip" | "x-gzip" => Self::Gzip,
-            other => Self::Unknown(other.to_owned()),
-        }
-    }
-}
-
-/// Decodes gzip as it comes in.
-#[derive(Debug)]
-struct Decoder {
-    /// Compressed bytes that wait.
-    waiting: Bytes,
-    /// Compressed bytes that have been decoded.
-    taken: u64,
-    decoder: MultiGzDecoder<Vec<u8>>,
-}
-
-impl Decoder {
-    fn new() -> Self {
-        Self {
-            waiting: Bytes::new(),
-            taken: 0,
-            decoder: MultiGzDecoder::new(Vec::new()),
-        }
-    }
-
-    /// The next decoded bytes; `None` if it needs more compressed ones first.
-    ///
-    /// # Errors
-    /// The compressed bytes are damaged.
-    fn next(&mut self) -> io::Result<Option<Bytes>> {
-        while !self.waiting.is_empty() {
-            let step = self.waiting.len().min(DECODE_STEP);
-            self.taken += step as u64;
-            self.decoder.write_all(&self.waiting.split_to(step))?;
-            if let Some(decoded) = self.take() {
-                return Ok(Some(decoded));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The last decoded bytes, after the last compressed ones.
-    ///
-    /// # Errors
-    /// The compressed bytes end too early or their checksum is wrong.
-    fn finish(&mut self) -> io::Result<Option<Bytes>> {
-        self.decoder.try_finish()?;
-        Ok(self.take())
-    }
-
-    fn take(&mut self) -> Option<Bytes> {
-        let decoded = std::mem::take(self.decoder.get_mut());
-        (!decoded.is_empty()).then(|| decoded.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-
-    use super::*;
-
-    fn coding(field: &'static str, url: &str) -> Coding {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(field));
-        Coding::of(&headers, &url.parse().unwrap(), None)
-    }
-
-    #[test]
-    fn a_compressed_file_is_told_from_a_compressed_transfer() {
-        assert_eq!(coding("gzip", "http://h/a.txt"), Coding::Gzip);
-        assert_eq!(coding("X-GZIP", "http://h/a.tar.gz?x"), Coding::Identity);
-        assert_eq!(coding("identity", "http://h/a"), Coding::Identity);
-        assert_eq!(coding("br", "http://h/a"), Coding::Unknown("br".into()));
-        assert_eq!(
-            coding("gzip, br", "http://h/a"),
-            Coding::Unknown("gzip, br".into())
-        );
-    }
-
-    fn gzip(plain: &[u8]) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(plain).unwrap();
-        encoder.finish().unwrap()
-    }
-
-    /// Decodes in pieces of `size`.
-    fn decode(compressed: &[u8], size: usize) -> io::Result<Vec<u8>> {
-        let mut decoder = Decoder::new();
-        let mut plain = Vec::new();
-        for piece in compressed.chunks(size) {
-            decoder.waiting = Bytes::copy_from_slice(piece);
-            while let Some(decoded) = decoder.next()? {
-                assert!(decoded.len() <= 2000 * DECODE_STEP);
-                plain.extend_from_slice(&decoded);
-            }
-        }
-        plain.extend(decoder.finish()?.unwrap_or_default());
-        Ok(plain)
-    }
-
-    #[test]
-    fn whatever_the_pieces_the_file_comes_out() {
-        let plain: Vec<u8> = (0..3_000_000_u32).map(|i| (i / 1000 % 256) as u8).collect();
-        let compressed = gzip(&plain);
-        for size in [1, 7, 5000, compressed.len()] {
-            assert!(
-                decode(&compressed, size).unwrap() == plain,
-                "pieces of {size}"
-            );
-        }
-        assert_eq!(decode(&gzip(b""), 3).unwrap(), b"");
-    }
-
-    #[test]
-    fn a_cut_or_damaged_answer_is_an_error() {
-        let compressed = gzip(&[7; 100_000]);
-        assert!(decode(&compressed[..compressed.len() - 3], 50).is_err());
-        let mut damaged = compressed;
-        let crc = damaged.len() - 6;
-        damaged[crc] ^= 1;
-        assert!(decode(&damaged, 50).is_err());
-    }
 }

@@ -94,6 +94,7 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
         store: PartStore::new(true, FileAllocation::None),
         clock,
         limits: RequestContext::default(),
+        max_size: None,
         window_manager: None,
         messages: unbounded_channel().0,
     };
@@ -106,7 +107,9 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
         requests: requests.collect(),
         arriving: None,
     };
-    let (run, _) = Run::new(settings, setup, events);
+    let (mut run, _) = Run::new(settings, setup, events);
+    // There is nobody to ask.
+    run.to_ask.clear();
     (run, listener)
 }
 

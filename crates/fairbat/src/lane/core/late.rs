@@ -84,6 +84,8 @@ impl Core {
         let (mut before, mut reported, mut late) = (0_u64, None, Vec::new());
         for (by, id, bytes) in due {
             before = before.saturating_add(bytes);
+            // Nothing to move is not late.
+            let rate = rate.filter(|_| bytes > 0);
             let slow = rate.and_then(|rate| Some((lateness(now, by, before, rate)?, rate)));
             // The wait is not shortened for the deadline.
             let waiting = self.waits_until(now, id);

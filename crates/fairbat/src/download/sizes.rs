@@ -1,0 +1,86 @@
+//! Sizes, asked before the bytes. With deadlines, the plan of a run needs the sizes of all
+//! its files, and a file that does not exist is no part of it.
+//!
+//! A probe tells the size too. But a server without ranges answers it with the whole file,
+//! and the other files would wait until that has come. So they are asked for their heads
+//! first, a few at once. Whatever a head does not tell, the probe will.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::run::Run;
+use super::transfer::{Phase, Transfer};
+use super::worker::{Message, TransferId};
+use crate::transport::AnnouncedSize;
+
+/// Questions under way at most. One of the usual four connections is left for bytes.
+const MAX_ASKING: usize = 3;
+
+/// A server that is silent for so long is not waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Run {
+    /// Notes whose size is to be asked. A single file is probed at once.
+    pub(crate) fn plan_sizes(&mut self) {
+        if self.place.is_none() && self.fresh[0].len() > 1 {
+            self.to_ask = self.fresh[0].clone();
+        }
+    }
+
+    /// Asks for sizes, while there are connections for that.
+    pub(crate) fn ask_sizes(&mut self) {
+        while self.asking < MAX_ASKING && self.has_room() {
+            let Some(id) = self.next_to_ask() else {
+                return;
+            };
+            self.asking += 1;
+            let answer = move |size| Message::Sized(id, size);
+            let completion = self.completion(answer(AnnouncedSize::Unknown));
+            let context = Arc::clone(&self.context);
+            let url = self.transfer(id).request.url.clone();
+            tokio::spawn(async move {
+                let asking = context.client.size(&url);
+                let size = tokio::time::timeout(PATIENCE, asking).await;
+                completion.end(answer(size.unwrap_or(AnnouncedSize::Unknown)));
+            });
+        }
+    }
+
+    fn next_to_ask(&mut self) -> Option<TransferId> {
+        while !self.is_stopping {
+            let transfer = &self.transfers[self.to_ask.pop_front()?];
+            if is_unasked(transfer) && self.may_connect(transfer) {
+                return Some(transfer.id);
+            }
+        }
+        None
+    }
+
+    /// Whether one more connection is within the user's limit, questions included.
+    pub(crate) fn has_room(&self) -> bool {
+        self.asking + self.workers.len() < self.max_connections
+    }
+
+    /// Whether all sizes have been asked.
+    pub(crate) fn knows_sizes(&self) -> bool {
+        self.asking == 0 && self.to_ask.is_empty()
+    }
+
+    /// A server has answered.
+    pub(crate) fn on_sized(&mut self, id: TransferId, size: AnnouncedSize) {
+        self.asking -= 1;
+        let transfer = self.transfer(id);
+        if !is_unasked(transfer) {
+            return;
+        }
+        transfer.total = match size {
+            AnnouncedSize::Known(bytes) => Some(bytes),
+            AnnouncedSize::Absent => Some(0),
+            AnnouncedSize::Unknown => None,
+        };
+    }
+}
+
+fn is_unasked(transfer: &Transfer) -> bool {
+    transfer.total.is_none() && matches!(transfer.phase, Phase::Waiting | Phase::Probing)
+}
