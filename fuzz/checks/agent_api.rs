@@ -79,6 +79,7 @@ fn check_command(command: &TaskCommand) {
             assert!(to.is_absolute() && !to.as_os_str().as_encoded_bytes().contains(&0));
         }
         TaskCommand::Run { job: id, .. }
+        | TaskCommand::Check { job: id }
         | TaskCommand::Pause { id }
         | TaskCommand::Resume { id }
         | TaskCommand::Cancel { id } => assert!(!id.is_empty()),
@@ -162,6 +163,7 @@ async fn play(mut port: DaemonPort, commands: Arc<Mutex<Vec<TaskCommand>>>) {
                 nearest: None,
             }),
             TaskCommand::Run { job: id, .. }
+            | TaskCommand::Check { job: id }
             | TaskCommand::Pause { id }
             | TaskCommand::Resume { id }
             | TaskCommand::Cancel { id } => Ok(CommandAccepted { id: id.clone() }),

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::transport::RequestContext;
 use fairbat_agent::filter::Filter;
-use fairbat_agent::store::{ContentStream, PendingUpload, Store, StoreError, StoreErrorKind};
+use fairbat_agent::store::{
+    ContentStream, ListPlace, ListedPage, PendingUpload, Store, StoreError, StoreErrorKind,
+};
 use fairbat_agent::sync::{
     Delete, Detect, LaneStore, MaxDelete, Progress, PullSettings, RunSettings, pull,
 };
@@ -111,6 +113,7 @@ fn pull_to(store: InputStore, to: &Path) -> u64 {
     let settings = PullSettings {
         run: RunSettings {
             prefix: "home".to_owned(),
+            key_file: None,
             filter: Filter::everything(),
             detect: Detect::Metadata,
             delete: Delete::Mirror {
@@ -167,6 +170,10 @@ impl Store for InputStore {
 
     async fn put(&self, key: &str, _: Bytes, _: RequestContext) -> Result<(), StoreError> {
         Err(StoreError::new(StoreErrorKind::Refused, key))
+    }
+
+    async fn list(&self, _: &ListPlace) -> Result<ListedPage, StoreError> {
+        Ok(ListedPage::default())
     }
 
     async fn delete(&self, _: Vec<String>) -> Result<(), StoreError> {

@@ -62,6 +62,7 @@ fn lane(wanted: LeverPolicy, silence: Duration) -> (Lane, LaneClient) {
 fn run_settings() -> RunSettings {
     RunSettings {
         prefix: "home".to_owned(),
+        key_file: None,
         filter: Filter::everything(),
         detect: Detect::Metadata,
         delete: Delete::Never,

@@ -8,6 +8,7 @@
 mod access;
 mod agent;
 mod answers;
+mod checks;
 mod commands;
 mod confined;
 mod crashes;

@@ -4,6 +4,8 @@
 mod cli {
     pub(crate) mod args;
     pub(crate) mod check;
+    pub(crate) mod compare;
+    pub(crate) mod key;
     pub(crate) mod process;
     pub(crate) mod service;
 }
@@ -12,13 +14,14 @@ use fairbat::manual::{write_completions, write_pages};
 
 use crate::cli::args::{self, Command};
 use crate::cli::process::written;
-use crate::cli::{check, service};
+use crate::cli::{check, key, service};
 
 fn main() -> std::process::ExitCode {
     match args::parse() {
         Command::Check(args) => check::run(&args),
         Command::Run(args) => service::run(&args),
         Command::Gc(args) => service::collect(&args),
+        Command::Key(args) => key::run(&args),
         Command::Completions { shell } => written(write_completions(&mut args::command(), shell)),
         Command::Man { dir } => {
             let pages = args::pages();

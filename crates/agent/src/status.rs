@@ -137,6 +137,30 @@ pub struct TaskStatus {
     pub succeeded: Option<Timestamp>,
     /// Counts since the agent was started.
     pub totals: Totals,
+    /// The checks of the store; `None` except for a job that pushes.
+    #[serde(default)]
+    pub check: Option<CheckStatus>,
+}
+
+/// The checks of a job: what its store has, compared with what was sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckStatus {
+    /// Whether a check is under way.
+    pub running: bool,
+    /// When the next one begins, if known.
+    pub next: Option<Timestamp>,
+    /// How the last one ended. Its files are the `same`, or have `failed`.
+    pub last: Option<LastRun>,
+    /// When the last one began that came to its end, whatever it found.
+    pub completed: Option<Timestamp>,
+    /// Files that the store lacks or has damaged, and that no run could send again yet.
+    pub damaged: u64,
+    /// The first of them by name, at most 20.
+    pub damaged_files: Vec<String>,
+    /// Bytes of content read since the agent was started.
+    pub bytes: u64,
+    /// Requests for that content.
+    pub chunks: u64,
 }
 
 /// Kind of a task.

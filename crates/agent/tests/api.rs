@@ -137,7 +137,9 @@ fn refusals_say_what_and_what_to_do() {
             TaskCommand::Resume { .. } => CommandError::NotNow("it is not paused".to_owned()),
             TaskCommand::Cancel { .. } => CommandError::Stopping,
             TaskCommand::Add { url, .. } => CommandError::Impossible(format!("{url}: no room")),
-            TaskCommand::Restore { .. } => CommandError::Impossible("it is a pull".to_owned()),
+            TaskCommand::Check { .. } | TaskCommand::Restore { .. } => {
+                CommandError::Impossible("it is a pull".to_owned())
+            }
         })
     });
     let add = r#"{"url":"https://me:hunter2@h/f","to":"/srv/"}"#;
@@ -148,6 +150,7 @@ fn refusals_say_what_and_what_to_do() {
         ("cancel", r#"{"id":"x"}"#, 503, "stopping", "again"),
         ("add", add, 400, "https://h/f: no room", ""),
         ("restore", r#"{"job":"x","to":"/"}"#, 400, "a pull", ""),
+        ("check", r#"{"job":"x"}"#, 400, "a pull", ""),
     ] {
         let answer = curl(&agent, &format!("/v1/{path}"), &["-d", body]);
         assert_eq!(answer.status, status, "{path}");
@@ -156,7 +159,7 @@ fn refusals_say_what_and_what_to_do() {
         assert!(said.1.contains(hint), "{path}: {said:?}");
         assert!(!answer.body.contains("hunter2"), "{path}: {said:?}");
     }
-    assert_eq!(agent.orders().len(), 6);
+    assert_eq!(agent.orders().len(), 7);
 }
 
 #[test]

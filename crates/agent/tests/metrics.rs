@@ -94,6 +94,11 @@ fn values_are_those_of_the_status_in_base_units() {
             9.0,
         ),
         ("fairbat_late_runs_total{task=\"home\"}", 1.0),
+        ("fairbat_check_damaged_files{task=\"home\"}", 1.0),
+        (
+            "fairbat_check_completed_timestamp_seconds{task=\"home\"}",
+            1_774_224_000.0,
+        ),
         ("fairbat_task_running{task=\"home\"}", 1.0),
         ("fairbat_task_running{task=\"mail\"}", 1.0),
         ("fairbat_task_running{task=\"etc\"}", 0.0),

@@ -26,6 +26,10 @@ pub(crate) fn reader(path: &str) -> Option<CommandReader> {
                 accept_unmounted: members.paths("accept_unmounted")?,
             })
         },
+        "/v1/check" => |members| {
+            let job = members.text("job")?;
+            Ok(TaskCommand::Check { job })
+        },
         "/v1/pause" => |members| {
             let id = members.text("id")?;
             Ok(TaskCommand::Pause { id })
@@ -196,7 +200,8 @@ impl HiddenCredentials {
             | TaskCommand::Pause { .. }
             | TaskCommand::Resume { .. }
             | TaskCommand::Cancel { .. }
-            | TaskCommand::Restore { .. } => Self(None),
+            | TaskCommand::Restore { .. }
+            | TaskCommand::Check { .. } => Self(None),
         }
     }
 

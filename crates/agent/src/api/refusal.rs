@@ -48,7 +48,7 @@ impl ApiRefusal {
     pub(crate) fn no_such_path() -> Self {
         Self::new(StatusCode::NOT_FOUND, "there is nothing at this path").with_hint(
             "the paths are /v1/status, /v1/history/push, /v1/history/pull, /v1/run, \
-                /v1/pause, /v1/resume, /v1/cancel, /v1/add and /v1/restore",
+                /v1/check, /v1/pause, /v1/resume, /v1/cancel, /v1/add and /v1/restore",
         )
     }
 

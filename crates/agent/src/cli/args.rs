@@ -37,9 +37,14 @@ pub(crate) enum Command {
             Run it as the user of the service: root can read files that the agent cannot. \
             Outside of the service, that user lacks two things that systemd provides: the right \
             to read every file (CAP_DAC_READ_SEARCH) and the credentials \
-            ($CREDENTIALS_DIRECTORY). So some warnings may be false."
+            ($CREDENTIALS_DIRECTORY). So some warnings may be false.\n\n\
+            With --store it compares the stores of the jobs that push with what was sent: names, \
+            sizes and all contents. What is missing or damaged goes to standard output, and the \
+            next run of the job sends it again if the source still has it. If the agent runs, it \
+            does that work, at the lowest priority, and its log has each name. Otherwise this \
+            command does it."
     )]
-    Check(ConfigArgs),
+    Check(CheckArgs),
     #[command(
         about = "Run the jobs at their times, until stopped",
         long_about = "Runs the jobs of the configuration at their times, in spare bandwidth. \
@@ -62,6 +67,16 @@ pub(crate) enum Command {
             still belongs to that user."
     )]
     Gc(ConfigArgs),
+    #[command(
+        about = "Print the key that authenticates the manifests of a job",
+        long_about = "Prints the key that authenticates the manifests of a job. The first push of \
+            a job makes it. Keep a copy elsewhere, as you keep a password: a new machine that has \
+            it takes nothing from a store that someone else has changed.\n\n\
+            With --import it reads a key from standard input and keeps it for the job, on a \
+            machine that pulls or restores what another machine pushes.\n\n\
+            Run it as the user of the service."
+    )]
+    Key(KeyArgs),
     /// Print a completion script for a shell
     #[command(hide = true)]
     Completions {
@@ -93,6 +108,29 @@ pub(crate) struct ConfigArgs {
         hide_env_values = true
     )]
     pub(crate) config: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// Compare the stores with what was sent there
+    #[arg(long)]
+    pub(crate) store: bool,
+    /// The only job whose store is compared
+    #[arg(requires = "store")]
+    pub(crate) job: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    /// The job
+    pub(crate) job: String,
+    /// Read the key from standard input and keep it
+    #[arg(long)]
+    pub(crate) import: bool,
 }
 
 /// The command with all its flags. The manual and the completions use it.
@@ -199,6 +237,7 @@ mod tests {
                 "fairbat-agent-check.8",
                 "fairbat-agent-run.8",
                 "fairbat-agent-gc.8",
+                "fairbat-agent-key.8",
                 "fairbat-agent.toml.5",
             ]
         );
@@ -233,7 +272,15 @@ mod tests {
     fn scripts_know_the_commands_and_flags() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = String::from_utf8(completions(&mut command(), shell)).unwrap();
-            for word in ["fairbat-agent", "check", "run", "gc", "config"] {
+            for word in [
+                "fairbat-agent",
+                "check",
+                "run",
+                "gc",
+                "key",
+                "config",
+                "store",
+            ] {
                 assert!(script.contains(word), "{shell}: {word} is missing");
             }
         }

@@ -9,12 +9,16 @@ use fairbat::printable::printable;
 use fairbat_agent::config::{Config, Course, Delete, Due, Job, MaxDelete, Store, Timing};
 use jiff::{SignedDuration, Timestamp, Zoned};
 
-use super::args::ConfigArgs;
+use super::args::CheckArgs;
+use super::compare;
 use super::process::{ExitCode, now, with_config, written};
 
 /// Runs the command.
-pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
-    with_config(&args.config, |config| {
+pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    if args.store {
+        return compare::run(args);
+    }
+    with_config(&args.config.config, |config| {
         let now = now();
         for warning in warnings(&config, &now) {
             eprintln!("warning: {warning}");

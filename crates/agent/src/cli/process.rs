@@ -16,6 +16,8 @@ pub(crate) enum ExitCode {
     Other = 1,
     /// The command line or the configuration is wrong.
     Usage = 2,
+    /// A store lacks something, or has it damaged.
+    DamagedStore = 3,
     /// The state is damaged, or of another version: starting again does not help.
     DamagedState = 4,
 }
@@ -25,6 +27,7 @@ pub(crate) const EXIT_STATUS: &str = "\
 0  success, perhaps with warnings
 1  the configuration cannot be read, or something failed
 2  the configuration or the command line is wrong
+3  a store lacks something, or has it damaged (check --store)
 4  the file of the state is damaged, or of another version: move it away";
 
 impl From<ExitCode> for std::process::ExitCode {

@@ -195,7 +195,7 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
 
 /// Does the work with a log and threads, if the configuration is right. `prepare` acts
 /// before there are other threads.
-fn in_runtime<T>(
+pub(crate) fn in_runtime<T>(
     args: &ConfigArgs,
     prepare: impl FnOnce(&Config) -> T,
     work: impl AsyncFnOnce(Config, T) -> ExitCode,
@@ -231,6 +231,6 @@ fn start_log() {
     clippy::disallowed_methods,
     reason = "a unique name for this agent, made once and then stored"
 )]
-fn identity() -> u64 {
+pub(crate) fn identity() -> u64 {
     rand::random()
 }

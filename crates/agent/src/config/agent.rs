@@ -79,6 +79,12 @@ impl Agent {
         }
     }
 
+    /// File with the key of a job.
+    #[must_use]
+    pub fn key_file(&self, job: &str) -> PathBuf {
+        self.state.join("keys").join(job)
+    }
+
     /// Takes over the settings of the table.
     pub(crate) fn read(&mut self, mut table: Table<'_, '_>) {
         if let Some(state) = table.path("state") {

@@ -37,6 +37,12 @@ pub struct Job {
     pub limit_rate: Option<u64>,
     /// w_min of this job, 0.02 to 1.
     pub min_weight: f64,
+    /// When the store is compared with what was pushed: never for a pull.
+    pub check: Timing,
+    /// Bytes of content that a check reads for each day since the last one.
+    pub check_bytes_per_day: u64,
+    /// Whether manifests are authenticated.
+    pub authenticate: bool,
 }
 
 /// The direction of a job with its source and destination.

@@ -18,7 +18,7 @@ use crate::calendar::Calendar;
 use crate::filter::{Filter, FilterError};
 use crate::status::LaneDirection;
 
-pub(crate) const KEYS: [&str; 18] = [
+pub(crate) const KEYS: [&str; 21] = [
     "name",
     "direction",
     "source",
@@ -37,7 +37,15 @@ pub(crate) const KEYS: [&str; 18] = [
     "setuid",
     "limit_rate",
     "min_weight",
+    "check",
+    "check_bytes_per_day",
+    "authenticate",
 ];
+
+/// When stores are checked if the job does not say it.
+const DEFAULT_CHECK: &str = "weekly";
+/// Content that a check reads for each day, bytes: a terabyte in a year and a half.
+const DEFAULT_CHECK_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Shortest time between two starts.
 const MIN_EVERY: Duration = Duration::from_secs(60);
@@ -98,6 +106,7 @@ impl JobReader<'_, '_> {
         let name = self.name(names);
         let course = self.course();
         let timing = self.timing();
+        let check = self.check();
         let due = self.due();
         let delete = self.delete();
         let table = &mut self.table;
@@ -108,8 +117,11 @@ impl JobReader<'_, '_> {
         let setuid = table.get("setuid").unwrap_or(false);
         let limit_rate = table.limit_rate();
         let own_weight = table.min_weight();
+        let check_bytes = table.check_bytes();
+        let authenticate = table.get("authenticate").unwrap_or(true);
         let course = course?;
-        if matches!(course, Course::Pull { .. }) {
+        let is_pull = matches!(course, Course::Pull { .. });
+        if is_pull {
             table.refuse_for_pull(verify, one_file_system);
         } else if setuid {
             let what = "has no meaning for a push";
@@ -130,6 +142,9 @@ impl JobReader<'_, '_> {
             setuid,
             limit_rate,
             min_weight: own_weight.unwrap_or(min_weight),
+            check: if is_pull { Timing::ByHand } else { check? },
+            check_bytes_per_day: check_bytes.unwrap_or(DEFAULT_CHECK_BYTES),
+            authenticate,
         };
         Some(Located {
             source: table.position("source"),
@@ -215,7 +230,7 @@ impl JobReader<'_, '_> {
         if self.table.exclude_each_other("schedule", "every") {
             None
         } else if self.table.has("schedule") {
-            self.calendars().map(Timing::Calendar)
+            self.calendars("schedule").map(Timing::Calendar)
         } else if self.table.has("every") {
             let every = self.table.duration("every", MIN_EVERY);
             every.map(Timing::Every)
@@ -224,35 +239,52 @@ impl JobReader<'_, '_> {
         }
     }
 
+    /// When the store is checked; `false` for only by hand.
+    fn check(&mut self) -> Option<Timing> {
+        if !self.table.has("check") {
+            return Calendar::parse(DEFAULT_CHECK)
+                .ok()
+                .map(|weekly| Timing::Calendar(vec![weekly]));
+        }
+        if let Value::Boolean(false) = self.table.get("check")? {
+            return Some(Timing::ByHand);
+        }
+        self.calendars("check").map(Timing::Calendar)
+    }
+
     /// One calendar expression, or a list of them.
-    fn calendars(&mut self) -> Option<Vec<Calendar>> {
-        let given: Value = self.table.get("schedule")?;
+    fn calendars(&mut self, key: &str) -> Option<Vec<Calendar>> {
+        let given: Value = self.table.get(key)?;
         let texts: Option<Vec<&str>> = match &given {
             Value::String(text) => Some(vec![text]),
             Value::Array(list) if !list.is_empty() => list.iter().map(Value::as_str).collect(),
             _ => None,
         };
         let Some(texts) = texts else {
-            let advice = "write for example \"Mon..Fri 22:00\", or a list of expressions; leave \
-                it out for a job that only starts by hand";
+            let advice = match key {
+                "check" => "write for example \"weekly\", a list of expressions, or false",
+                _ => {
+                    "write for example \"Mon..Fri 22:00\", or a list of expressions; leave it out \
+                     for a job that only starts by hand"
+                }
+            };
             let what = "is not a calendar expression";
-            self.table.wrong("schedule", what, advice);
+            self.table.wrong(key, what, advice);
             return None;
         };
-        let calendars = texts.into_iter().map(|text| self.calendar(text));
+        let calendars = texts.into_iter().map(|text| self.calendar(key, text));
         let calendars: Vec<Option<Calendar>> = calendars.collect();
         calendars.into_iter().collect()
     }
 
-    fn calendar(&mut self, text: &str) -> Option<Calendar> {
-        let calendar = self.table.parsed("schedule", Calendar::parse(text))?;
+    fn calendar(&mut self, key: &str, text: &str) -> Option<Calendar> {
+        let calendar = self.table.parsed(key, Calendar::parse(text))?;
         // Two days before the first year of an expression, 1970: earlier in any time zone.
         let start = Timestamp::UNIX_EPOCH - SignedDuration::from_hours(48);
         let start = Zoned::new(start, TimeZone::UTC);
         if calendar.next_after(&start).is_none() {
-            let what = format!("{text:?} in `schedule` never comes");
-            self.table
-                .report("schedule", what, "name a day that exists");
+            let what = format!("{text:?} in `{key}` never comes");
+            self.table.report(key, what, "name a day that exists");
             return None;
         }
         Some(calendar)
@@ -343,6 +375,12 @@ impl Table<'_, '_> {
             let what = "has no meaning for a pull";
             let advice = "take it out and use `exclude`; a store has no other file systems";
             self.wrong("one_file_system", what, advice);
+        }
+        for key in ["check", "check_bytes_per_day"] {
+            if self.has(key) {
+                let advice = "take it out; the job that pushes checks the store";
+                self.wrong(key, "has no meaning for a pull", advice);
+            }
         }
     }
 }

@@ -202,13 +202,22 @@ impl<'a, 't> Table<'a, 't> {
 
     /// A limit on the rate in byte/s: `"2M"`, or a number.
     pub(crate) fn limit_rate(&mut self) -> Option<u64> {
-        const KEY: &str = "limit_rate";
-        match self.get(KEY)? {
-            Value::String(text) => self.parsed(KEY, parse_size(&text)),
-            Value::Integer(rate) if rate > 0 => Some(rate.unsigned_abs()),
+        let advice = "write bytes per second, such as \"500K\" or \"2M\"";
+        self.bytes("limit_rate", "is not a rate", advice)
+    }
+
+    /// Bytes that a check reads for a day: `"2G"`, or a number.
+    pub(crate) fn check_bytes(&mut self) -> Option<u64> {
+        let advice = "write bytes, such as \"500M\" or \"10G\"";
+        self.bytes("check_bytes_per_day", "is not a number of bytes", advice)
+    }
+
+    fn bytes(&mut self, key: &str, what: &str, advice: &str) -> Option<u64> {
+        match self.get(key)? {
+            Value::String(text) => self.parsed(key, parse_size(&text)),
+            Value::Integer(bytes) if bytes > 0 => Some(bytes.unsigned_abs()),
             _ => {
-                let advice = "write bytes per second, such as \"500K\" or \"2M\"";
-                self.wrong(KEY, "is not a rate", advice);
+                self.wrong(key, what, advice);
                 None
             }
         }

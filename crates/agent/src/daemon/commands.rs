@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::adhoc::{self, AdHocTask, AdHocWork, MAX_UNENDED};
 use super::core::{AddedTask, BackgroundResult, Daemon};
-use super::entry::{TaskEntry, TaskWork};
+use super::entry::{TaskEntry, TaskWork, check_id};
 use super::handle::{CommandAccepted, CommandError, CommandReply, DaemonPort, TaskCommand};
 use crate::config::Course;
 use crate::confine::Confinement;
@@ -37,6 +37,7 @@ impl Daemon {
                 job,
                 accept_unmounted,
             } => self.run_now(job, &accept_unmounted),
+            TaskCommand::Check { job } => self.check_now(&job),
             TaskCommand::Pause { id } => self.pause(id),
             TaskCommand::Resume { id } => self.resume(id),
             TaskCommand::Cancel { id } => self.cancel(id),
@@ -94,6 +95,26 @@ impl Daemon {
             .collect::<Result<_, _>>()?;
         entry.schedule.run_now(now);
         Ok((job, None))
+    }
+
+    /// Begins a check that reads all contents.
+    fn check_now(&mut self, job: &str) -> Handled {
+        let now = self.now().timestamp();
+        self.find_job(job)?;
+        let id = check_id(job);
+        let Ok(entry) = self.find(&id) else {
+            let what = format!("job {job} does not push; the job that pushes checks the store");
+            return Err(CommandError::Impossible(what));
+        };
+        if entry.active.is_some() {
+            let what = format!("a check of {job} is running already; wait for its end");
+            return Err(CommandError::NotNow(what));
+        }
+        if let TaskWork::Check { reads_all, .. } = &mut entry.work {
+            *reads_all = true;
+        }
+        entry.schedule.run_now(now);
+        Ok((id, None))
     }
 
     fn pause(&mut self, id: String) -> Handled {
@@ -189,7 +210,7 @@ impl Daemon {
         let index = self.entries.iter().position(|entry| entry.id == id)?;
         let entry = &mut self.entries[index];
         match &mut entry.work {
-            TaskWork::Job(_) => self.record_state(index),
+            TaskWork::Job(_) | TaskWork::Check { .. } => self.record_state(index),
             TaskWork::AdHoc(number, task) => {
                 task.is_paused = entry.schedule.is_paused;
                 Some(self.writer.set_ad_hoc_task(*number, Some(task.to_json())))
@@ -217,7 +238,9 @@ impl Daemon {
         let entry = self.find(id)?;
         match entry.work {
             TaskWork::Job(_) => Ok(entry),
-            TaskWork::AdHoc(..) => Err(CommandError::Impossible(format!("{id} is not a job"))),
+            TaskWork::Check { .. } | TaskWork::AdHoc(..) => {
+                Err(CommandError::Impossible(format!("{id} is not a job")))
+            }
         }
     }
 }
@@ -229,7 +252,7 @@ fn path_in_source(entry: &TaskEntry, path: &Path) -> Result<TreePath, CommandErr
             Course::Push { from, .. } => Some(from),
             Course::Pull { .. } => None,
         },
-        TaskWork::AdHoc(..) => None,
+        TaskWork::Check { .. } | TaskWork::AdHoc(..) => None,
     };
     let below = source.and_then(|source| {
         let path = source.join(path);

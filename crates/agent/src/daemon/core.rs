@@ -1,6 +1,7 @@
 //! The state that the daemon's loop owns: its tasks, its lanes, and the record that
 //! survives the process.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::adhoc::AdHocTask;
 use super::clock::{self, WallClock};
-use super::entry::{PreparedJob, TaskEntry, TaskWork};
+use super::entry::{PreparedJob, TaskEntry, TaskWork, check_id};
 use super::handle::{CommandError, CommandReply};
 use super::lanes::{AgentLane, LaneMeter};
 use super::schedule::TaskState;
@@ -18,7 +19,7 @@ use super::systemd::{ServiceManager, status_line};
 use crate::config::{Config, ConfigError};
 use crate::confine::Confinement;
 use crate::state::{CommitHandle, DAMAGED_HINT, StateDatabase, StateError, StateWriter};
-use crate::status::{AgentStatus, LaneDirection};
+use crate::status::{AgentStatus, LaneDirection, TaskStatus};
 use crate::sync::RunReport;
 
 /// Why the daemon cannot start.
@@ -146,7 +147,16 @@ impl Daemon {
         let now = self.now().timestamp();
         let [push, pull] = &mut self.meters;
         let lanes = vec![push.status(&self.push, now), pull.status(&self.pull, now)];
-        let tasks = self.entries.iter().map(|entry| entry.status(&lanes, now));
+        let is_check = |entry: &&TaskEntry| matches!(entry.work, TaskWork::Check { .. });
+        let checks = self.entries.iter().filter(is_check);
+        let mut checks: BTreeMap<_, _> = checks
+            .map(|entry| (entry.id.as_str(), entry.check_status()))
+            .collect();
+        let tasks = self.entries.iter().filter(|entry| !is_check(entry));
+        let tasks = tasks.map(|entry| TaskStatus {
+            check: checks.remove(check_id(&entry.id).as_str()),
+            ..entry.status(&lanes, now)
+        });
         AgentStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: self.started,

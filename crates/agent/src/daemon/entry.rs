@@ -7,11 +7,11 @@ use tokio::sync::watch;
 
 use super::adhoc::{self, AdHocTask, AdHocWork};
 use super::schedule::{TaskSchedule, TaskState};
-use crate::config::{Config, Course, Job, Store};
+use crate::config::{Config, Course, Due, Job, Store, Timing};
 use crate::entry::TreePath;
 use crate::state::PlaceRecord;
-use crate::status::{LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
-use crate::sync::{Progress, ProgressTotals};
+use crate::status::{CheckStatus, LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
+use crate::sync::{DamagedFiles, Progress, ProgressTotals};
 
 /// The store of a [`PlaceRecord`] for directories of this machine, which pulls fill.
 const THIS_MACHINE: &str = "this machine";
@@ -28,6 +28,8 @@ pub(crate) struct TaskEntry {
     pub(crate) recorded: TaskState,
     /// Former mount points that the next run accepts as they are.
     pub(crate) accept_unmounted: Vec<TreePath>,
+    /// What the store lacks or has damaged, as far as checks have found.
+    pub(crate) damaged: DamagedFiles,
     /// Whether the configuration has no such job any more. The entry is dropped when
     /// the run under way has ended.
     pub(crate) is_removed: bool,
@@ -37,6 +39,12 @@ pub(crate) struct TaskEntry {
 #[derive(Clone)]
 pub(crate) enum TaskWork {
     Job(Box<Job>),
+    /// The checks of a job that pushes.
+    Check {
+        job: Box<Job>,
+        /// Whether the next one reads all contents.
+        reads_all: bool,
+    },
     /// With the number under which it is recorded.
     AdHoc(u64, AdHocTask),
 }
@@ -52,6 +60,10 @@ pub(crate) struct ActiveRun {
 /// A job of the configuration that is ready to run.
 pub(crate) struct PreparedJob {
     pub(crate) job: Job,
+    /// Whether this is about the checks of the job.
+    pub(crate) is_check: bool,
+    /// What its store lacks or has damaged. Only read for a job that is new.
+    pub(crate) damaged: DamagedFiles,
     /// Where it writes to.
     pub(crate) place: PlaceRecord,
     /// When it last succeeded at that place. Only read for a job that is new.
@@ -60,21 +72,61 @@ pub(crate) struct PreparedJob {
     pub(crate) recorded: TaskState,
 }
 
+impl PreparedJob {
+    /// The id of its task.
+    pub(crate) fn id(&self) -> String {
+        match self.is_check {
+            true => check_id(&self.job.name),
+            false => self.job.name.clone(),
+        }
+    }
+
+    /// When it runs, and its deadline.
+    pub(crate) fn timing(&self) -> (Timing, Option<Due>) {
+        match self.is_check {
+            true => (self.job.check.clone(), None),
+            false => (self.job.timing.clone(), self.job.due),
+        }
+    }
+
+    /// What its task does.
+    pub(crate) fn work(&self) -> TaskWork {
+        let job = Box::new(self.job.clone());
+        match self.is_check {
+            true => TaskWork::Check {
+                job,
+                reads_all: false,
+            },
+            false => TaskWork::Job(job),
+        }
+    }
+}
+
+/// The id of the task that checks a job. No job can have this name.
+pub(crate) fn check_id(job: &str) -> String {
+    format!("{job}:check")
+}
+
 impl TaskEntry {
     /// A job that was not listed before.
     pub(crate) fn job(prepared: PreparedJob, now: &Zoned) -> Self {
+        let id = prepared.id();
+        let (timing, due) = prepared.timing();
+        let work = prepared.work();
         let PreparedJob {
-            job,
+            damaged,
             place,
             succeeded,
             recorded,
+            ..
         } = prepared;
-        let mut schedule = TaskSchedule::new(job.timing.clone(), job.due, succeeded, now);
+        let mut schedule = TaskSchedule::new(timing, due, succeeded, now);
         schedule.restore(&recorded, now);
         Self {
-            id: job.name.clone(),
+            id,
             schedule,
-            work: TaskWork::Job(Box::new(job)),
+            work,
+            damaged,
             place: Some(place),
             active: None,
             recorded,
@@ -89,6 +141,7 @@ impl TaskEntry {
             id: adhoc::id(number),
             schedule: TaskSchedule::once(task.deadline, task.is_paused, now),
             work: TaskWork::AdHoc(number, task),
+            damaged: DamagedFiles::default(),
             place: None,
             active: None,
             recorded: TaskState::default(),
@@ -117,7 +170,7 @@ impl TaskEntry {
     /// Kind, direction, source and destination, without credentials.
     fn description(&self) -> (TaskKind, LaneDirection, String, String) {
         match &self.work {
-            TaskWork::Job(job) => match &job.course {
+            TaskWork::Job(job) | TaskWork::Check { job, .. } => match &job.course {
                 Course::Push { from, to } => {
                     let from = from.display().to_string();
                     (TaskKind::Job, LaneDirection::Push, from, to.to_string())
@@ -190,6 +243,23 @@ impl TaskEntry {
             last: schedule.last.clone(),
             succeeded: schedule.succeeded,
             totals: totals_with_run(schedule.totals, &progress),
+            check: None,
+        }
+    }
+
+    /// The status of the checks of a job.
+    pub(crate) fn check_status(&self) -> CheckStatus {
+        let progress = self.active.as_ref().map(|active| active.progress.totals());
+        let totals = totals_with_run(self.schedule.totals, &progress.unwrap_or_default());
+        CheckStatus {
+            running: self.active.is_some(),
+            next: self.schedule.next,
+            last: self.schedule.last.clone(),
+            completed: self.damaged.checked,
+            damaged: self.damaged.count,
+            damaged_files: self.damaged.first.clone(),
+            bytes: totals.bytes,
+            chunks: totals.chunks,
         }
     }
 

@@ -29,6 +29,11 @@ pub enum TaskCommand {
         /// unmounted: absolute, or from the source on.
         accept_unmounted: Vec<PathBuf>,
     },
+    /// Compares all that a job has stored with what it sent, now.
+    Check {
+        /// Name of the job, which pushes.
+        job: String,
+    },
     /// Stops a task until it is resumed. The data it has moved is kept.
     Pause {
         /// Id of the task.

@@ -31,4 +31,5 @@ mod systemd;
 
 pub use self::core::{ConfigLoader, StartError};
 pub use self::open::collect;
+pub use self::runs::check_stores;
 pub use self::service::{Environment, run, starting_status};

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::adhoc::AdHocTask;
 use super::clock::{self, WallClock};
 use super::core::{Daemon, StartError};
-use super::entry::{PreparedJob, TaskEntry, TaskWork, place};
+use super::entry::{PreparedJob, TaskEntry, TaskWork, check_id, place};
 use super::lanes::{AgentLane, http_settings};
 use super::schedule::TaskState;
 use super::systemd::ServiceManager;
@@ -20,7 +20,7 @@ use crate::config::{Config, Course};
 use crate::confine::Confinement;
 use crate::state::{STATE_FILE, StateDatabase, StateError, make_private_directory};
 use crate::status::LaneDirection;
-use crate::sync::RunProblem;
+use crate::sync::{DamagedFiles, RunProblem};
 
 /// Prepares the jobs of a configuration. The last success of a job is read only if
 /// `is_listed` is false for its name. Blocking.
@@ -38,22 +38,39 @@ pub(crate) fn prepare(
     let mut prepared = Vec::new();
     for job in &config.jobs {
         let place = place(config, &job.course);
-        let succeeded = match is_listed(&job.name) {
-            true => None,
+        let (succeeded, damaged) = match is_listed(&job.name) {
+            true => (None, DamagedFiles::default()),
             false => {
-                let (_, record) = state.job(&job.name).map_err(state_error)?;
+                let (id, record) = state.job(&job.name).map_err(state_error)?;
                 // A success at another place says nothing about this one.
                 let is_here = record.place.as_ref() == Some(&place);
-                record.succeeded.filter(|_| is_here)
+                let damaged = DamagedFiles::of(state, id).map_err(state_error)?;
+                (record.succeeded.filter(|_| is_here), damaged)
             }
         };
-        let recorded = states.get(&job.name);
+        let recorded = |id: &str| {
+            let recorded = states.get(id);
+            recorded.map_or_else(TaskState::default, |json| TaskState::from_json(json))
+        };
         prepared.push(PreparedJob {
             job: job.clone(),
-            place,
+            is_check: false,
+            damaged: DamagedFiles::default(),
+            place: place.clone(),
             succeeded: succeeded.and_then(|seconds| Timestamp::from_second(seconds).ok()),
-            recorded: recorded.map_or_else(TaskState::default, |json| TaskState::from_json(json)),
+            recorded: recorded(&job.name),
         });
+        if let Course::Push { .. } = job.course {
+            let recorded = recorded(&check_id(&job.name));
+            prepared.push(PreparedJob {
+                job: job.clone(),
+                is_check: true,
+                place,
+                succeeded: damaged.checked,
+                damaged,
+                recorded,
+            });
+        }
     }
     Ok(prepared)
 }

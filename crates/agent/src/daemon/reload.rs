@@ -11,6 +11,7 @@ use super::entry::{PreparedJob, TaskEntry, TaskWork};
 use super::open::prepare;
 use super::schedule::TaskState;
 use crate::config::{Agent, Config};
+use crate::sync::DamagedFiles;
 
 impl Daemon {
     /// Starts to read the configuration in the background.
@@ -67,19 +68,19 @@ impl Daemon {
         let now = self.now();
         let (known, adhoc): (Vec<_>, Vec<_>) = std::mem::take(&mut self.entries)
             .into_iter()
-            .partition(|entry| matches!(entry.work, TaskWork::Job(_)));
+            .partition(|entry| !matches!(entry.work, TaskWork::AdHoc(..)));
         let known = known.into_iter().map(|entry| (entry.id.clone(), entry));
         let mut known: BTreeMap<_, _> = known.collect();
         for prepared in jobs {
-            let entry = match known.remove(&prepared.job.name) {
+            let entry = match known.remove(&prepared.id()) {
                 Some(mut entry) => {
-                    if entry.update(prepared, &now) || self.has_new_store(&before, &entry) {
+                    if entry.update(&prepared, &now) || self.has_new_store(&before, &entry) {
                         tracing::info!(job = entry.id, "changed, from its next run on");
                     }
                     entry
                 }
                 None => {
-                    tracing::info!(job = prepared.job.name, "added");
+                    tracing::info!(job = prepared.id(), "added");
                     TaskEntry::job(prepared, &now)
                 }
             };
@@ -110,7 +111,7 @@ impl Daemon {
     }
 
     fn has_new_store(&self, before: &Config, entry: &TaskEntry) -> bool {
-        let TaskWork::Job(job) = &entry.work else {
+        let (TaskWork::Job(job) | TaskWork::Check { job, .. }) = &entry.work else {
             return false;
         };
         let name = &job.course.place().store;
@@ -121,19 +122,22 @@ impl Daemon {
 impl TaskEntry {
     /// Takes over the job as the new configuration has it. Returns whether it has
     /// changed.
-    fn update(&mut self, prepared: PreparedJob, now: &Zoned) -> bool {
-        let PreparedJob { job, place, .. } = prepared;
+    fn update(&mut self, prepared: &PreparedJob, now: &Zoned) -> bool {
         self.is_removed = false;
-        if self.place.as_ref() != Some(&place) {
-            self.place = Some(place);
-            // The last success was at another place.
+        if self.place.as_ref() != Some(&prepared.place) {
+            self.place = Some(prepared.place.clone());
+            // The last success was at another place, and so is what is damaged.
             self.schedule.succeeded = None;
+            self.damaged = DamagedFiles::default();
         }
-        if matches!(&self.work, TaskWork::Job(known) if **known == job) {
+        if let TaskWork::Job(known) | TaskWork::Check { job: known, .. } = &self.work
+            && **known == prepared.job
+        {
             return false;
         }
-        self.schedule.change(job.timing.clone(), job.due, now);
-        self.work = TaskWork::Job(Box::new(job));
+        let (timing, due) = prepared.timing();
+        self.schedule.change(timing, due, now);
+        self.work = prepared.work();
         true
     }
 }

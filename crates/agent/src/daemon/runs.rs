@@ -12,18 +12,21 @@ use jiff::{Timestamp, Zoned};
 use tokio::sync::watch;
 
 use super::adhoc::AdHocWork;
-use super::core::Daemon;
+use super::core::{Daemon, StartError};
 use super::download::{Download, download};
-use super::entry::{ActiveRun, TaskEntry, TaskWork, store_address};
+use super::entry::{ActiveRun, TaskEntry, TaskWork, check_id, store_address};
 use super::lanes::AgentLane;
-use crate::config::{Course, Delete, Job, Store};
+use super::schedule::last_run;
+use crate::config::{Config, Course, Delete, Job, Store};
+use crate::confine::Confinement;
 use crate::entry::TreePath;
 use crate::filter::Filter;
 use crate::reserved::ReservedPlaces;
-use crate::status::LaneDirection;
+use crate::status::{LaneDirection, LastRun};
 use crate::sync::{
-    LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullSettings, PushContext,
-    PushSettings, RunProblem, RunReport, RunSettings, pull, push, until_stopped,
+    CheckSettings, LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullSettings,
+    PushContext, PushSettings, RunProblem, RunReport, RunSettings, check, pull, push,
+    until_stopped,
 };
 
 /// A run. It resolves to its report.
@@ -33,6 +36,7 @@ type Run = Pin<Box<dyn Future<Output = RunReport> + Send>>;
 struct RunContext {
     /// Id of its task.
     id: String,
+    began: Timestamp,
     deadline: Option<Timestamp>,
     /// Former mount points that it accepts as they are.
     accept_unmounted: Vec<TreePath>,
@@ -70,6 +74,7 @@ impl Daemon {
         });
         let context = RunContext {
             id: entry.id.clone(),
+            began: now.timestamp(),
             deadline,
             accept_unmounted: std::mem::take(&mut entry.accept_unmounted),
             progress,
@@ -99,6 +104,9 @@ impl Daemon {
             .as_ref()
             .map(|active| active.progress.totals().bytes_moved);
         entry.schedule.end(report, moved.unwrap_or_default(), &now);
+        if let TaskWork::Check { reads_all, .. } = &mut entry.work {
+            *reads_all = false;
+        }
         // A reload may have given the job another place during the run.
         let place = active.and_then(|active| active.place);
         let is_elsewhere = place != entry.place;
@@ -130,7 +138,14 @@ impl Daemon {
             (TaskWork::AdHoc(number, _), _) if entry.schedule.is_over() => {
                 drop(self.writer.set_ad_hoc_task(*number, None));
             }
-            (TaskWork::Job(_) | TaskWork::AdHoc(..), _) => {}
+            (TaskWork::Job(_) | TaskWork::Check { .. } | TaskWork::AdHoc(..), _) => {}
+        }
+        if let Some(damaged) = report.damaged.clone().filter(|_| !is_elsewhere) {
+            let checks = check_id(id.split(':').next().unwrap_or(id));
+            let checks = self.entries.iter_mut().find(|entry| entry.id == checks);
+            if let Some(checks) = checks {
+                checks.damaged = damaged;
+            }
         }
         // A run that the end of the agent stops continues at the next start.
         if !(self.is_stopping && report.problem == Some(RunProblem::Stopped)) {
@@ -148,6 +163,8 @@ impl Daemon {
         let checking = blocking(move || {
             let job = match &work {
                 TaskWork::Job(job) => job,
+                // A check writes nothing.
+                TaskWork::Check { .. } => return Ok(()),
                 TaskWork::AdHoc(_, task) => return task.work.check(&reserved, &confinement),
             };
             match &job.course {
@@ -207,6 +224,16 @@ impl Daemon {
                     self.pull(&from.store, settings, context)
                 }
             },
+            TaskWork::Check { job, reads_all } => {
+                let to = job.course.place();
+                let settings = CheckSettings {
+                    run: self.run_settings(job, LaneDirection::Pull, None),
+                    address: store_address(&self.config, &to.store),
+                    bytes_per_day: (!reads_all).then_some(job.check_bytes_per_day),
+                    now: context.began,
+                };
+                self.check(&job.name, &to.store, settings, context)
+            }
             TaskWork::AdHoc(_, task) => match &task.work {
                 AdHocWork::Restore { job, to, setuid } => self.restore(job, to, *setuid, context),
                 AdHocWork::Download { url, to } => {
@@ -235,6 +262,9 @@ impl Daemon {
     ) -> RunSettings {
         RunSettings {
             prefix: job.course.place().path.clone(),
+            key_file: job
+                .authenticate
+                .then(|| self.config.agent.key_file(&job.name)),
             filter: job.filter.clone(),
             detect: job.detect,
             delete: job.delete,
@@ -268,6 +298,24 @@ impl Daemon {
                 store,
             };
             push(place, &context.id, settings, context.progress, context.stop).await
+        })
+    }
+
+    fn check(&self, job: &str, store: &str, settings: CheckSettings, context: RunContext) -> Run {
+        let opening = self.open_store(&self.pull, store, context.stop.clone());
+        let (state, writer) = (self.state.clone(), self.writer.clone());
+        let job = job.to_owned();
+        Box::pin(async move {
+            let store = match opening.await {
+                Ok(opened) => opened,
+                Err(problem) => return failed(problem),
+            };
+            let place = PushContext {
+                state,
+                writer,
+                store,
+            };
+            check(place, &job, settings, context.progress, context.stop).await
         })
     }
 
@@ -313,6 +361,47 @@ impl Daemon {
         let opening = blocking(move || lane.open_store(&config, &store));
         until_stopped(async move { Ok(opening.await??) }, stop)
     }
+}
+
+/// Checks the stores of the jobs that push, or of one of them, and reads all contents.
+/// Returns how that ended for each job. It cannot run beside the daemon, which holds the state
+/// file open. `fresh_identity` becomes the identity of the agent if the state file is new.
+///
+/// # Errors
+/// [`StartError`].
+pub async fn check_stores(
+    config: Config,
+    fresh_identity: u64,
+    job: Option<&str>,
+) -> Result<Vec<(String, LastRun)>, StartError> {
+    let mut daemon = Daemon::open(config, Confinement::default(), fresh_identity)?;
+    let began = daemon.now().timestamp();
+    let mut checked = Vec::new();
+    for mut entry in std::mem::take(&mut daemon.entries) {
+        let name = match &mut entry.work {
+            TaskWork::Check { job, reads_all } => {
+                *reads_all = true;
+                job.name.clone()
+            }
+            TaskWork::Job(_) | TaskWork::AdHoc(..) => continue,
+        };
+        if job.is_some_and(|job| job != name) {
+            continue;
+        }
+        let (_running, stop) = watch::channel(false);
+        let context = RunContext {
+            id: name.clone(),
+            began,
+            deadline: None,
+            accept_unmounted: Vec::new(),
+            progress: Progress::default(),
+            stop,
+        };
+        let report = daemon.run(&entry, context).await;
+        let ended = daemon.now().timestamp();
+        checked.push((name, last_run(&report, began, ended, None)));
+    }
+    Ok(checked)
 }
 
 /// The report of a run that has failed as a whole.

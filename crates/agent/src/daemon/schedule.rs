@@ -293,6 +293,8 @@ impl TaskSchedule {
                 | RunProblem::TooManyDeletions { .. }
                 | RunProblem::OtherWriter
                 | RunProblem::NoJob(_)
+                | RunProblem::NotGenuine(_)
+                | RunProblem::NeverPushed
                 | RunProblem::NothingPushed,
             ) => false,
             Some(_) => true,
@@ -302,7 +304,10 @@ impl TaskSchedule {
                 EntryFailure::Store(error) => error.may_pass(),
                 EntryFailure::Unreadable(_)
                 | EntryFailure::Unmounted
-                | EntryFailure::Unwritable(_) => false,
+                | EntryFailure::Unwritable(_)
+                | EntryFailure::Missing
+                | EntryFailure::Damaged
+                | EntryFailure::Manifests(_) => false,
             }),
         };
         if !may_help {
@@ -408,7 +413,7 @@ fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestam
 }
 
 /// The public record of a run that has ended.
-fn last_run(
+pub(crate) fn last_run(
     report: &RunReport,
     began: Timestamp,
     ended: Timestamp,

@@ -14,6 +14,9 @@ use super::{
 use crate::entry::{Attributes, Moment, TreePath};
 use crate::percent;
 
+/// Largest file, bytes: off_t of Linux.
+const MAX_FILE: u64 = i64::MAX as u64;
+
 /// Nanoseconds in a second.
 const SECOND: u32 = 1_000_000_000;
 
@@ -132,6 +135,7 @@ pub(super) fn write_record(record: &ManifestLine) -> Result<Vec<u8>, LineProblem
             line.mtime = Some(moment_text(attributes.modified).into());
             line.kind = Some(match &item.content {
                 ItemContent::File { size, sha256 } => {
+                    member("size", (*size <= MAX_FILE).then_some(()))?;
                     line.size = Some(*size);
                     line.sha256 = Some(Checksum::Sha256(*sha256).hex().into());
                     Type::File
@@ -183,7 +187,7 @@ pub(super) fn read(line: &[u8]) -> Result<ParsedLine, LineProblem> {
     };
     let content = match member("type", line.kind)? {
         Type::File => ItemContent::File {
-            size: member("size", line.size)?,
+            size: member("size", line.size.filter(|size| *size <= MAX_FILE))?,
             sha256: digest_of(&member("sha256", line.sha256)?)?,
         },
         Type::Dir => ItemContent::Directory,

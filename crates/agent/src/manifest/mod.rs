@@ -19,7 +19,10 @@
 //! A manifest may come from an attacker. So no path leads out of the root or below a
 //! link or file, and memory is bounded.
 
+mod digest;
+mod key;
 mod line;
+mod pointer;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -32,6 +35,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{Attributes, TreePath};
+pub(crate) use digest::Digest256;
+pub use key::JobKey;
+pub(crate) use pointer::{Authenticity, MAX_DELTAS, MAX_POINTER};
+pub use pointer::{ManifestPointer, PointerError};
 pub use reader::{ManifestReader, MergeError, MergedManifests};
 pub use writer::{ManifestWriteError, ManifestWriter};
 
@@ -40,6 +47,10 @@ const VERSION: u32 = 1;
 
 /// Longest line with its end, bytes. Paths may be somewhat longer than PATH_MAX (4096).
 const MAX_LINE: usize = 64 * 1024;
+
+/// Most bytes of the lines of a manifest: those of about 100 million entries. A small
+/// file may unpack to a thousand times its size.
+const MAX_LINES: u64 = 32 * 1024 * 1024 * 1024;
 
 /// The header of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +184,9 @@ pub enum ManifestReadError {
     /// It ends before its last line.
     #[error("is cut off")]
     CutOff,
+    /// It has too many entries.
+    #[error("has more than {} GiB when it is unpacked", MAX_LINES >> 30)]
+    TooLarge,
     /// Its version is unknown.
     #[error("is of version {0}, and only {VERSION} is known")]
     Version(u32),

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::line::{self, EndMark, ParsedLine};
 use super::{
-    LineProblem, MAX_LINE, ManifestHeader, ManifestItem, ManifestKind, ManifestLine,
+    LineProblem, MAX_LINE, MAX_LINES, ManifestHeader, ManifestItem, ManifestKind, ManifestLine,
     ManifestReadError, PathOrder,
 };
 use crate::entry::TreePath;
@@ -32,6 +32,8 @@ struct LineReader<R> {
     hash: Sha256,
     line: Vec<u8>,
     number: u64,
+    /// Bytes that may still follow.
+    left: u64,
 }
 
 impl<R: Read> ManifestReader<R> {
@@ -40,11 +42,17 @@ impl<R: Read> ManifestReader<R> {
     /// # Errors
     /// [`ManifestReadError`].
     pub fn open(input: R) -> Result<Self, ManifestReadError> {
+        Self::within(MAX_LINES, input)
+    }
+
+    /// The same for a manifest whose lines have at most `left` bytes.
+    pub(crate) fn within(left: u64, input: R) -> Result<Self, ManifestReadError> {
         let mut lines = LineReader {
             input: BufReader::new(GzDecoder::new(BufReader::new(input))),
             hash: Sha256::new(),
             line: Vec::new(),
             number: 0,
+            left,
         };
         lines.next()?;
         let header = line::read_header(&lines.line)?;
@@ -117,7 +125,9 @@ impl<R: Read> LineReader<R> {
         self.line.clear();
         self.number += 1;
         let mut rest = (&mut self.input).take(MAX_LINE as u64);
-        rest.read_until(b'\n', &mut self.line).map_err(read_error)?;
+        let length = rest.read_until(b'\n', &mut self.line).map_err(read_error)?;
+        let left = self.left.checked_sub(length as u64);
+        self.left = left.ok_or(ManifestReadError::TooLarge)?;
         if self.line.ends_with(b"\n") {
             Ok(())
         } else if self.line.len() < MAX_LINE {

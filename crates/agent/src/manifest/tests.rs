@@ -238,6 +238,13 @@ fn lines_that_say_too_little_or_too_much_are_refused() {
             "size",
         ),
         (
+            format!(
+                r#"{{"path":"a","type":"file","size":{},"sha256":"{digest}",{attributes}}}"#,
+                1_u64 << 63
+            ),
+            "size",
+        ),
+        (
             format!(r#"{{"path":"a","type":"file","size":1,"sha256":"07",{attributes}}}"#),
             "sha256",
         ),
@@ -333,6 +340,22 @@ fn a_line_has_a_limit() {
     let deep = directory(&("a/".repeat(16_000) + "a"));
     let written = write(header(ManifestKind::Base, 1), std::slice::from_ref(&deep));
     assert_eq!(read(&written).unwrap(), [deep]);
+}
+
+#[test]
+fn a_manifest_that_unpacks_to_too_much_is_refused() {
+    let records: Vec<_> = (0..9_999).map(|i| file(&format!("f{i:04}"), i)).collect();
+    let written = write(header(ManifestKind::Base, 1), &records);
+    let lines = lines_of(&written).len() as u64;
+    let read = |left| {
+        let reader = ManifestReader::within(left, &*written)?;
+        reader.collect::<Result<Vec<_>, _>>()
+    };
+    assert_eq!(read(lines).unwrap(), records);
+    for left in [0, 100, lines / 2, lines - 1] {
+        let error = read(left).unwrap_err();
+        assert!(matches!(error, ManifestReadError::TooLarge), "{error}");
+    }
 }
 
 #[test]

@@ -7,7 +7,9 @@ use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 use super::line::{self, EndMark};
-use super::{LineProblem, MAX_LINE, ManifestHeader, ManifestKind, ManifestLine, PathOrder};
+use super::{
+    LineProblem, MAX_LINE, MAX_LINES, ManifestHeader, ManifestKind, ManifestLine, PathOrder,
+};
 use crate::entry::TreePath;
 
 /// Writes a manifest.
@@ -18,6 +20,8 @@ pub struct ManifestWriter<W: Write> {
     kind: ManifestKind,
     order: PathOrder,
     entries: u64,
+    /// Bytes that may still follow.
+    left: u64,
 }
 
 /// Why a manifest or an entry cannot be written.
@@ -26,6 +30,12 @@ pub enum ManifestWriteError {
     /// The output failed. The manifest cannot be finished.
     #[error("the manifest cannot be written: {0}")]
     Write(#[from] io::Error),
+    /// It would have too many entries to be read.
+    #[error(
+        "the manifest would have more than {} GiB before it is packed: split the job into several",
+        MAX_LINES >> 30
+    )]
+    TooLarge,
     /// This entry cannot be in the manifest. Other entries can.
     #[error("{path} cannot be in the manifest: {problem}")]
     Refused {
@@ -48,6 +58,7 @@ impl<W: Write> ManifestWriter<W> {
             kind: header.kind,
             order: PathOrder::default(),
             entries: 0,
+            left: MAX_LINES,
         };
         let line = line::write_header(&header).map_err(io::Error::from)?;
         writer.line(line)?;
@@ -59,7 +70,7 @@ impl<W: Write> ManifestWriter<W> {
     /// # Errors
     /// [`ManifestWriteError::Refused`]: the entry is out of order, below a link or file,
     /// removed in a base, has invalid attributes, or its line is longer than 64 KiB;
-    /// [`ManifestWriteError::Write`].
+    /// [`ManifestWriteError::TooLarge`]; [`ManifestWriteError::Write`].
     pub fn write(&mut self, record: &ManifestLine) -> Result<(), ManifestWriteError> {
         let refused = |problem| ManifestWriteError::Refused {
             path: record.path().clone(),
@@ -92,9 +103,11 @@ impl<W: Write> ManifestWriter<W> {
         Ok(self.output.finish()?)
     }
 
-    fn line(&mut self, mut line: Vec<u8>) -> io::Result<()> {
+    fn line(&mut self, mut line: Vec<u8>) -> Result<(), ManifestWriteError> {
         line.push(b'\n');
+        let left = self.left.checked_sub(line.len() as u64);
+        self.left = left.ok_or(ManifestWriteError::TooLarge)?;
         self.hash.update(&line);
-        self.output.write_all(&line)
+        Ok(self.output.write_all(&line)?)
     }
 }

@@ -58,6 +58,9 @@ families! {
     TASK_LATE: Gauge "fairbat_task_late_seconds", "How late the run is predicted to be, or the last run was. 0 when in time, or late by at most 5 % of the time left.";
     TASK_SUCCESS: Gauge "fairbat_task_last_success_timestamp_seconds", "End of the last successful run, s since 1970.";
 
+    CHECK_DAMAGED: Gauge "fairbat_check_damaged_files", "Files that the store lacks or has damaged, and that no run could send again yet.";
+    CHECK_COMPLETED: Gauge "fairbat_check_completed_timestamp_seconds", "Beginning of the last check of the store that came to its end, whatever it found, s since 1970.";
+
     LANE_BYTES: Counter "fairbat_lane_bytes_total", "Bytes of files moved by all tasks of the direction, repeated transfers included.";
     LANE_RATE: Gauge "fairbat_lane_rate_bytes_per_second", "Mean rate over the last second.";
     LANE_DEMANDED: Gauge "fairbat_lane_demanded_rate_bytes_per_second", "Lowest rate that still meets the deadlines (zeta). Absent without deadlines.";

@@ -142,7 +142,13 @@ fn lane(out: &Exposition, lane: &LaneStatus) {
 
 fn job(out: &Exposition, task: &TaskStatus) {
     let name = task.id.as_str();
-    moved(out, name, task.direction.name(), &task.totals);
+    let totals = &task.totals;
+    bytes(
+        out,
+        name,
+        task.direction.name(),
+        (totals.bytes, totals.chunks),
+    );
     counted(out, name, &task.totals);
     dated(out, name, task);
     if let Some(succeeded) = task.succeeded {
@@ -150,6 +156,15 @@ fn job(out: &Exposition, task: &TaskStatus) {
         out.gauge(&family::TASK_SUCCESS, &labels, seconds(succeeded));
     }
     under_way(out, name, is_under_way(task), remaining(task));
+    if let Some(check) = &task.check {
+        let labels = [("task", name)];
+        out.gauge(&family::CHECK_DAMAGED, &labels, check.damaged as f64);
+        if let Some(completed) = check.completed {
+            out.gauge(&family::CHECK_COMPLETED, &labels, seconds(completed));
+        }
+        let direction = LaneDirection::Pull.name();
+        bytes(out, name, direction, (check.bytes, check.chunks));
+    }
 }
 
 /// All ad-hoc tasks share one label, or each download would add series. They have no
@@ -157,7 +172,12 @@ fn job(out: &Exposition, task: &TaskStatus) {
 fn adhoc_tasks(out: &Exposition, adhoc: &AdHocTotals, tasks: &[TaskStatus]) {
     let mut all = Totals::default();
     for (direction, totals) in adhoc.totals() {
-        moved(out, ADHOC_LABEL, direction.name(), &totals);
+        bytes(
+            out,
+            ADHOC_LABEL,
+            direction.name(),
+            (totals.bytes, totals.chunks),
+        );
         all += totals;
     }
     if adhoc.is_empty() {
@@ -181,10 +201,11 @@ fn adhoc_tasks(out: &Exposition, adhoc: &AdHocTotals, tasks: &[TaskStatus]) {
     under_way(out, ADHOC_LABEL, open().any(is_under_way), left);
 }
 
-fn moved(out: &Exposition, task: &str, direction: &str, totals: &Totals) {
+/// Bytes moved, and the chunks that carried them.
+fn bytes(out: &Exposition, task: &str, direction: &str, (bytes, chunks): (u64, u64)) {
     let labels = [("task", task), ("direction", direction)];
-    out.count(&family::BYTES, &labels, totals.bytes);
-    out.count(&family::CHUNKS, &labels, totals.chunks);
+    out.count(&family::BYTES, &labels, bytes);
+    out.count(&family::CHUNKS, &labels, chunks);
 }
 
 fn counted(out: &Exposition, task: &str, totals: &Totals) {

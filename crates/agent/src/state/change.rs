@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use redb::{ReadableTable, TableDefinition, Value, WriteTransaction};
 
 use super::tables::{
-    BEGINNING, ENTRIES, JOBS, JobId, JobRecord, LEFT, PARTS, PlaceRecord, REPLACING, StateError,
-    Synced, SyncedKind, UNTOLD, UPLOADS, UploadRecord, UploadedPart, decode, encode, paths_of,
-    texts_of,
+    BEGINNING, CHECKS, CheckRecord, DAMAGED, ENTRIES, JOBS, JobId, JobRecord, LEFT, PARTS,
+    PlaceRecord, REPLACING, StateError, Synced, SyncedKind, UNTOLD, UPLOADS, UploadRecord,
+    UploadedPart, decode, encode, paths_of, texts_of,
 };
 use crate::entry::TreePath;
 
@@ -27,6 +27,13 @@ pub enum StateChange {
     /// The objects of these entries may be replaced or deleted from now on. Their state
     /// is unreliable until they are in step again.
     Replacing(Vec<TreePath>),
+    /// A check has found that the store does not have this entry, or has another content.
+    /// The root stands for the manifests.
+    Damaged(TreePath),
+    /// The store has this entry as it was sent.
+    Intact(TreePath),
+    /// How far a check is.
+    Checked(CheckRecord),
     /// An upload for this key may begin from now on, perhaps with an unknown name.
     Beginning(String),
     /// All uploads for this key are known.
@@ -118,8 +125,22 @@ pub(crate) fn apply(
             transaction.open_table(ENTRIES)?.remove(key)?;
             transaction.open_table(UNTOLD)?.insert(key, ())?;
             transaction.open_table(REPLACING)?.remove(key)?;
+            transaction.open_table(DAMAGED)?.remove(key)?;
             end_upload(transaction, key, UploadEnd::Left)?;
             unpublished.add(id, &path);
+        }
+        StateChange::Damaged(path) => {
+            let key = (job, path.as_bytes());
+            transaction.open_table(DAMAGED)?.insert(key, ())?;
+        }
+        StateChange::Intact(path) => {
+            let key = (job, path.as_bytes());
+            transaction.open_table(DAMAGED)?.remove(key)?;
+        }
+        StateChange::Checked(record) => {
+            transaction
+                .open_table(CHECKS)?
+                .insert(job, encode(&record).as_slice())?;
         }
         StateChange::Replacing(paths) => {
             let mut replacing = transaction.open_table(REPLACING)?;
@@ -193,12 +214,14 @@ fn in_step(
         .insert(key, encode(entry).as_slice())?;
     transaction.open_table(UNTOLD)?.insert(key, ())?;
     transaction.open_table(REPLACING)?.remove(key)?;
+    transaction.open_table(DAMAGED)?.remove(key)?;
     end_upload(transaction, key, upload)
 }
 
 fn forget_entries(transaction: &WriteTransaction, job: u32) -> Result<(), StateError> {
     forget_paths(transaction, UNTOLD, job)?;
     forget_paths(transaction, ENTRIES, job)?;
+    forget_paths(transaction, DAMAGED, job)?;
     forget_paths(transaction, REPLACING, job)
 }
 

@@ -27,12 +27,12 @@ use self::database::DatabaseFile;
 pub(crate) use self::database::{STATE_FILE, make_private_directory};
 pub(crate) use self::tables::DAMAGED_HINT;
 use self::tables::{
-    AD_HOC_TASKS, BEGINNING, ENTRIES, JOBS, LEFT, META, PARTS, REPLACING, TASK_STATES, UNTOLD,
-    UPLOADS, decode, encode, paths_of, texts_of,
+    AD_HOC_TASKS, BEGINNING, CHECKS, DAMAGED, ENTRIES, JOBS, LEFT, META, PARTS, REPLACING,
+    TASK_STATES, UNTOLD, UPLOADS, decode, encode, paths_of, texts_of,
 };
 pub use self::tables::{
-    JobId, JobRecord, ManifestRecord, PlaceRecord, StateError, Synced, SyncedKind, UploadRecord,
-    UploadedPart,
+    CheckRecord, JobId, JobRecord, ManifestRecord, PlaceRecord, StateError, Synced, SyncedKind,
+    UploadRecord, UploadedPart,
 };
 pub use self::writer::{CommitHandle, StateWriter};
 use crate::entry::TreePath;
@@ -78,6 +78,8 @@ impl StateDatabase {
             begun.open_table(AD_HOC_TASKS)?;
             begun.open_table(TASK_STATES)?;
             begun.open_table(REPLACING)?;
+            begun.open_table(DAMAGED)?;
+            begun.open_table(CHECKS)?;
             begun.open_table(BEGINNING)?;
             begun.open_table(LEFT)?;
         }
@@ -164,6 +166,15 @@ impl StateDatabase {
         }))
     }
 
+    /// An entry of a job that is in step.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn entry(&self, job: JobId, path: &TreePath) -> Result<Option<Synced>, StateError> {
+        let found = self.table(ENTRIES)?.get((job.0, path.as_bytes()))?;
+        found.map(|entry| decode(entry.value())).transpose()
+    }
+
     /// The entries that have changed since the last manifest, ordered by path; `None`
     /// for one that is gone.
     ///
@@ -247,7 +258,32 @@ impl StateDatabase {
     /// # Errors
     /// See [`StateError`].
     pub fn replacing(&self, job: JobId) -> Result<HashSet<TreePath>, StateError> {
-        let table = self.table(REPLACING)?;
+        self.paths(REPLACING, job)
+    }
+
+    /// Entries whose object is missing or damaged, as far as checks have found.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn damaged(&self, job: JobId) -> Result<HashSet<TreePath>, StateError> {
+        self.paths(DAMAGED, job)
+    }
+
+    /// How far the checks of a job are.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn check_record(&self, job: JobId) -> Result<CheckRecord, StateError> {
+        let found = self.table(CHECKS)?.get(job.0)?;
+        found.map_or(Ok(CheckRecord::default()), |record| decode(record.value()))
+    }
+
+    fn paths(
+        &self,
+        table: TableDefinition<(u32, &'static [u8]), ()>,
+        job: JobId,
+    ) -> Result<HashSet<TreePath>, StateError> {
+        let table = self.table(table)?;
         let range = table.range::<(u32, &[u8])>(paths_of(job.0))?;
         let paths = range.map(|item| Ok(TreePath::from_bytes(item?.0.value().1)?));
         paths.collect()

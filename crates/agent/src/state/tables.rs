@@ -23,6 +23,11 @@ pub(crate) const UPLOADS: TableDefinition<(u32, &[u8]), &[u8]> = TableDefinition
 pub(crate) const PARTS: TableDefinition<(u32, &[u8], u32), &[u8]> = TableDefinition::new("parts");
 /// Entries whose object may have been replaced.
 pub(crate) const REPLACING: TableDefinition<(u32, &[u8]), ()> = TableDefinition::new("replacing");
+/// Entries whose object a check has found missing or damaged. The root stands for the
+/// manifests.
+pub(crate) const DAMAGED: TableDefinition<(u32, &[u8]), ()> = TableDefinition::new("damaged");
+/// How far the checks of a job are.
+pub(crate) const CHECKS: TableDefinition<u32, &[u8]> = TableDefinition::new("checks");
 /// Keys that may have an upload of unknown name.
 pub(crate) const BEGINNING: TableDefinition<(u32, &str), ()> = TableDefinition::new("beginning");
 /// Keys of abandoned uploads, by job and name.
@@ -211,6 +216,15 @@ pub struct ManifestRecord {
     /// Whether no run has completed since the base. Then missing entries may still
     /// have to be sent.
     pub is_partial: bool,
+}
+
+/// How far the checks of a job have read contents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckRecord {
+    /// The next file to read, as a position in the order of the checks.
+    pub cursor: u64,
+    /// When the last complete check began, s since 1970.
+    pub checked_at: Option<i64>,
 }
 
 pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {

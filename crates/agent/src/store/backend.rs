@@ -16,7 +16,7 @@ use super::unfinished::{PendingUpload, StagedFile};
 const MIN_PART_SIZE: u64 = 5 * 1024 * 1024;
 
 /// Most parts of an upload (Amazon S3 multipart upload limits).
-const MAX_PARTS: u64 = 10_000;
+pub(crate) const MAX_PARTS: u64 = 10_000;
 
 /// The length of a part is a multiple of this, bytes.
 const PART_SIZE_STEP: u64 = 1024 * 1024;
@@ -58,6 +58,44 @@ pub enum PartDigest {
     /// Its MD5, taken from the entity tag. The tag is an MD5 unless the store
     /// encrypts with keys of its own.
     Md5([u8; 16]),
+}
+
+/// Where a listing begins or goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListPlace {
+    /// Path of a directory in the store; may be empty.
+    pub(crate) directory: String,
+    /// What the store gave to go on with, in this directory.
+    pub(crate) token: Option<String>,
+}
+
+impl ListPlace {
+    /// The beginning of a directory.
+    #[must_use]
+    pub fn of(directory: impl Into<String>) -> Self {
+        Self {
+            directory: directory.into(),
+            token: None,
+        }
+    }
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListedPage {
+    /// Some of the objects, in any order.
+    pub objects: Vec<ListedObject>,
+    /// Where the others are.
+    pub more: Vec<ListPlace>,
+}
+
+/// An object of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedObject {
+    /// Its key.
+    pub key: String,
+    /// Its length, bytes; `None` if the store does not say.
+    pub size: Option<u64>,
 }
 
 /// The content of an object, piece by piece.
@@ -107,6 +145,10 @@ pub trait Store: Debug + Send + Sync {
 
     /// Fetches an object. A missing object is [`StoreErrorKind::Missing`].
     async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError>;
+
+    /// Lists objects. All pages together have every object below a directory. A missing
+    /// directory has none.
+    async fn list(&self, place: &ListPlace) -> Result<ListedPage, StoreError>;
 
     /// Deletes objects. A missing object is no error. On an error, some may be
     /// deleted.

@@ -21,14 +21,18 @@ use fairbat::blocking::blocking;
 use fairbat::lane::Lane;
 use fairbat::transport::RequestContext;
 use futures_util::stream::{self, StreamExt};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use self::modes::StoreModes;
-use super::backend::{ContentStream, DIRECTORY_IN_THE_WAY, Part, Store, check_key};
+use super::backend::{
+    ContentStream, DIRECTORY_IN_THE_WAY, ListPlace, ListedObject, ListedPage, Part, Store,
+    check_key,
+};
 use super::error::{StoreError, StoreErrorKind};
 use super::unfinished::{self, PendingUpload, UNFINISHED, key_of};
 use crate::config;
+use crate::object_name::beneath;
 
 /// How much of a file is read or written at once, bytes.
 const PIECE: usize = 1024 * 1024;
@@ -125,6 +129,43 @@ impl LocalStore {
             (_, true) => Err(Errno::ISDIR.into()),
             _ => Err(io::Error::other("it is neither a file nor a directory")),
         }
+    }
+
+    /// Lists a directory. Blocking.
+    fn page(&self, directory: &str) -> io::Result<ListedPage> {
+        let mut page = ListedPage::default();
+        let path = match directory {
+            "" => Path::new("."),
+            directory => Path::new(directory),
+        };
+        let opened = match self.root.subdirectory(path, NO_LINKS) {
+            Err(Errno::NOENT) => return Ok(page),
+            opened => opened?,
+        };
+        for entry in Dir::read_from(&opened)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
+            if matches!(name, "." | "..") {
+                continue;
+            }
+            let key = beneath(directory, name);
+            let status = match statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW) {
+                // Deleted meanwhile.
+                Err(Errno::NOENT) => continue,
+                status => status?,
+            };
+            match FileType::from_raw_mode(status.st_mode) {
+                FileType::Directory => page.more.push(ListPlace::of(key)),
+                FileType::RegularFile => page.objects.push(ListedObject {
+                    key,
+                    size: u64::try_from(status.st_size).ok(),
+                }),
+                _ => {}
+            }
+        }
+        Ok(page)
     }
 
     /// The place of a key whose directory exists.
@@ -300,6 +341,12 @@ impl Store for LocalStore {
             context,
         };
         Ok(stream::try_unfold(reading, FileReading::next).boxed())
+    }
+
+    async fn list(&self, place: &ListPlace) -> Result<ListedPage, StoreError> {
+        let (this, directory) = (self.clone(), place.directory.clone());
+        self.on_disk(&place.directory, "listing", move || this.page(&directory))
+            .await
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {

@@ -22,7 +22,9 @@ use std::sync::Arc;
 use fairbat::lane::Lane;
 use fairbat::transport::LaneClient;
 
-pub use self::backend::{ContentStream, ListedPart, Part, PartDigest, Store};
+pub use self::backend::{
+    ContentStream, ListPlace, ListedObject, ListedPage, ListedPart, Part, PartDigest, Store,
+};
 pub(crate) use self::backend::{Pieces, part_size, parts};
 pub use self::error::{StoreError, StoreErrorKind};
 pub use self::unfinished::{PendingUpload, StagedFile};

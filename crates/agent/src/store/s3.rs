@@ -7,18 +7,18 @@
 //! back. So each call gets a connector of its own ([`Connector`]), which knows
 //! the context and keeps the error.
 
+mod pages;
+
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fairbat::transport::{LaneClient, RequestContext};
 use futures_util::stream::{StreamExt, TryStreamExt};
 use http::{Method, Request};
-use http_body_util::{BodyExt, Empty, Full};
+use http_body_util::{BodyExt, Empty, Full, Limited};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredential, Checksum};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
@@ -31,9 +31,12 @@ use object_store::{
     Attribute, BackoffConfig, ClientOptions, GetOptions, ObjectStore, PutMultipartOptions,
     PutOptions, PutPayload, RetryConfig, StaticCredentialProvider,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::backend::{ContentStream, ListedPart, Part, PartDigest, Store};
+use self::pages::{ListedUpload, ObjectsPage, PartElement, PartsPage, UploadsPage};
+use super::backend::{
+    ContentStream, ListPlace, ListedObject, ListedPage, ListedPart, MAX_PARTS, Part, Store,
+};
 use super::error::{RequestError, StoreError, StoreErrorKind, StoreRefusal};
 use super::unfinished::PendingUpload;
 use crate::config::S3;
@@ -42,6 +45,15 @@ use crate::object_name::beneath;
 
 /// The user metadata that names the upload that made an object.
 const MARK: Attribute = Attribute::Metadata(Cow::Borrowed("fairbat-mark"));
+
+/// Longest page of a listing, bytes. A thousand keys of 1 KiB have less than a tenth.
+const MAX_PAGE: usize = 16 * 1024 * 1024;
+
+/// Most unfinished uploads of a listing.
+const MAX_PENDING: usize = 1_000_000;
+
+/// What is wrong with a listing whose pages lead nowhere.
+const NO_END: &str = "it does not end";
 
 /// How long a signed URL is valid. It is used at once.
 const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
@@ -142,6 +154,14 @@ impl S3Store {
         }
     }
 
+    /// The start of all keys below a directory.
+    fn below(&self, directory: &str) -> String {
+        match self.full(directory) {
+            full if full.is_empty() => full,
+            full => full + "/",
+        }
+    }
+
     /// The key without the prefix; `None` if it is not below the prefix.
     fn own(&self, full: &str) -> Option<String> {
         let rest = full.strip_prefix(&self.prefix)?;
@@ -178,7 +198,7 @@ impl S3Store {
         if !response.status().is_success() {
             return Err(StoreRefusal::read(response).await.1.error(doing));
         }
-        let body = response.into_body().collect().await;
+        let body = Limited::new(response.into_body(), MAX_PAGE).collect().await;
         let body = body
             .map_err(|error| StoreError::senseless(doing, error))?
             .to_bytes();
@@ -288,6 +308,30 @@ impl Store for S3Store {
         Ok(result.into_stream().map_err(broken).boxed())
     }
 
+    async fn list(&self, place: &ListPlace) -> Result<ListedPage, StoreError> {
+        let mut query = vec![
+            ("list-type", "2".to_owned()),
+            ("prefix", self.below(&place.directory)),
+        ];
+        if let Some(token) = &place.token {
+            query.push(("continuation-token", token.clone()));
+        }
+        let doing = format!("listing {}", place.directory);
+        let page: ObjectsPage = self.query(&Path::default(), query, &doing).await?;
+        let token = page.next_continuation_token.filter(|_| page.is_truncated);
+        let objects = page.contents.into_iter().filter_map(|found| {
+            let (key, size) = (self.own(&found.key)?, Some(found.size));
+            Some(ListedObject { key, size })
+        });
+        Ok(ListedPage {
+            objects: objects.collect(),
+            more: Vec::from_iter(token.map(|token| ListPlace {
+                token: Some(token),
+                ..place.clone()
+            })),
+        })
+    }
+
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
         let call = self.control("", "deleting objects")?;
         let paths = keys.iter().map(|key| self.path(key));
@@ -298,30 +342,30 @@ impl Store for S3Store {
     }
 
     async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
-        let full = match self.full(prefix) {
-            full if full.is_empty() => full,
-            full => full + "/",
-        };
+        let full = self.below(prefix);
         let doing = "listing unfinished uploads";
         let mut pending = Vec::new();
         let mut after: Option<(String, String)> = None;
         loop {
             let mut query = vec![("uploads", String::new()), ("prefix", full.clone())];
-            if let Some((key, upload)) = after.take() {
+            if let Some((key, upload)) = after.clone() {
                 query.push(("key-marker", key));
                 query.push(("upload-id-marker", upload));
             }
             let page: UploadsPage = self.query(&Path::default(), query, doing).await?;
+            let is_empty = page.upload.is_empty();
             for ListedUpload { key, upload_id } in page.upload {
                 let upload = upload_id;
                 pending.extend(self.own(&key).map(|key| PendingUpload { key, upload }));
             }
-            match (page.is_truncated, page.next_key_marker) {
-                (true, Some(key)) => {
-                    after = Some((key, page.next_upload_id_marker.unwrap_or_default()));
-                }
-                _ => return Ok(pending),
+            let (true, Some(key)) = (page.is_truncated, page.next_key_marker) else {
+                return Ok(pending);
+            };
+            let next = Some((key, page.next_upload_id_marker.unwrap_or_default()));
+            if is_empty || next == after || pending.len() > MAX_PENDING {
+                return Err(StoreError::senseless(doing, NO_END));
             }
+            after = next;
         }
     }
 
@@ -332,15 +376,18 @@ impl Store for S3Store {
         let mut after: Option<u32> = None;
         loop {
             let mut query = vec![("uploadId", upload.to_owned())];
-            if let Some(after) = after.take() {
+            if let Some(after) = after {
                 query.push(("part-number-marker", after.to_string()));
             }
             let page: PartsPage = self.query(&path, query, &doing).await?;
             parts.extend(page.part.into_iter().filter_map(PartElement::named));
-            match (page.is_truncated, page.next_part_number_marker) {
-                (true, Some(last)) => after = Some(last),
-                _ => return Ok(parts),
+            let (true, Some(last)) = (page.is_truncated, page.next_part_number_marker) else {
+                return Ok(parts);
+            };
+            if after >= Some(last) || u64::from(last) >= MAX_PARTS {
+                return Err(StoreError::senseless(&doing, NO_END));
             }
+            after = Some(last);
         }
     }
 }
@@ -415,85 +462,3 @@ impl HttpService for Connector {
             .map(|body| HttpResponseBody::new(Full::new(body).map_err(|never| match never {}))))
     }
 }
-
-/// ListMultipartUploads (Amazon S3 API reference).
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct UploadsPage {
-    #[serde(default)]
-    is_truncated: bool,
-    next_key_marker: Option<String>,
-    next_upload_id_marker: Option<String>,
-    #[serde(default)]
-    upload: Vec<ListedUpload>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct ListedUpload {
-    key: String,
-    upload_id: String,
-}
-
-/// ListParts (Amazon S3 API reference).
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct PartsPage {
-    #[serde(default)]
-    is_truncated: bool,
-    next_part_number_marker: Option<u32>,
-    #[serde(default)]
-    part: Vec<PartElement>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct PartElement {
-    part_number: u32,
-    size: u64,
-    #[serde(rename = "ETag")]
-    etag: Option<String>,
-    #[serde(rename = "ChecksumSHA256")]
-    sha256: Option<String>,
-}
-
-/// The name of a part, in the form of `object_store`.
-#[derive(Debug, Serialize)]
-struct PartMetadata {
-    e_tag: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    checksum_sha256: Option<String>,
-}
-
-impl PartElement {
-    /// `None` for a part without an entity tag: completing an upload needs the
-    /// tag.
-    fn named(self) -> Option<ListedPart> {
-        let sha256 = self.sha256.as_ref().and_then(|text| {
-            let bytes = STANDARD.decode(text).ok()?;
-            bytes.try_into().ok().map(PartDigest::Sha256)
-        });
-        let digest = sha256.or_else(|| md5(self.etag.as_ref()?).map(PartDigest::Md5));
-        let name = quick_xml::se::to_string(&PartMetadata {
-            e_tag: self.etag.filter(|etag| !etag.is_empty())?,
-            checksum_sha256: self.sha256,
-        });
-        Some(ListedPart {
-            index: self.part_number.checked_sub(1)?,
-            size: self.size,
-            name: name.ok()?,
-            digest,
-        })
-    }
-}
-
-/// The MD5 in an entity tag; `None` if the tag is something else.
-fn md5(etag: &str) -> Option<[u8; 16]> {
-    let digits = etag.trim_matches('"');
-    let is_md5 = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let number = u128::from_str_radix(digits, 16).ok().filter(|_| is_md5);
-    number.map(u128::to_be_bytes)
-}
-
-#[cfg(test)]
-mod tests;

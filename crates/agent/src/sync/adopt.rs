@@ -8,48 +8,69 @@ use fairbat::blocking::blocking;
 use tokio::runtime::Handle;
 
 use super::job::PushJob;
-use super::manifest_store::{FetchedManifests, ManifestPointer};
+use super::manifest_store::{FetchedManifests, NO_KEY, base_key, read_pointer, unusable};
 use super::report::RunProblem;
-use crate::entry::{FileState, Moment};
-use crate::manifest::{ItemContent, ManifestItem};
+use crate::entry::{FileState, Moment, TreePath};
+use crate::manifest::{Authenticity, ItemContent, JobKey, ManifestItem, ManifestPointer};
 use crate::state::{JobRecord, ManifestRecord, PlaceRecord, StateChange, Synced, SyncedKind};
+use crate::store::StoreErrorKind;
+
+/// A job at its place.
+pub(crate) struct Adopted {
+    /// Its record, which agrees with the store.
+    pub(crate) record: JobRecord,
+    /// The pointer in the store, if it can be continued.
+    pub(crate) pointer: Option<ManifestPointer>,
+}
 
 impl PushJob {
-    /// The record of the job, once it agrees with the store.
-    pub(crate) async fn adopt(&self, record: JobRecord) -> Result<JobRecord, RunProblem> {
+    /// The record of the job, once it agrees with the store. `key` is the key that the
+    /// job had before, if it authenticates.
+    pub(crate) async fn adopt(
+        &self,
+        record: JobRecord,
+        key: Option<&JobKey>,
+    ) -> Result<Adopted, RunProblem> {
         let record = self.of_this_place(record).await?;
         let prefix = &self.settings.run.prefix;
-        let current = self
-            .store
-            .with_retry(|| ManifestPointer::read(&*self.store, prefix))
-            .await?;
-        let known = record.manifest;
-        let Some(current) = current else {
-            if known.base == 0 {
-                return Ok(record);
+        let read = || read_pointer(&*self.store, prefix);
+        let current = match self.store.with_retry(read).await? {
+            Some(Ok(current)) => current,
+            None => return self.without_pointer(record).await,
+            // What the state knows is written anew.
+            Some(Err(error)) if record.manifest.base > 0 && !error.is_of_later_version() => {
+                tracing::warn!(%error, "the pointer to the manifests is damaged, and written anew");
+                return Ok(Adopted::without_pointer(record));
             }
-            // The store was emptied, or is another one under the same name.
-            tracing::warn!("the store has nothing of this job any more: all of it is sent again");
-            let record = JobRecord {
-                manifest: ManifestRecord::default(),
-                ..record
-            };
-            let forgotten = StateChange::Forgotten(record.clone());
-            self.keep(forgotten).await?;
-            return Ok(record);
+            Some(Err(error)) => return Err(unusable(prefix, &error)),
         };
+        let authenticity = key.map(|key| current.authenticity(key));
+        let key_file = &self.settings.run.key_file;
+        let is_genuine = key_file.is_none() || authenticity == Some(Authenticity::Genuine);
+        let known = record.manifest;
+        let (state, id) = (self.state.clone(), self.id);
+        let damaged = blocking(move || state.damaged(id)).await??;
+        let is_intact = !damaged.contains(&TreePath::root());
+        let pointer = (is_genuine && is_intact).then_some(current);
         if known.base > 0 {
             // The published manifest, or one whose publication was not noted.
             let is_ours = current.writer == known.writer
                 && (current.base, current.last) >= (known.base, known.last);
-            return if is_ours {
-                Ok(record)
-            } else {
-                Err(RunProblem::OtherWriter)
-            };
+            if !is_ours {
+                return Err(RunProblem::OtherWriter);
+            }
+            if authenticity == Some(Authenticity::Wrong) {
+                tracing::warn!("the manifests in the store are not ours, and are written anew");
+            }
+            return Ok(Adopted { record, pointer });
         }
         tracing::info!("taking over what the store has");
-        let mut fetched = FetchedManifests::fetch(&*self.store, prefix, &current).await?;
+        // A store without authenticators is taken over, and gets one.
+        let key = key.filter(|_| authenticity != Some(Authenticity::Missing));
+        if key_file.is_some() && key.is_none() {
+            tracing::warn!("whoever can write to the store may have changed it: {NO_KEY}");
+        }
+        let fetched = FetchedManifests::fetch(&*self.store, prefix, &current, key).await?;
         let entries = fetched.entries;
         let (writer, id) = (self.writer.clone(), self.id);
         let runtime = Handle::current();
@@ -75,7 +96,35 @@ impl PushJob {
             ..record
         };
         self.keep(StateChange::Job(record.clone())).await?;
-        Ok(record)
+        Ok(Adopted { record, pointer })
+    }
+
+    /// The store has no pointer: nothing was pushed yet, the store was emptied, or the
+    /// pointer alone is lost.
+    async fn without_pointer(&self, record: JobRecord) -> Result<Adopted, RunProblem> {
+        let known = record.manifest;
+        if known.base == 0 {
+            return Ok(Adopted::without_pointer(record));
+        }
+        let base = base_key(&self.settings.run.prefix, known.writer, known.base);
+        let get = || self.store.get(&base, self.store.context());
+        match self.store.with_retry(get).await {
+            Ok(_) => {
+                tracing::warn!("the pointer to the manifests is missing, and written anew");
+                return Ok(Adopted::without_pointer(record));
+            }
+            Err(error) if error.kind == StoreErrorKind::Missing => {}
+            Err(error) => return Err(error.into()),
+        }
+        // The store was emptied, or is another one under the same name.
+        tracing::warn!("the store has nothing of this job any more: all of it is sent again");
+        let record = JobRecord {
+            manifest: ManifestRecord::default(),
+            ..record
+        };
+        let forgotten = StateChange::Forgotten(record.clone());
+        self.keep(forgotten).await?;
+        Ok(Adopted::without_pointer(record))
     }
 
     /// The record, if it is of the place that the job writes to. Otherwise the record
@@ -114,6 +163,13 @@ impl PushJob {
         };
         self.keep(change).await?;
         Ok(record)
+    }
+}
+
+impl Adopted {
+    fn without_pointer(record: JobRecord) -> Self {
+        let pointer = None;
+        Self { record, pointer }
     }
 }
 

@@ -6,7 +6,9 @@
 //!   state does not know; `orphans` aborts abandoned uploads. `job` is what they share.
 //! - pull: `pull` reads the manifests (`manifest_store`), compares them with the disk,
 //!   fetches, and installs by `install`
-//! - both: `settings` says what a run works with, `retry_store` retries requests,
+//! - check: `check` compares the store with the state: by a listing (`differing`), and
+//!   by reading a `sample`; the next push sends again what is damaged
+//! - all: `settings` says what a run works with, `retry_store` retries requests,
 //!   `progress` counts, `spool` keeps long lists, `report` stops a run and says how it
 //!   ended
 //!
@@ -14,6 +16,9 @@
 //! part that the store has.
 
 mod adopt;
+mod check;
+mod damaged;
+mod differing;
 mod install;
 mod job;
 mod manifest_store;
@@ -25,11 +30,14 @@ mod pull;
 mod push;
 mod report;
 mod retry_store;
+mod sample;
 mod settings;
 mod source;
 mod spool;
 mod upload;
 
+pub use self::check::{CheckSettings, check};
+pub use self::damaged::DamagedFiles;
 pub use self::job::{PushContext, PushSettings};
 pub use self::orphans::collect;
 pub use self::progress::{Progress, ProgressTotals};

@@ -256,7 +256,7 @@ impl PushPlan {
 /// unknown, and uploads to be continued.
 #[derive(Debug, Default)]
 struct Unsettled {
-    /// Entries whose object may have been replaced.
+    /// Entries whose object may have been replaced, is missing or is damaged.
     replacing: HashSet<TreePath>,
     /// Uploads that will not continue, as far as is known yet.
     uploads: HashMap<TreePath, UploadRecord>,
@@ -264,8 +264,10 @@ struct Unsettled {
 
 impl Unsettled {
     fn of(state: &StateDatabase, job: JobId) -> Result<Self, StateError> {
+        let mut replacing = state.replacing(job)?;
+        replacing.extend(state.damaged(job)?);
         Ok(Self {
-            replacing: state.replacing(job)?,
+            replacing,
             uploads: state.uploads(job)?.into_iter().collect(),
         })
     }

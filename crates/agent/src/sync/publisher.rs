@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,13 +19,14 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep_until};
 
+use super::adopt::Adopted;
 use super::job::PushJob;
-use super::manifest_store::{ManifestPointer, base_key, delta_key};
+use super::manifest_store::{MAX_STORED, base_key, delta_key, key_failed, keys, write_pointer};
 use super::report::RunProblem;
 use crate::entry::TreePath;
 use crate::manifest::{
-    ItemContent, ManifestHeader, ManifestItem, ManifestKind, ManifestLine, ManifestWriteError,
-    ManifestWriter,
+    Digest256, ItemContent, JobKey, MAX_DELTAS, ManifestHeader, ManifestItem, ManifestKind,
+    ManifestLine, ManifestPointer, ManifestWriteError, ManifestWriter,
 };
 use crate::state::{JobId, JobRecord, StateChange, StateDatabase, Synced, SyncedKind};
 use crate::store::{Part, StoreErrorKind, part_size, parts};
@@ -42,9 +44,6 @@ const MIN_DELTA_ENTRIES: u64 = 1_000;
 /// ... or this fraction of the entries of the base, if that is more. A pull reads all
 /// of them.
 const DELTA_FRACTION: u64 = 4;
-/// Most deltas of a base. Each costs a pull one request.
-const MAX_DELTAS: u64 = 50;
-
 /// How much of a manifest is read at once to hash it, bytes.
 const PIECE: usize = 256 * 1024;
 
@@ -63,16 +62,22 @@ pub(crate) struct ManifestPublisher {
     job: Arc<PushJob>,
     /// The state of the job, with the manifests that are in the store.
     pub(crate) record: JobRecord,
+    /// The pointer in the store, if it can be continued. Otherwise a new base is due.
+    pointer: Option<ManifestPointer>,
+    /// What the manifests are authenticated with.
+    key: Option<JobKey>,
     /// When the next manifest is due.
     next: Instant,
 }
 
 impl ManifestPublisher {
     /// The first manifest is due at once.
-    pub(crate) fn new(job: Arc<PushJob>, record: JobRecord) -> Self {
+    pub(crate) fn new(job: Arc<PushJob>, adopted: Adopted, key: Option<JobKey>) -> Self {
         Self {
             job,
-            record,
+            record: adopted.record,
+            pointer: adopted.pointer,
+            key,
             next: instant(),
         }
     }
@@ -109,13 +114,18 @@ impl ManifestPublisher {
         // A run that succeeds completes what an earlier one began.
         let was_partial = known.is_partial || known.base == 0;
         let is_partial = was_partial && reason == PublishReason::During;
-        if changes == 0 && was_partial == is_partial {
+        // Without a delta in between that the state does not know.
+        let continued = self.pointer.filter(|pointer| {
+            (pointer.writer, pointer.base, pointer.last) == (known.writer, known.base, known.last)
+        });
+        let is_lost = known.base > 0 && continued.is_none();
+        if changes == 0 && was_partial == is_partial && !is_lost {
             return Ok(());
         }
         let max_entries = MIN_DELTA_ENTRIES.max(known.base_entries / DELTA_FRACTION);
         let writer = job.settings.identity;
         // Deltas continue a base of the same writer.
-        let is_base = known.base == 0
+        let is_base = continued.is_none()
             || known.writer != writer
             || known.delta_entries + changes > max_entries
             || known.last - known.base >= MAX_DELTAS;
@@ -124,7 +134,10 @@ impl ManifestPublisher {
                 true => ManifestKind::Base,
                 false => ManifestKind::Delta,
             },
-            sequence: known.last + 1,
+            // No manifest is replaced that the pointer in the store may name.
+            sequence: 1 + self
+                .pointer
+                .map_or(known.last, |pointer| pointer.last.max(known.last)),
             created: now(),
         };
         let state = job.state.clone();
@@ -143,14 +156,23 @@ impl ManifestPublisher {
             manifest.delta_entries += entries;
             delta_key(prefix, writer, header.sequence)
         };
-        job.send_manifest(&key, file).await?;
-        let pointer = ManifestPointer::of(manifest);
-        let written = job.store.with_retry(|| pointer.write(&*job.store, prefix));
-        written.await?;
+        let mut pointer = ManifestPointer::from(&*manifest);
+        let sha256 = job.send_manifest(&key, file).await?;
+        if let Some(key) = &self.key {
+            let before = continued.and_then(|pointer| pointer.manifests);
+            let before = before.filter(|_| !is_base);
+            pointer = pointer.signed(Digest256::and_then(before, sha256), key);
+        }
+        let written = || write_pointer(&pointer, &*job.store, prefix);
+        job.store.with_retry(written).await?;
         job.keep(StateChange::Told(record.clone())).await?;
+        self.pointer = Some(pointer);
+        if is_base {
+            job.keep(StateChange::Intact(TreePath::root())).await?;
+        }
         if is_base && known.base > 0 {
             // The old manifests are not valid any more.
-            let old = ManifestPointer::of(&known).keys(prefix);
+            let old = keys(&ManifestPointer::from(&known), prefix);
             if let Err(error) = job.store.delete(old).await {
                 tracing::warn!(%error, "old manifests stay");
             }
@@ -160,17 +182,39 @@ impl ManifestPublisher {
     }
 }
 
+/// Makes the key of a job and keeps it in a file.
+pub(crate) async fn make_key(file: PathBuf) -> Result<JobKey, RunProblem> {
+    let made = blocking(move || {
+        let key = JobKey::generate();
+        let written = key.write(&file);
+        written.map_err(|error| key_failed(&file, &error))?;
+        tracing::info!(
+            file = %file.display(),
+            "a key was made for the manifests of the job; keep a copy of it elsewhere"
+        );
+        Ok(key)
+    });
+    made.await?
+}
+
 impl PushJob {
-    /// Sends a manifest, in parts if it is large.
-    async fn send_manifest(&self, key: &str, file: File) -> Result<(), RunProblem> {
+    /// Sends a manifest, in parts if it is large. Returns its SHA-256.
+    async fn send_manifest(&self, key: &str, file: File) -> Result<[u8; 32], RunProblem> {
         let file = Arc::new(file);
         let size = file.metadata().map_err(manifest_failed)?.len();
+        if size > MAX_STORED / 2 {
+            // Its deltas need room as well.
+            let what = "the manifest is too large: split the job into several";
+            return Err(RunProblem::Manifest(what.to_owned()));
+        }
+        let sha256 = hash(&file).await?;
         if size <= part_size(size) || !self.store.takes_parts() {
             let content = read(&file, 0..size).await?;
             let put = || self.store.put(key, content.clone(), self.store.context());
-            return Ok(self.store.with_retry(put).await?);
+            self.store.with_retry(put).await?;
+            return Ok(sha256);
         }
-        let mark = mark(&file).await?;
+        let mark = to_hex(&sha256);
         let begun = self.begin::<RunProblem>(key, &mark).await?;
         let sent = self.send_parts_of(key, &begun.name, &mark, &file).await;
         let is_over = match &sent {
@@ -181,7 +225,7 @@ impl PushJob {
         if is_over && begun.is_only {
             self.note(StateChange::Certain(key.to_owned())).await?;
         }
-        sent
+        sent.map(|()| sha256)
     }
 
     async fn send_parts_of(
@@ -221,15 +265,14 @@ impl PushJob {
     }
 }
 
-/// The mark of a manifest's upload: its SHA-256.
-async fn mark(file: &Arc<File>) -> Result<String, RunProblem> {
+async fn hash(file: &Arc<File>) -> Result<[u8; 32], RunProblem> {
     let of = Arc::clone(file);
     let digest = blocking(move || {
         let (mut hash, mut offset) = (Sha256::new(), 0);
         let mut piece = vec![0; PIECE];
         loop {
             match of.read_at(&mut piece, offset)? {
-                0 => return Ok(hash.finalize()),
+                0 => return Ok(hash.finalize().into()),
                 length => {
                     hash.update(&piece[..length]);
                     offset += length as u64;
@@ -237,8 +280,7 @@ async fn mark(file: &Arc<File>) -> Result<String, RunProblem> {
             }
         }
     });
-    let digest = digest.await?.map_err(manifest_failed)?;
-    Ok(to_hex(&digest))
+    digest.await?.map_err(manifest_failed)
 }
 
 async fn read(file: &Arc<File>, range: Range<u64>) -> Result<Bytes, RunProblem> {

@@ -9,9 +9,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::job::{PushContext, PushJob, PushSettings};
+use super::manifest_store::read_key;
 use super::plan::{PushPlan, PushTask, is_empty};
 use super::progress::Progress;
-use super::publisher::{ManifestPublisher, PublishReason, now};
+use super::publisher::{ManifestPublisher, PublishReason, make_key, now};
 use super::report::{MoveError, RunProblem, RunReport, StopOnDrop, check_deletions, until_stopped};
 use super::retry_store::RetryStore;
 use super::spool::Spool;
@@ -86,9 +87,15 @@ async fn run(
         store,
         progress,
     });
-    let mut record = job.adopt(record).await?;
-    job.accept_unmounted(&mut record).await?;
-    let mut publisher = ManifestPublisher::new(Arc::clone(&job), record);
+    let key_file = job.settings.run.key_file.clone();
+    let key = read_key(key_file.as_deref()).await?;
+    let mut adopted = job.adopt(record, key.as_ref()).await?;
+    job.accept_unmounted(&mut adopted.record).await?;
+    let key = match (key, key_file) {
+        (None, Some(file)) => Some(make_key(file).await?),
+        (key, _) => key,
+    };
+    let mut publisher = ManifestPublisher::new(Arc::clone(&job), adopted, key);
     // Also what an earlier run that was killed has sent.
     publisher.publish(PublishReason::During).await?;
     let mut plan = job.plan(&publisher.record).await?;
@@ -162,6 +169,7 @@ impl PushJob {
         record.mounts = plan.mounts;
         let record = StateChange::Job(record.clone());
         self.keep(record).await?;
+        self.note_damaged(report).await?;
         // Published before anything is deleted: if the rest fails, the new files can
         // be pulled.
         publisher.publish(PublishReason::End).await?;
@@ -174,7 +182,20 @@ impl PushJob {
             return Ok(());
         }
         self.remove(plan.removed, publisher, report).await?;
-        publisher.publish(PublishReason::End).await
+        publisher.publish(PublishReason::End).await?;
+        report.note_damaged(&self.state, self.id).await
+    }
+
+    /// Says what the store lacks or has damaged, and could not be sent again.
+    async fn note_damaged(&self, report: &mut RunReport) -> Result<(), RunProblem> {
+        report.note_damaged(&self.state, self.id).await?;
+        for file in report.damaged.iter().flat_map(|damaged| &damaged.first) {
+            tracing::warn!(
+                file,
+                "the store has no intact copy, and the source has none to send again"
+            );
+        }
+        Ok(())
     }
 
     /// Refuses to delete everything because the source is empty.

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fairbat::blocking::LostThread;
+use fairbat::blocking::{LostThread, blocking};
 use tokio::sync::watch;
 use tokio::task::JoinError;
 
+use super::damaged::DamagedFiles;
 use super::progress::Progress;
 use super::retry_store::MayBeStoreError;
 use crate::config::MaxDelete;
@@ -15,7 +16,7 @@ use crate::confine::{CONFINED_HINT, Confined};
 use crate::entry::TreePath;
 use crate::reserved::{RESERVED_HINT, Reserved};
 use crate::scan::ScanError;
-use crate::state::{DAMAGED_HINT, StateError};
+use crate::state::{DAMAGED_HINT, JobId, StateDatabase, StateError};
 use crate::status::Retries;
 use crate::store::StoreError;
 
@@ -64,6 +65,9 @@ pub struct RunReport {
     /// Failed entries that changed while they were read, or changed in the store
     /// after its manifest was written.
     pub changed: u64,
+    /// What the store lacks or has damaged at the end, as far as checks have found and
+    /// this run could not send it again. `None` if the run did not get that far.
+    pub damaged: Option<DamagedFiles>,
     /// Why the run ended early, if it did.
     pub problem: Option<RunProblem>,
 }
@@ -89,6 +93,15 @@ pub enum EntryFailure {
     /// The store refused it, or does not have it.
     #[error("{0}")]
     Store(StoreError),
+    /// A check has not found it in the store.
+    #[error("the store does not have it any more")]
+    Missing,
+    /// A check has found another content in the store.
+    #[error("the store has another content than was sent")]
+    Damaged,
+    /// A check could not use the manifests.
+    #[error("{0}")]
+    Manifests(String),
 }
 
 impl EntryFailure {
@@ -106,7 +119,17 @@ impl EntryFailure {
             Self::Unwritable(_) => "check the disk, and whether the agent may write there",
             Self::Store(error) => &error.hint,
             Self::Newer => PUSH_UNDER_WAY,
+            Self::Missing | Self::Damaged => {
+                "run the job: it sends the file again if the source still has it; and check the \
+                 store"
+            }
+            Self::Manifests(_) => "run the job: it writes the manifests anew; and check the store",
         }
+    }
+
+    /// Whether the store answers, and does not have what was sent.
+    pub(crate) fn is_of_object(&self) -> bool {
+        matches!(self, Self::Missing | Self::Damaged)
     }
 }
 
@@ -151,6 +174,9 @@ pub enum RunProblem {
     /// The manifest.
     #[error("{0}")]
     Manifest(String),
+    /// The manifests do not come from the job.
+    #[error("the manifests in the store {0}: nothing is taken from them")]
+    NotGenuine(&'static str),
     /// The disk of the fetched files or of temporary files.
     #[error("{0}")]
     Disk(String),
@@ -166,6 +192,9 @@ pub enum RunProblem {
     /// Nothing has been pushed yet.
     #[error("nothing was pushed to this place in the store yet")]
     NothingPushed,
+    /// This agent has not pushed there yet, so it cannot say what should be there.
+    #[error("this agent has not pushed to this place in the store yet")]
+    NeverPushed,
     /// The first push is not complete, so nothing can be deleted.
     #[error("not all files are in the store yet: the first push is still under way")]
     FirstPush,
@@ -204,12 +233,22 @@ impl RunProblem {
             Self::Scan(_) => "check the source of the job",
             Self::State(_) => "check the disk with the state of the agent, and its room",
             Self::DamagedState(_) => DAMAGED_HINT,
-            Self::Manifest(_) => "check the disk with temporary files, and the store",
+            Self::Manifest(_) => {
+                "check the disk with temporary files; if the store is damaged, run `fairbat-agent \
+                 check --store` and then the job that pushes there; if the state of that job is \
+                 lost, delete .fairbat/manifest/current.json there, and it sends all files again"
+            }
+            Self::NotGenuine(_) => {
+                "if the job has a new key, take it from `fairbat-agent key JOB` on the machine \
+                 that pushes; otherwise someone else has written to the store: run the job that \
+                 pushes, which writes its manifests anew"
+            }
             Self::Disk(_) => "check the disk, its room, and whether the agent may write there",
             Self::Reserved(_) => RESERVED_HINT,
             Self::Confined(_) => CONFINED_HINT,
             Self::NoJob(_) => "configure it again, and then restore it anew",
             Self::NothingPushed => "check the path in the store, or run the job that pushes first",
+            Self::NeverPushed => "run the job once: it takes over what the store has",
             Self::FirstPush => PUSH_UNDER_WAY,
             Self::OtherWriter => "give each job a place of its own",
             Self::Stopped => "",
@@ -231,6 +270,8 @@ impl RunProblem {
             | Self::Confined(_)
             | Self::NoJob(_)
             | Self::NothingPushed
+            | Self::NeverPushed
+            | Self::NotGenuine(_)
             | Self::FirstPush
             | Self::OtherWriter
             | Self::Stopped
@@ -315,6 +356,20 @@ impl RunReport {
             }
             MoveError::Run(problem) => return Err(problem),
         }
+        Ok(())
+    }
+
+    /// Notes what the store lacks or has damaged.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub(crate) async fn note_damaged(
+        &mut self,
+        state: &StateDatabase,
+        job: JobId,
+    ) -> Result<(), RunProblem> {
+        let state = state.clone();
+        self.damaged = Some(blocking(move || DamagedFiles::of(&state, job)).await??);
         Ok(())
     }
 

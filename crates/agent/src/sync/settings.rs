@@ -1,5 +1,6 @@
 //! What a run works with, whichever way it moves files.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairbat::lane::Lane;
@@ -15,6 +16,9 @@ use crate::store::Store;
 pub struct RunSettings {
     /// Path in the store; may be empty.
     pub prefix: String,
+    /// File with the key that authenticates the manifests, even if it does not exist yet;
+    /// `None` if they are not authenticated.
+    pub key_file: Option<PathBuf>,
     /// Which entries are moved. A pull neither fetches nor deletes the others.
     pub filter: Filter,
     /// How a changed file is recognised.

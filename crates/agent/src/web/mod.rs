@@ -211,7 +211,15 @@ fn public(status: &AgentStatus) -> AgentStatus {
         {
             task.from.truncate(query);
         }
-        if let Some(last) = &mut task.last {
+        let check = task.check.as_mut().map(|check| {
+            check.damaged_files.clear();
+            &mut check.last
+        });
+        for last in [Some(&mut task.last), check]
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             last.failures.clear();
             last.problem = last.summary.take();
             let more = || format!("`fairbat status {}` says more", task.id);

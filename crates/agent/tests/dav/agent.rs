@@ -54,6 +54,7 @@ impl Agent {
         let settings = PushSettings {
             run: RunSettings {
                 prefix: "home".to_owned(),
+                key_file: None,
                 filter: Filter::everything(),
                 detect: Detect::Metadata,
                 delete: Delete::Never,

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 
 use fairbat_agent::daemon::handle::{DaemonPort, channel};
 use fairbat_agent::status::{
-    AgentStatus, FileFailure, HistorySample, LaneDirection, LaneStatus, LastRun, Outcomes, Phase,
-    Retries, TaskKind, TaskStatus, Totals,
+    AgentStatus, CheckStatus, FileFailure, HistorySample, LaneDirection, LaneStatus, LastRun,
+    Outcomes, Phase, Retries, TaskKind, TaskStatus, Totals,
 };
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
@@ -52,6 +52,7 @@ pub(crate) fn task(id: &str, kind: TaskKind, direction: LaneDirection) -> TaskSt
         last: None,
         succeeded: None,
         totals: Totals::default(),
+        check: None,
     }
 }
 
@@ -119,6 +120,16 @@ fn home() -> TaskStatus {
             failed: 1,
             late: 1,
         },
+        check: Some(CheckStatus {
+            running: false,
+            next: Some(at("2026-03-30T00:00:00Z")),
+            last: Some(last("2026-03-23T00:00:00Z", "2026-03-23T00:40:00Z", files)),
+            completed: Some(at("2026-03-23T00:00:00Z")),
+            damaged: 1,
+            damaged_files: vec!["lost.jpg".into()],
+            bytes: 0,
+            chunks: 0,
+        }),
         ..task("home", TaskKind::Job, LaneDirection::Push)
     }
 }

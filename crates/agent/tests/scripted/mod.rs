@@ -62,6 +62,7 @@ impl Agent {
         Self::start(status, |command| {
             let id = match command {
                 TaskCommand::Run { job: id, .. }
+                | TaskCommand::Check { job: id }
                 | TaskCommand::Pause { id }
                 | TaskCommand::Resume { id }
                 | TaskCommand::Cancel { id } => id.clone(),

@@ -140,6 +140,9 @@ fn a_job_says_little() {
         setuid: false,
         limit_rate: None,
         min_weight: 0.02,
+        check: Timing::Calendar(vec![calendar("weekly")]),
+        check_bytes_per_day: 2 << 30,
+        authenticate: true,
     };
     assert_eq!(found, expected);
 }
@@ -150,7 +153,8 @@ fn a_job_says_all() {
         "schedule = [\"daily\", \"Mon 12:00 UTC\"]\nwithin = \"90m\"\ninclude = [\"/a\"]\n\
          exclude = [\"*.tmp\", \"!b\"]\ndelete = \"mirror\"\nmax_delete = 7\n\
          verify = \"read-back\"\ndetect = \"content\"\none_file_system = true\n\
-         limit_rate = \"1K\"\nmin_weight = 0.5",
+         limit_rate = \"1K\"\nmin_weight = 0.5\ncheck = [\"daily\"]\n\
+         check_bytes_per_day = \"3M\"\nauthenticate = false",
     ));
     let calendars = vec![calendar("daily"), calendar("Mon 12:00 UTC")];
     assert_eq!(found.timing, Timing::Calendar(calendars));
@@ -165,6 +169,10 @@ fn a_job_says_all() {
     assert!(found.one_file_system);
     assert_eq!(found.limit_rate, Some(1024));
     assert!((found.min_weight - 0.5).abs() < f64::EPSILON);
+    assert_eq!(found.check, Timing::Calendar(vec![calendar("daily")]));
+    assert_eq!(found.check_bytes_per_day, 3 << 20);
+    assert!(!found.authenticate);
+    assert_eq!(job(&push("check = false")).check, Timing::ByHand);
 }
 
 #[test]

@@ -273,6 +273,11 @@ fn settings_of_a_job_have_ranges_and_exclude_each_other() {
         ("detect = \"hash\"", "choose from `metadata`, `content`"),
         ("min_weight = 0", "0.02"),
         ("limit_rate = \"0\"", "zero"),
+        ("check = true", "weekly"),
+        ("check = \"sometimes\"", "`check`"),
+        ("check = []", "or false"),
+        ("check_bytes_per_day = 0", "10G"),
+        ("authenticate = 1", "`authenticate`"),
         ("include = [\"!a\"]", "include pattern \"!a\" cannot"),
         ("exclude = [\"a\", \"{b\"]", "exclude pattern \"{b\" cannot"),
     ] {
@@ -295,6 +300,11 @@ fn what_has_no_meaning_for_a_pull_is_refused() {
         (
             "one_file_system = true",
             "`one_file_system` has no meaning for a pull",
+        ),
+        ("check = \"daily\"", "`check` has no meaning for a pull"),
+        (
+            "check_bytes_per_day = 5",
+            "`check_bytes_per_day` has no meaning for a pull",
         ),
     ] {
         assert_refused(&pull(line), &[what, "take it out"]);

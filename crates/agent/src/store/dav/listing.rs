@@ -12,15 +12,24 @@ use crate::store::error::{RequestError, StoreError};
 
 /// The body of PROPFIND (RFC 4918, section 9.1).
 const PROPFIND_BODY: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
-     <D:propfind xmlns:D=\"DAV:\"><D:prop><D:resourcetype/></D:prop></D:propfind>";
+     <D:propfind xmlns:D=\"DAV:\"><D:prop><D:resourcetype/><D:getcontentlength/></D:prop>\
+     </D:propfind>";
 
-/// The names of all members of the collection under a key. `None` if there is no such
-/// collection.
+/// A member of a collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) is_collection: bool,
+    /// Its length, bytes, if the server says it.
+    pub(crate) size: Option<u64>,
+}
+
+/// All members of the collection under a key. `None` if there is no such collection.
 pub(crate) async fn members(
     client: &DavClient,
     key: &str,
     doing: &str,
-) -> Result<Option<Vec<String>>, RequestError> {
+) -> Result<Option<Vec<Member>>, RequestError> {
     let url = client.root.collection(key)?;
     let method = Method::from_bytes(b"PROPFIND").expect("a method");
     let request = client.request(method, &url).header("depth", "1");
@@ -33,10 +42,14 @@ pub(crate) async fn members(
         return Err(StoreError::senseless(doing, status).into());
     }
     let resources = parse_multistatus(&xml).map_err(|why| StoreError::senseless(doing, why))?;
-    let (mut names, mut is_collection) = (Vec::new(), false);
+    let (mut members, mut is_collection) = (Vec::new(), false);
     for resource in resources {
         match client.root.resolve(key, &resource.href) {
-            Reference::Member(name) => names.push(name),
+            Reference::Member(name) => members.push(Member {
+                name,
+                is_collection: resource.is_collection,
+                size: resource.size,
+            }),
             Reference::Itself => is_collection = resource.is_collection,
             Reference::NoKey => {}
             Reference::Elsewhere => {
@@ -46,7 +59,7 @@ pub(crate) async fn members(
             }
         }
     }
-    Ok(is_collection.then_some(names))
+    Ok(is_collection.then_some(members))
 }
 
 const DAV: Namespace<'_> = Namespace(b"DAV:");
@@ -60,6 +73,7 @@ struct Resource {
     /// A URL, or the path of a URL.
     href: String,
     is_collection: bool,
+    size: Option<u64>,
 }
 
 /// Why an answer is no multistatus.
@@ -84,6 +98,7 @@ enum ElementTag {
     Prop,
     Resourcetype,
     Collection,
+    Getcontentlength,
     Other,
 }
 
@@ -101,6 +116,7 @@ impl ElementTag {
             b"prop" => Self::Prop,
             b"resourcetype" => Self::Resourcetype,
             b"collection" => Self::Collection,
+            b"getcontentlength" => Self::Getcontentlength,
             _ => Self::Other,
         }
     }
@@ -167,6 +183,7 @@ struct MultistatusReader {
 struct Properties {
     is_missing: bool,
     is_collection: bool,
+    size: Option<u64>,
 }
 
 impl MultistatusReader {
@@ -198,11 +215,16 @@ impl MultistatusReader {
         match (self.open.last(), tag) {
             (None, ElementTag::Multistatus) => self.is_over = true,
             (Some(ElementTag::Multistatus), ElementTag::Response) => {
-                let is_collection = self.response.is_collection;
+                let Properties {
+                    is_collection,
+                    size,
+                    ..
+                } = self.response;
                 let href = self.href.take().filter(|_| !self.response.is_missing);
                 let found = href.map(|href| Resource {
                     href,
                     is_collection,
+                    size,
                 });
                 self.resources.extend(found);
             }
@@ -214,6 +236,10 @@ impl MultistatusReader {
             }
             (Some(ElementTag::Response), ElementTag::Propstat) if !self.propstat.is_missing => {
                 self.response.is_collection |= self.propstat.is_collection;
+                self.response.size = self.response.size.or(self.propstat.size);
+            }
+            (Some(ElementTag::Prop), ElementTag::Getcontentlength) => {
+                self.propstat.size = text.parse().ok();
             }
             (Some(ElementTag::Propstat), ElementTag::Status) => {
                 self.propstat.is_missing = !is_success(text);
@@ -240,6 +266,7 @@ mod tests {
         Resource {
             href: href.to_owned(),
             is_collection: false,
+            size: None,
         }
     }
 
@@ -247,6 +274,7 @@ mod tests {
         Resource {
             href: href.to_owned(),
             is_collection: true,
+            size: None,
         }
     }
 
@@ -273,7 +301,11 @@ mod tests {
   <response><href>/dav/a/gone</href><status>HTTP/1.1 404 Not Found</status></response>
   <x:response><href>/no</href></x:response>
 </multistatus>"#;
-        let expected = [collection("/dav/a/"), file("http://h/dav/a/b%26&cd&e")];
+        let file = Resource {
+            size: Some(12),
+            ..file("http://h/dav/a/b%26&cd&e")
+        };
+        let expected = [collection("/dav/a/"), file];
         assert_eq!(parse_multistatus(xml).unwrap(), expected);
     }
 

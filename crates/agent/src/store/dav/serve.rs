@@ -7,12 +7,28 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use fairbat::transport::RequestContext;
 use http::Method;
+use http::header::ACCEPT;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::client::{DavClient, RequestContent, error_of_key, is_absent, streamed, whole};
-use crate::store::backend::{ContentStream, Pieces, Store};
+use crate::object_name::beneath;
+use crate::store::backend::{ContentStream, ListPlace, ListedObject, ListedPage, Pieces, Store};
 use crate::store::error::{RequestError, StoreError};
 use crate::store::unfinished::{PendingUpload, StagedFile};
+
+/// Entries of a page of a listing.
+const PAGE: usize = 10_000;
+
+/// An entry of a listing. A directory has no size.
+#[derive(Debug, Deserialize)]
+struct ListedEntry {
+    name: String,
+    #[serde(default)]
+    percent_encoded: bool,
+    size: Option<u64>,
+}
 
 /// A `fairbat serve --writable`.
 #[derive(Debug)]
@@ -79,6 +95,41 @@ impl Store for ServeStore {
 
     async fn get(&self, key: &str, context: RequestContext) -> Result<ContentStream, StoreError> {
         self.client.get(key, context).await
+    }
+
+    async fn list(&self, place: &ListPlace) -> Result<ListedPage, StoreError> {
+        let directory = &place.directory;
+        let doing = format!("listing {directory}");
+        let mut url = self.client.root.collection(directory)?;
+        url.push_str(&format!("?limit={PAGE}"));
+        if let Some(after) = &place.token {
+            let after = utf8_percent_encode(after, NON_ALPHANUMERIC);
+            url.push_str(&format!("&after={after}"));
+        }
+        let request = self.client.request(Method::GET, &url);
+        let request = request.header(ACCEPT, "application/json");
+        let listed = match self.client.listing(request, "").await {
+            Err(error) if is_absent(&error) => return Ok(ListedPage::default()),
+            listed => listed.map_err(|error| error.error(&doing))?.1,
+        };
+        let entries: Vec<ListedEntry> = serde_json::from_slice(&listed)
+            .map_err(|error| StoreError::senseless(&doing, error))?;
+        let mut page = ListedPage::default();
+        if entries.len() >= PAGE {
+            page.more.extend(entries.last().map(|last| ListPlace {
+                directory: directory.clone(),
+                token: Some(last.name.clone()),
+            }));
+        }
+        // Keys are text, so no name of ours is percent-encoded.
+        for entry in entries.into_iter().filter(|entry| !entry.percent_encoded) {
+            let key = beneath(directory, &entry.name);
+            match entry.size {
+                None => page.more.push(ListPlace::of(key)),
+                size => page.objects.push(ListedObject { key, size }),
+            }
+        }
+        Ok(page)
     }
 
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {

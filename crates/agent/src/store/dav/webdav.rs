@@ -16,7 +16,10 @@ use http::{Method, StatusCode};
 
 use super::client::{DavClient, RequestContent, error_of_key, is_absent, streamed, whole};
 use super::listing::members;
-use crate::store::backend::{ContentStream, DIRECTORY_IN_THE_WAY, Pieces, Store};
+use crate::object_name::beneath;
+use crate::store::backend::{
+    ContentStream, DIRECTORY_IN_THE_WAY, ListPlace, ListedObject, ListedPage, Pieces, Store,
+};
 use crate::store::error::{RequestError, StoreError, StoreErrorKind};
 use crate::store::unfinished::{
     PendingUpload, StagedFile, UNFINISHED, UnfinishedFiles, key_of, pending,
@@ -264,6 +267,25 @@ impl Store for WebdavStore {
         self.client.get(key, context).await
     }
 
+    async fn list(&self, place: &ListPlace) -> Result<ListedPage, StoreError> {
+        let directory = &place.directory;
+        let doing = format!("listing {directory}");
+        let found = members(&self.client, directory, &doing).await;
+        let found = found.map_err(|error| error.error(&doing))?;
+        let mut page = ListedPage::default();
+        for member in found.into_iter().flatten() {
+            let key = beneath(directory, &member.name);
+            match member.is_collection {
+                true => page.more.push(ListPlace::of(key)),
+                false => page.objects.push(ListedObject {
+                    key,
+                    size: member.size,
+                }),
+            }
+        }
+        Ok(page)
+    }
+
     async fn delete(&self, keys: Vec<String>) -> Result<(), StoreError> {
         for key in &keys {
             self.delete_file(key).await?;
@@ -275,10 +297,11 @@ impl Store for WebdavStore {
     async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
         let doing = "listing unfinished files";
         let found = members(&self.client, UNFINISHED, doing).await;
-        let names = found.map_err(|error| error.error(doing))?;
-        Ok(names
+        let found = found.map_err(|error| error.error(doing))?;
+        Ok(found
             .into_iter()
             .flatten()
+            .map(|member| member.name)
             .filter(|name| !self.files.is_under_way(name))
             .filter_map(|name| pending(&name, prefix))
             .collect())

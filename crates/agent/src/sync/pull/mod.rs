@@ -21,17 +21,15 @@ use tokio::sync::watch;
 pub use self::run::{MANIFEST_PAUSES, PullSettings};
 use self::run::{PullRun, disk};
 use super::install::{InstallError, Installer, is_temporary};
-use super::manifest_store::{FetchedManifests, ManifestPointer};
+use super::manifest_store::{FetchedManifests, NO_KEY, ValidManifests, read_key, valid_manifests};
 use super::progress::Progress;
 use super::report::{RunProblem, RunReport, StopOnDrop, until_stopped};
 use super::retry_store::RetryStore;
 use super::settings::LaneStore;
 use crate::config::Delete;
 use crate::entry::{Attributes, TreePath};
-use crate::store::{StoreErrorKind, part_size};
-
-/// How often manifests are read that are replaced before they are read to the end.
-const MAX_MANIFEST_READS: u32 = 5;
+use crate::manifest::ManifestPointer;
+use crate::store::part_size;
 
 /// Brings a directory in step with what was pushed to a place in a store. Ends early
 /// when `stop` becomes true; the next run fetches the missing files.
@@ -58,7 +56,12 @@ async fn run(
     let stop = StopOnDrop::default();
     let due = settings.run.deadline;
     let store = RetryStore::enter(origin, due, &settings.run, progress.clone());
-    let first = manifest(&store, &settings.run.prefix).await?;
+    let key_file = settings.run.key_file.as_deref();
+    let key = read_key(key_file).await?;
+    if key.is_none() && key_file.is_some() {
+        tracing::warn!("whoever can write to the store may have changed what is fetched: {NO_KEY}");
+    }
+    let first = valid_manifests(&store, &settings.run.prefix, key.as_ref()).await?;
     if settings.was_filled && first.1.bytes > 0 && is_empty(&settings.to) {
         return Err(RunProblem::EmptyTarget(settings.to));
     }
@@ -71,6 +74,7 @@ async fn run(
     })?;
     let run = Arc::new(PullRun {
         settings,
+        key,
         store,
         progress,
         installer: Arc::new(installer),
@@ -81,9 +85,6 @@ async fn run(
         never = run.store.report_backlog(|_| part_size(0)) => match never {},
     }
 }
-
-/// The valid manifests, and the pointer to them.
-type ValidManifests = (ManifestPointer, FetchedManifests);
 
 /// What remains after a pass.
 struct PassResult {
@@ -234,44 +235,13 @@ impl PullRun {
         for pause in pauses {
             tokio::time::sleep(*pause).await;
             let prefix = &self.settings.run.prefix;
-            let found = manifest(&self.store, prefix).await?;
+            let found = valid_manifests(&self.store, prefix, self.key.as_ref()).await?;
             if found.0 != known {
                 return Ok(Some(found));
             }
         }
         Ok(None)
     }
-}
-
-/// Reads the valid manifests. A new base replaces the old manifests and deletes them,
-/// perhaps while they are being read; then they are read again.
-async fn manifest(store: &RetryStore, prefix: &str) -> Result<ValidManifests, RunProblem> {
-    let mut retries = store.retries();
-    let mut reads = 1;
-    loop {
-        let admission = store.admit(0).await;
-        match read(store, prefix).await {
-            Err(RunProblem::Store(error))
-                if error.kind == StoreErrorKind::Missing && reads < MAX_MANIFEST_READS =>
-            {
-                // Another base answered: what failed before was for the last one.
-                retries = store.retries();
-                reads += 1;
-            }
-            Err(problem) => {
-                admission.failed(&problem);
-                retries.after(problem).await?;
-            }
-            Ok(manifests) => return Ok(manifests),
-        }
-    }
-}
-
-async fn read(store: &RetryStore, prefix: &str) -> Result<ValidManifests, RunProblem> {
-    let pointer = ManifestPointer::read(&**store, prefix).await?;
-    let pointer = pointer.ok_or(RunProblem::NothingPushed)?;
-    let fetched = FetchedManifests::fetch(&**store, prefix, &pointer).await?;
-    Ok((pointer, fetched))
 }
 
 /// Whether nothing is in a directory, or it is not there.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::entry::TreePath;
+use crate::manifest::JobKey;
 use crate::sync::install::{Installer, is_of_disk};
 use crate::sync::progress::Progress;
 use crate::sync::report::{EntryFailure, MoveError, RunProblem, RunReport};
@@ -43,6 +44,8 @@ pub struct PullSettings {
 /// A running pull.
 pub(crate) struct PullRun {
     pub(crate) settings: PullSettings,
+    /// What the manifests have to be authenticated with.
+    pub(crate) key: Option<JobKey>,
     pub(crate) store: RetryStore,
     pub(crate) progress: Progress,
     pub(crate) installer: Arc<Installer>,

@@ -1,0 +1,61 @@
+//! `fairbat-agent key`: shows the key of a job, or takes it over from another machine.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use fairbat_agent::manifest::JobKey;
+
+use super::args::KeyArgs;
+use super::process::{ExitCode, with_config, written};
+
+/// Longest text of a key that is read, bytes.
+const MAX_TEXT: u64 = 128;
+
+/// Runs the command.
+pub(crate) fn run(args: &KeyArgs) -> ExitCode {
+    with_config(&args.config.config, |config| {
+        if !config.jobs.iter().any(|job| job.name == args.job) {
+            eprintln!("error: there is no job {:?}", args.job);
+            return ExitCode::Usage;
+        }
+        let file = config.agent.key_file(&args.job);
+        let done = match args.import {
+            true => import(&file),
+            false => export(&file),
+        };
+        match done {
+            Ok(()) => ExitCode::Done,
+            Err(error) => {
+                eprintln!("error: {}: {error}", file.display());
+                ExitCode::Other
+            }
+        }
+    })
+}
+
+fn export(file: &Path) -> io::Result<()> {
+    match JobKey::read(file)? {
+        Some(key) => {
+            written(writeln!(io::stdout(), "{}", key.to_hex()));
+            Ok(())
+        }
+        None => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "there is no key yet: the first push of the job makes it; a job that pulls takes it \
+             over by --import",
+        )),
+    }
+}
+
+fn import(file: &Path) -> io::Result<()> {
+    let mut text = String::new();
+    io::stdin().take(MAX_TEXT).read_to_string(&mut text)?;
+    let key = JobKey::parse(&text)?;
+    match key.write(file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::Error::new(
+            error.kind(),
+            "the job has a key already: delete the file first if the other one is right",
+        )),
+        written => written,
+    }
+}
