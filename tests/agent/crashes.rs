@@ -279,6 +279,7 @@ impl World {
                 let mut agent = self.start();
                 self.rest(&mut agent).await;
                 longest = begin.elapsed();
+                println!("{kill} kills; a push takes {longest:?}");
                 drop(agent);
                 self.source.change();
             }
@@ -376,12 +377,12 @@ async fn disks_that_are_full() {
     for crash in 0..crashes {
         // What is left is enough for nothing, for a part of a push, or for all of it.
         let (name, disk, most) = match crash % 2 {
-            0 => ("the state's disk", &state, 64 * 1024),
-            _ => ("the store's disk", &store, 256 * 1024),
+            0 => ("the state's disk", &state, 16 * 1024),
+            _ => ("the store's disk", &store, 64 * 1024),
         };
         world.source.change();
         let rng = &mut world.source.rng;
-        let (free, is_before) = (rng.random_range(0..most), rng.random_bool(0.5));
+        let (free, is_before) = (rng.random_range(0..most), rng.random_bool(0.75));
         let moment = Duration::from_millis(rng.random_range(0..200));
         let ended = || world.job().map(|job| job["last"]["ended"].clone());
         let before = ended();
