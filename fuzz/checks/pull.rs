@@ -84,12 +84,14 @@ impl Place {
     }
 }
 
-/// Asserts that nothing has set-user-ID or set-group-ID bits.
+/// Asserts that no file has set-user-ID or set-group-ID bits. A directory may have the
+/// latter, which gives nobody rights.
 fn check_modes(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten() {
         let entry = entry.expect("an entry");
         let metadata = entry.metadata().expect("look at an entry");
-        assert_eq!(metadata.mode() & 0o6000, 0, "{:?}", entry.path());
+        let refused = if metadata.is_dir() { 0o4000 } else { 0o6000 };
+        assert_eq!(metadata.mode() & refused, 0, "{:?}", entry.path());
         if metadata.is_dir() {
             check_modes(&entry.path());
         }

@@ -65,10 +65,15 @@ impl PushJob {
             return Ok(Adopted { record, pointer });
         }
         tracing::info!("taking over what the store has");
-        // A store without authenticators is taken over, and gets one.
-        let key = key.filter(|_| authenticity != Some(Authenticity::Missing));
+        // A store without authenticators is taken over, and gets one. So is the place of
+        // another job: the source decides what is pushed, whatever is there.
+        let key = key.filter(|_| authenticity == Some(Authenticity::Genuine));
         if key_file.is_some() && key.is_none() {
-            tracing::warn!("whoever can write to the store may have changed it: {NO_KEY}");
+            let why = match authenticity {
+                Some(Authenticity::Wrong) => "its manifests have the key of another job",
+                _ => NO_KEY,
+            };
+            tracing::warn!("whoever can write to the store may have changed it: {why}");
         }
         let fetched = FetchedManifests::fetch(&*self.store, prefix, &current, key).await?;
         let entries = fetched.entries;
