@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::workdir::write_secret;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
 /// Files of a certificate authority and of one server certificate it signed.
@@ -43,7 +44,7 @@ impl Identity {
 
         let write = |name: &str, pem: String| {
             let path = directory.join(name);
-            fs::write(&path, pem).expect("write a PEM file");
+            write_secret(&path, &pem);
             path
         };
         Self {
@@ -73,7 +74,7 @@ impl Identity {
         let signed = params.self_signed(&key).expect("self-signed");
         fs::write(&certificate, signed.pem()).expect("write a PEM file");
         let key_file = directory.join("self.key");
-        fs::write(&key_file, key.serialize_pem()).expect("write a PEM file");
+        write_secret(&key_file, &key.serialize_pem());
         Self {
             authority: certificate.clone(),
             certificate,

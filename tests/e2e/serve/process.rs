@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::tls::Identity;
@@ -100,8 +100,8 @@ fn keys_and_tokens_that_cannot_be_used_are_errors() {
     let two = Identity::issue(two.path(), &["localhost"], 2099);
     write_secret(&work.join("empty"), "\n");
     let pem = |kind: &str| format!("-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n");
-    fs::write(work.join("encrypted"), pem("ENCRYPTED PRIVATE KEY")).expect("written");
-    fs::write(work.join("odd"), pem("PRIVATE KEY")).expect("written");
+    write_secret(&work.join("encrypted"), &pem("ENCRYPTED PRIVATE KEY"));
+    write_secret(&work.join("odd"), &pem("PRIVATE KEY"));
     let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
     let (certificate, key) = (text(&one.certificate), text(&one.key));
     let other = text(&two.key);
@@ -144,11 +144,26 @@ fn a_token_that_others_may_read_is_refused() {
     write_secret(&token, "abc");
     let chmod = |mode| fs::set_permissions(&token, Permissions::from_mode(mode)).expect("changed");
     let run = || serve(&work, &["--json", "."]).arg("--token-file");
-    for mode in [0o640, 0o604, 0o644, 0o620] {
-        chmod(mode);
+    let expect_refused = || {
         let outcome = run().arg("token").timeout(SOON).run();
-        outcome.expect_code(1).expect_said(&["chmod 600 token"]);
+        outcome
+            .expect_code(1)
+            .expect_said(&["chmod 600 token", "/dev/stdin", "LoadCredential="]);
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    let modes = [0o604, 0o644, 0o620, 0o444];
+    // root may let a group of its choice read a token.
+    for mode in modes.into_iter().chain((!is_root).then_some(0o640)) {
+        chmod(mode);
+        expect_refused();
     }
+    if is_root {
+        chmod(0o600);
+        chown(&token, Some(65_534), None).expect("changed");
+        expect_refused();
+        chown(&token, Some(0), None).expect("changed");
+    }
+    chmod(0o644);
     let expect_listening = |run: Fairbat| {
         let mut running = run.spawn();
         wait_until("it to listen", SOON, || !running.events().is_empty());
@@ -158,8 +173,10 @@ fn a_token_that_others_may_read_is_refused() {
     // systemd gives a service's user its credentials by an ACL.
     let credential = run().arg(&token);
     expect_listening(credential.env("CREDENTIALS_DIRECTORY", work.path()));
-    chmod(0o600);
-    expect_listening(run().arg("token"));
+    for mode in [0o600].into_iter().chain(is_root.then_some(0o640)) {
+        chmod(mode);
+        expect_listening(run().arg("token"));
+    }
     expect_listening(run().arg("/dev/stdin").stdin("abc"));
 }
 

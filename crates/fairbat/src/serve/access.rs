@@ -2,13 +2,14 @@
 //! certificate that the server shows.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use rustix::process::{Uid, geteuid};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -17,13 +18,16 @@ use subtle::ConstantTimeEq;
 
 use crate::error::{ErrorKind, TransferError};
 
+/// Largest secret that is read, bytes. Real ones are far smaller.
+const MAX_SECRET: u64 = 64 * 1024;
+
 /// The files for HTTPS.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
     /// PEM file with the server's certificate, followed by those that lead to its
     /// authority.
     pub certificate: PathBuf,
-    /// PEM file with the private key.
+    /// PEM file with the private key. The rights of [`Token::read`] hold for it.
     pub key: PathBuf,
 }
 
@@ -39,34 +43,21 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// Reads a token from a file. White space around it is ignored.
+    /// Reads a token from a file. White space around it is ignored. The file has to
+    /// belong to the user of this process or to root, and other users may have no access.
+    /// A group may read a file of root's.
     ///
     /// # Errors
-    /// The file cannot be read, other users may read it, or it does not hold one word of
-    /// the characters that RFC 6750, section 2.1, allows.
+    /// The file cannot be read, others have access, or it does not hold one word of the
+    /// characters that RFC 6750, section 2.1, allows.
     pub fn read(path: &Path) -> Result<Self, TransferError> {
         let new = "make one: (umask 077; openssl rand -hex 32 > FILE)";
-        let cannot_read = |error: io::Error| {
-            let unusable = unusable("token", path, &error);
-            match error.kind() {
-                io::ErrorKind::NotFound => unusable.with_hint(new),
-                _ => unusable,
-            }
-        };
-        let mut file = File::open(path).map_err(cannot_read)?;
-        let metadata = file.metadata().map_err(cannot_read)?;
-        let mode = metadata.mode() & 0o7777;
-        // Pipes have no other readers. systemd may let the service's user read a
-        // credential by an ACL, which shows as the group's right.
-        if metadata.is_file() && mode & 0o077 != 0 && !is_credential(path) {
-            let error = format!("other users have access to it (mode {mode:04o})");
-            return Err(unusable("token", path, &error).with_hint(format!(
-                "run chmod 600 {}, and make a new token if you do not trust these users",
-                path.display()
-            )));
-        }
-        let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(cannot_read)?;
+        let text = Secret::TOKEN
+            .read(path)
+            .map_err(|error| match path.exists() {
+                true => error,
+                false => error.with_hint(new),
+            })?;
         let token = text.trim_ascii();
         let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(byte);
         if token.is_empty() || !token.iter().all(is_allowed) {
@@ -95,6 +86,60 @@ impl Token {
         };
         scheme.eq_ignore_ascii_case(b"Bearer ")
             && bool::from(Self::of(shown.trim_ascii()).0.ct_eq(&self.0))
+    }
+}
+
+/// A file that only the server may read.
+struct Secret {
+    what: &'static str,
+    flag: &'static str,
+}
+
+impl Secret {
+    const TOKEN: Self = Self {
+        what: "token",
+        flag: "--token-file",
+    };
+    const KEY: Self = Self {
+        what: "key",
+        flag: "--tls-key",
+    };
+
+    /// Reads it, after a check of who else may.
+    fn read(&self, path: &Path) -> Result<Vec<u8>, TransferError> {
+        let Self { what, flag } = self;
+        let unusable = |error: &dyn std::fmt::Display| unusable(what, path, error);
+        let file = File::open(path).map_err(|error| unusable(&error))?;
+        let metadata = file.metadata().map_err(|error| unusable(&error))?;
+        let (mode, owner) = (metadata.mode() & 0o7777, Uid::from_raw(metadata.uid()));
+        // Pipes have no other readers. systemd may let the service's user read a
+        // credential by an ACL, which shows as the group's right.
+        if metadata.is_file() && !is_credential(path) && !is_private(mode, owner, geteuid()) {
+            let error = format!("other users have access to it (mode {mode:04o}, owner {owner})");
+            return Err(unusable(&error).with_hint(format!(
+                "run chmod 600 {file} (it has to belong to root, or to the user who serves), and \
+                 make a new {what} if you do not trust these users; if you cannot change the \
+                 file, as in a container, use a pipe (cat {file} | fairbat serve {flag} \
+                 /dev/stdin), or LoadCredential= of systemd",
+                file = path.display()
+            )));
+        }
+        let mut bytes = Vec::new();
+        let read = file.take(MAX_SECRET + 1).read_to_end(&mut bytes);
+        read.map_err(|error| unusable(&error))?;
+        if bytes.len() as u64 > MAX_SECRET {
+            return Err(unusable(&format!("no {what} is larger than 64 KiB")));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Whether a file of this mode and owner is readable only by `user`, by root, and by a
+/// group that root chose.
+fn is_private(mode: u32, owner: Uid, user: Uid) -> bool {
+    match owner.is_root() {
+        true => mode & 0o027 == 0,
+        false => owner == user && mode & 0o077 == 0,
     }
 }
 
@@ -142,7 +187,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TransferErr
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TransferError> {
     let unusable = |error: &dyn std::fmt::Display| unusable("key", path, error);
-    let text = std::fs::read(path).map_err(|error| unusable(&error))?;
+    let text = Secret::KEY.read(path)?;
     // The forms of PKCS #8 (RFC 7468, section 11) and of older openssl.
     let is_encrypted = text.split(|&byte| byte == b'\n').any(|line| {
         line.starts_with(b"-----BEGIN ENCRYPTED") || line.starts_with(b"Proc-Type: 4,ENCRYPTED")
@@ -198,6 +243,31 @@ mod tests {
         }
         assert!(!token.is_shown(&HeaderMap::new()));
         assert_eq!(format!("{token:?}"), "Token(***)");
+    }
+
+    #[test]
+    fn only_root_may_let_a_group_read_a_secret() {
+        let (root, user, other) = (0, 1000, 1001);
+        for (mode, owner, expected) in [
+            (0o600, user, true),
+            (0o400, root, true),
+            (0o640, root, true),
+            (0o440, root, true),
+            (0o640, user, false),
+            (0o660, root, false),
+            (0o444, root, false),
+            (0o604, user, false),
+            (0o600, other, false),
+        ] {
+            let is_private = is_private(mode, Uid::from_raw(owner), Uid::from_raw(user));
+            assert_eq!(is_private, expected, "{mode:o} {owner}");
+        }
+    }
+
+    #[test]
+    fn a_secret_has_an_end() {
+        let error = Token::read(Path::new("/dev/zero")).unwrap_err();
+        assert!(error.message.contains("64 KiB"), "{error:?}");
     }
 
     #[test]
