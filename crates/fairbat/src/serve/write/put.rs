@@ -23,6 +23,7 @@ use hyper::body::{Body, Incoming};
 use super::place::{Arrived, Expected, arrive, check_ahead, file_name};
 use super::refusal::Refusal;
 use super::scratch::{Scratch, Uploads};
+use super::slots::UploadSlot;
 use crate::blocking::blocking;
 use crate::file_version::FileVersion;
 use crate::http::digest::StatedDigests;
@@ -49,32 +50,30 @@ pub(crate) async fn put(
     let digests = StatedDigests::from_headers(headers).map_err(Refusal::Malformed)?;
     let announced = body.size_hint().exact().unwrap_or_default();
     uploads.check_size(announced)?;
-    let _slot = uploads.slots.take(peer)?;
+    let slot = uploads.slots.take(peer)?;
     let expected = Expected::by(site, &name, headers).await?;
-    let scratch = {
+    let upload = {
         let (site, uploads, name) = (Arc::clone(site), Arc::clone(uploads), name.clone());
         blocking(move || {
             check_ahead(&site.root, &name)?;
             let scratch = Scratch::make(&site.root, &uploads.next_number)?;
             scratch.check_room(announced)?;
-            Ok::<_, Refusal>(scratch)
+            Ok::<_, Refusal>(Upload {
+                scratch,
+                _slot: slot,
+                digests,
+                length: 0,
+                announced,
+                reserved: 0,
+            })
         })
     };
-    let upload = Upload {
-        scratch: scratch.await??,
-        digests,
-        length: 0,
-        announced,
-        reserved: 0,
-    };
+    let upload = upload.await??;
     let upload = receive(site, uploads, upload, body).await?;
-    let sha256 = upload.digests.check().map_err(|found| Refusal::Corrupt {
-        algorithm: found.algorithm(),
-        found: found.hex(),
-    })?;
-    let (arrived, found) = {
+    let length = upload.length;
+    let (arrived, found, sha256) = {
         let (site, uploads) = (Arc::clone(site), Arc::clone(uploads));
-        blocking(move || finish(&site, &uploads, &name, upload.scratch, expected)).await??
+        blocking(move || finish(&site, &uploads, &name, upload, expected)).await??
     };
     let mut response = arrived.response();
     // Without a tag if somebody writes to the file already. The file stays open
@@ -86,7 +85,7 @@ pub(crate) async fn put(
         let tag = found.version.entity_tag();
         response.headers_mut().insert(ETAG, tag);
     }
-    let note = LogNote(format!("stored={}", upload.length));
+    let note = LogNote(format!("stored={length}"));
     response.extensions_mut().insert(note);
     Ok(response)
 }
@@ -106,6 +105,9 @@ fn check_form(headers: &HeaderMap) -> Result<(), Refusal> {
 /// The part of a body that has come.
 struct Upload {
     scratch: Scratch,
+    /// Taken for as long as any thread works on the upload, even after its connection
+    /// has ended.
+    _slot: UploadSlot,
     digests: StatedDigests,
     /// Bytes.
     length: u64,
@@ -168,14 +170,25 @@ async fn receive(
     }
 }
 
-/// Syncs a file, puts it in its place, and syncs that. Blocking.
+/// Compares the digests, syncs the file, puts it in its place, and syncs that. Returns
+/// the SHA-256 too if the client stated it. Blocking.
 fn finish(
     site: &Site,
     uploads: &Uploads,
     name: &Path,
-    mut scratch: Scratch,
+    upload: Upload,
     expected: Expected,
-) -> Result<(Arrived, Found), Refusal> {
+) -> Result<(Arrived, Found, Option<[u8; 32]>), Refusal> {
+    let Upload {
+        _slot,
+        mut scratch,
+        digests,
+        ..
+    } = upload;
+    let sha256 = digests.check().map_err(|found| Refusal::Corrupt {
+        algorithm: found.algorithm(),
+        found: found.hex(),
+    })?;
     scratch.file.sync_all()?;
     let arrived = arrive(site, uploads, name, |place| {
         expected.check(site, name)?;
@@ -183,5 +196,5 @@ fn finish(
     })?;
     let file = scratch.file.try_clone()?;
     let version = FileVersion::of(&file.metadata()?);
-    Ok((arrived, Found { file, version }))
+    Ok((arrived, Found { file, version }, sha256))
 }

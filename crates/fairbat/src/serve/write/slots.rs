@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::refusal::Refusal;
 use crate::serve::limits::peer;
@@ -10,18 +10,18 @@ use crate::serve::limits::peer;
 /// Uploads at once. More would only wait for the same disk.
 pub(crate) const MAX_UPLOADS: usize = 64;
 
-/// Counts the uploads of each peer that has some.
+/// Counts the uploads of each peer that has some. Clones share the counts.
 ///
 /// A peer gets a slot while it holds fewer than are free. So the first peer has at
-/// most half of all slots, the second one half of the rest, and however many
-/// uploads they keep open, there is a slot for the next peer.
-#[derive(Debug, Default)]
-pub(crate) struct UploadSlots(Mutex<HashMap<IpAddr, usize>>);
+/// most half of all slots, the second one half of the rest, and so on. One peer
+/// always leaves slots to others; seven peers together can hold all of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UploadSlots(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
 /// Counts one upload until it is dropped.
 #[derive(Debug)]
-pub(crate) struct UploadSlot<'a> {
-    slots: &'a UploadSlots,
+pub(crate) struct UploadSlot {
+    slots: UploadSlots,
     peer: IpAddr,
 }
 
@@ -30,7 +30,7 @@ impl UploadSlots {
     ///
     /// # Errors
     /// [`Refusal::Crowded`]: the peer has as many as it may have now.
-    pub(crate) fn take(&self, address: IpAddr) -> Result<UploadSlot<'_>, Refusal> {
+    pub(crate) fn take(&self, address: IpAddr) -> Result<UploadSlot, Refusal> {
         let peer = peer(address);
         let mut held = self.held();
         let free = MAX_UPLOADS - held.values().sum::<usize>();
@@ -39,7 +39,10 @@ impl UploadSlots {
             return Err(Refusal::Crowded);
         }
         held.insert(peer, own + 1);
-        Ok(UploadSlot { slots: self, peer })
+        Ok(UploadSlot {
+            slots: self.clone(),
+            peer,
+        })
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -47,7 +50,7 @@ impl UploadSlots {
     }
 }
 
-impl Drop for UploadSlot<'_> {
+impl Drop for UploadSlot {
     fn drop(&mut self) {
         let mut held = self.slots.held();
         if let Some(own) = held.get_mut(&self.peer) {
