@@ -7,6 +7,7 @@ mod serve {
     mod behind;
     mod crowd;
     mod ending;
+    mod slow;
     mod uploads;
 }
 

@@ -26,7 +26,8 @@ pub(crate) struct LimitArgs {
     /// Never go faster than this many bytes per second
     ///
     /// Write 500K, 2M or 1G, in powers of 1024. 0 means no limit. All files of a run share
-    /// the limit.
+    /// the limit. Servers may close connections that are too slow. fairbat serve closes those
+    /// that carry less than 1 KiB in a minute.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) limit_rate: Option<u64>,
 }

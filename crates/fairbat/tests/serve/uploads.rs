@@ -42,7 +42,7 @@ fn a_client_that_sends_next_to_nothing_is_refused_and_its_place_is_free() {
     let server = writable(Patience {
         sending: SHORT,
         idle: LONG * 10,
-        closing: SHORT,
+        closing: LONG,
     });
     let mut stream = server.connect();
     stream
@@ -51,11 +51,12 @@ fn a_client_that_sends_next_to_nothing_is_refused_and_its_place_is_free() {
     // Never silent for long.
     stream.set_read_timeout(Some(SHORT / 6)).unwrap();
     let mut status = [0; 13];
-    let is_answered = (0..200).any(|_| {
-        stream.write_all(b"x").unwrap();
-        stream.read_exact(&mut status).is_ok()
-    });
-    assert!(is_answered, "it goes on for ever");
+    let is_ended =
+        (0..200).any(|_| stream.write_all(b"x").is_err() || stream.read_exact(&mut status).is_ok());
+    assert!(is_ended, "it goes on for ever");
+    if status[0] == 0 {
+        stream.read_exact(&mut status).expect("the answer is there");
+    }
     assert_eq!(&status, b"HTTP/1.1 408 ");
     assert_eq!(unfinished(&server), 0);
 
