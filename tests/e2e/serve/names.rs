@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fairbat::http::host::HostPattern;
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::workdir::{Workdir, write_secret};
@@ -182,11 +183,15 @@ fn a_name_that_may_be_anothers_reads_nothing() {
         for host in ["rebound.example", "localhost.rebound.example:80", "h"] {
             let answer = asked_as(&server, host);
             assert!(answer.starts_with("HTTP/1.1 421 "), "{host}: {answer}");
+            let said = format!("the host \"{host}\" is not known");
+            assert!(answer.contains(&said), "{answer}");
             assert!(answer.contains("--allow-host"), "{answer}");
         }
         let listing = "GET / HTTP/1.1\r\nHost: rebound.example\r\nAccept: application/json\r\n\
                        Connection: close\r\n\r\n";
-        assert!(!server.raw(listing).contains("inner"));
+        let answer = server.raw(listing);
+        assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
+        assert!(!answer.contains("inner"), "{answer}");
         // Of HTTP/1.0, which knows no Host.
         let old = server.raw("GET /none HTTP/1.0\r\n\r\n");
         assert!(!old.contains(" 400 ") && !old.contains(" 421 "), "{old}");
@@ -194,21 +199,51 @@ fn a_name_that_may_be_anothers_reads_nothing() {
 }
 
 #[test]
-fn the_names_of_the_machine_and_those_allowed_are_its_own() {
+fn a_refused_host_is_one_warning() {
+    let server = Serving::start(&[]);
+    for host in ["nas.example", "other.example"] {
+        assert!(asked_as(&server, host).starts_with("HTTP/1.1 421 "));
+    }
+    let said = server.end().stderr;
+    let warning = "warning: refused a request under the host \"nas.example\"; ";
+    assert!(
+        said.contains(warning) && said.contains("--allow-host NAME"),
+        "{said}"
+    );
+    assert!(!said.contains("other.example"), "{said}");
+}
+
+#[test]
+fn the_machines_own_names_are_accepted_from_its_network_only() {
+    let own = fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
+    let own = own.trim();
+    if own.parse::<HostPattern>().is_err() {
+        eprintln!("SKIPPED: this machine has no host name: {own:?}");
+        return;
+    }
+    let label = own.split('.').next().unwrap_or_default();
+    for (listen, status) in [("0.0.0.0:0", 200), ("127.0.0.1:0", 421), ("[::1]:0", 421)] {
+        let server = nested_as(|run| run.args(["--listen", listen]));
+        for host in [own, &format!("{label}.local:80"), &format!("{own}.")] {
+            let host = format!("Host: {host}");
+            let answered = server.status(&["-H", &host, &server.url("inner/file")]);
+            assert_eq!(answered, status, "{listen} {host}");
+        }
+    }
+}
+
+#[test]
+fn names_that_are_allowed_are_accepted() {
     let server = nested_as(|run| {
         run.args(["--allow-host", "NAS.example.org"])
             .args(["--allow-host", "*.example.net"])
     });
-    let own = fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
-    let own = own.trim();
-    let label = own.split('.').next().unwrap_or_default();
     for host in [
-        own,
-        &format!("{label}.local:80"),
         "localhost:1",
         "192.0.2.1",
         "[2001:db8::1]:80",
         "nas.example.org:80",
+        "nas.example.org.",
         "a.example.net",
     ] {
         let answer = asked_as(&server, host);

@@ -350,6 +350,11 @@ impl StoreRefusal {
                 Kind::Refused,
                 "this store does not take that request; are its type and its URL right?",
             ),
+            StatusCode::MISDIRECTED_REQUEST => (
+                Kind::Refused,
+                "the server does not answer under this host name: serve with --allow-host NAME, or \
+                 use its address",
+            ),
             StatusCode::PAYLOAD_TOO_LARGE => (
                 Kind::Refused,
                 "raise the largest size of a file that the store takes",
@@ -429,12 +434,19 @@ mod tests {
             (405, Kind::Refused),
             (409, Kind::Refused),
             (413, Kind::Refused),
+            (421, Kind::Refused),
             (423, Kind::Server),
             (412, Kind::Refused),
             (502, Kind::Server),
         ] {
             assert_eq!(error(status, "<html>no").kind, kind, "{status}");
         }
+    }
+
+    #[test]
+    fn a_host_that_is_refused_is_told_with_what_to_do() {
+        let error = error(421, "the host \"nas.example\" is not known");
+        assert!(error.hint.contains("--allow-host NAME"), "{error:?}");
     }
 
     #[test]

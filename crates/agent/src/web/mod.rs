@@ -153,7 +153,7 @@ impl WebServer {
         if let Err(refusal) = HostRule::default().check(request) {
             let text = match refusal {
                 HostRefusal::Malformed => "One Host is needed.\n",
-                HostRefusal::Foreign => {
+                HostRefusal::Foreign(_) => {
                     "Host names other than localhost are refused, because a page of another site \
                      could read this. Use the address, or localhost.\n"
                 }

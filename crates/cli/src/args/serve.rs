@@ -33,9 +33,12 @@ use super::shared::{LogArgs, SenderMethod};
         after a change, a file has no ETag and no Last-Modified, so clients cannot resume it. \
         The header Repr-Digest (RFC 9530) carries the SHA-256 of a file once it is known. A \
         request with Want-Repr-Digest makes the server compute it, for later requests.\n\n\
-        A request must name an IP address, localhost, a name that the kernel has for this \
-        machine, or a name of --allow-host. Other names get 421: a web page of such a name could \
-        otherwise read the files through the browser of somebody who can (DNS rebinding).\n\n\
+        A request must name an IP address, localhost, or a name of --allow-host. Unless the \
+        server listens on a loopback address, it also accepts the host name that this machine \
+        had at the start, alone, with its domain, and with .local. Other names get 421: a web \
+        page of such a name could otherwise read the files through the browser of somebody who \
+        can (DNS rebinding). Behind a reverse proxy, add --allow-host with the public name, or \
+        let the proxy send the server's own address in Host.\n\n\
         The server closes a connection whose client takes less than 1 KiB of a response in 60 s, \
         and an idle connection after 30 s. If a peer exceeds --max-connections-per-peer, a \
         few more of its connections are answered with 503 and Retry-After. The rest are closed \
@@ -51,9 +54,7 @@ use super::shared::{LogArgs, SenderMethod};
         With --writable, DELETE removes a file, a symbolic link or an empty directory. MOVE \
         renames a file to the name in Destination. With Overwrite: F, MOVE replaces nothing. \
         MKCOL makes a directory. If a name is a symbolic link, the link itself is replaced. \
-        Nothing changes outside of DIR, or in a file system that is mounted below it. Without a \
-        token, the server accepts changes only from requests whose Host is a loopback address \
-        or localhost.\n\n\
+        Nothing changes outside of DIR, or in a file system that is mounted below it.\n\n\
         With --writable, GET of a directory with Accept: application/json returns a JSON array. \
         Each entry is {\"name\", \"type\", \"size\", \"mtime\", \"etag\"}, in the byte order of \
         the names. The type is file or directory, the size is in bytes, and mtime is in seconds \
@@ -66,7 +67,7 @@ use super::shared::{LogArgs, SenderMethod};
         method, the path, the status, the bytes, and how the response was sent. For an upload, \
         it logs the bytes that were stored.\n\n\
         Each flag has an environment variable, and the command line wins. If a flag is given \
-        twice, the last one counts."
+        twice, the last one counts, except --allow-host: all of its names count."
 )]
 pub(crate) struct ServeArgs {
     /// The directory to serve, with all directories below it
@@ -176,16 +177,17 @@ pub(crate) struct AccessArgs {
     /// Answer requests for this host name too; may be repeated
     ///
     /// NAME is a host name without a port, such as backup.example.org, or *.example.org for
-    /// all names below example.org. IP addresses, localhost and the machine's own host name,
-    /// also with its domain or with .local, are always accepted. FAIRBAT_ALLOW_HOST holds
-    /// names separated by commas.
+    /// all names below example.org. Allow only names whose DNS you trust. IP addresses and
+    /// localhost are always accepted, the machine's own host name unless --listen is a
+    /// loopback address. FAIRBAT_ALLOW_HOST holds names separated by commas.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) allow_host: Vec<HostPattern>,
 
     /// Serve only requests with the bearer token in FILE (RFC 6750)
     ///
-    /// To make a token, run: (umask 077; openssl rand -hex 32 > FILE). Other users must have
-    /// no access to FILE, unless it is a pipe or a credential from systemd. A client with the
+    /// To make a token, run: (umask 077; openssl rand -hex 32 > FILE). FILE must belong to
+    /// the user who serves or to root, and other users must have no access. Only a group may
+    /// read a FILE of root's. A pipe, or a credential from systemd, is always accepted. A client with the
     /// same FILE sends the token like this:
     /// FAIRBAT_HEADER="Authorization: Bearer $(cat FILE)" fairbat get URL. Over plain HTTP,
     /// others on the network can read the token.
@@ -204,6 +206,8 @@ pub(crate) struct AccessArgs {
     pub(crate) tls_cert: Option<PathBuf>,
 
     /// The private key of the certificate, a PEM file without a passphrase
+    ///
+    /// The same users may have access to it as to the file of --token-file.
     #[arg(
         long,
         value_name = "FILE",

@@ -2,10 +2,15 @@
 //!
 //! Another site can let its own name resolve to this machine (DNS rebinding). Its
 //! page, open in a browser that reaches this machine, could then read a server
-//! here under that name. So a server answers only under names that no other site
-//! can have: IP addresses and `localhost`, which no browser looks up by DNS, and
-//! names that are known to be this machine's.
+//! here under that name. So a server answers only under IP addresses and
+//! `localhost`, which no browser looks up by DNS, and under the names that it is
+//! told to trust.
+//!
+//! The machine's own names ([`own_names`]) are weaker. A DHCP server may have chosen
+//! them, and anybody on the local network may answer for them (mDNS, LLMNR). A
+//! server that only this machine reaches should not trust them.
 
+use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -19,16 +24,13 @@ use rustix::system::uname;
 /// (RFC 6762).
 const LOCAL_DOMAIN: &str = "local";
 
-/// The domain name that Linux reports if none is set.
-const NO_DOMAIN: &str = "(none)";
+/// Characters of a refused host that are shown.
+const MAX_SHOWN: usize = 80;
 
 /// Which hosts requests may name. IP addresses and `localhost` are always among
 /// them; the default has no others.
 #[derive(Debug, Clone, Default)]
 pub struct HostRule {
-    /// Whether requests may use the names that the kernel has for this machine:
-    /// the host name, alone, with the domain name, and with `.local`.
-    pub own_names: bool,
     /// Whether requests of HTTP/1.0 may name no host. No browser sends such a request.
     pub without_host: bool,
     /// More names.
@@ -36,21 +38,22 @@ pub struct HostRule {
 }
 
 /// Why the host of a request is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostRefusal {
     /// The request has no host, several, or one that cannot be parsed.
     Malformed,
-    /// The host is a name that could lead to any address.
-    Foreign,
+    /// The host is a name that could lead to any address. Holds its beginning,
+    /// printable, in double quotes.
+    Foreign(String),
 }
 
 impl HostRefusal {
     /// The status of the answer.
     #[must_use]
-    pub fn status(self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
-            Self::Foreign => StatusCode::MISDIRECTED_REQUEST,
+            Self::Foreign(_) => StatusCode::MISDIRECTED_REQUEST,
         }
     }
 }
@@ -71,10 +74,15 @@ impl HostRule {
             (None, _) if self.without_host && request.version < Version::HTTP_11 => None,
             _ => return Err(HostRefusal::Malformed),
         };
-        let named = [field.as_ref(), request.uri.authority()];
-        match named.into_iter().flatten().all(|host| self.allows(host)) {
-            true => Ok(()),
-            false => Err(HostRefusal::Foreign),
+        let mut named = [field.as_ref(), request.uri.authority()]
+            .into_iter()
+            .flatten();
+        match named.find(|host| !self.allows(host)) {
+            None => Ok(()),
+            Some(host) => {
+                let shown: String = host.as_str().chars().take(MAX_SHOWN).collect();
+                Err(HostRefusal::Foreign(format!("{shown:?}")))
+            }
         }
     }
 
@@ -94,31 +102,34 @@ impl HostRule {
         address.is_some()
             || host.eq_ignore_ascii_case("localhost")
             || self.allowed.iter().any(|pattern| pattern.matches(host))
-            || self.own_names && is_own(host)
     }
 }
 
-/// Whether the kernel has this name for this machine.
-fn is_own(host: &str) -> bool {
+/// The names that the kernel has for this machine now: the host name, alone, with the
+/// domain name, and with `.local`.
+#[must_use]
+pub fn own_names() -> Vec<HostPattern> {
     let known = uname();
-    let text = |name: &std::ffi::CStr| name.to_str().unwrap_or_default().to_owned();
-    is_name_of(host, &text(known.nodename()), &text(known.domainname()))
+    let text = |name: &CStr| name.to_str().unwrap_or_default().to_owned();
+    names_of(&text(known.nodename()), &text(known.domainname()))
 }
 
-/// Whether a machine of this host name, which may be qualified, and this domain
-/// has the name `host`.
-fn is_name_of(host: &str, node: &str, domain: &str) -> bool {
+/// The names of a machine with this host name, which may be qualified, and this domain.
+/// What is no name is left out: a host name that is empty, or the domain `(none)`, which
+/// Linux reports if none is set.
+fn names_of(node: &str, domain: &str) -> Vec<HostPattern> {
     let label = node.split('.').next().unwrap_or_default();
-    let is_qualified = |domain: &str| {
-        !domain.is_empty()
-            && domain != NO_DOMAIN
-            && host.eq_ignore_ascii_case(&format!("{label}.{domain}"))
-    };
-    !label.is_empty()
-        && (host.eq_ignore_ascii_case(node)
-            || host.eq_ignore_ascii_case(label)
-            || is_qualified(domain)
-            || is_qualified(LOCAL_DOMAIN))
+    let qualified = |domain: &str| format!("{label}.{domain}");
+    [
+        node.to_owned(),
+        label.to_owned(),
+        qualified(domain),
+        qualified(LOCAL_DOMAIN),
+    ]
+    .iter()
+    .filter_map(|name| name.parse().ok())
+    .filter(|name: &HostPattern| !name.is_suffix)
+    .collect()
 }
 
 /// A host name, as `backup.example.org`, or all names below one, as
@@ -131,8 +142,10 @@ pub struct HostPattern {
 }
 
 impl HostPattern {
+    /// Whether it has this name, which may end in the dot of an absolute name (RFC
+    /// 1034, section 3.1).
     fn matches(&self, host: &str) -> bool {
-        let host = host.to_ascii_lowercase();
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         match host.strip_suffix(&self.name) {
             Some(rest) if self.is_suffix => rest.len() > 1 && rest.ends_with('.'),
             Some(rest) => rest.is_empty(),
@@ -201,7 +214,6 @@ mod tests {
         let allowed = ["nas.example.org", "*.example.net"];
         let allowed = allowed.map(|name| name.parse().unwrap()).to_vec();
         let wide = HostRule {
-            own_names: true,
             without_host: true,
             allowed,
         };
@@ -229,7 +241,8 @@ mod tests {
                 assert!(refused.is_err(), "{host}");
             }
             let hidden = checked(&rule, "http://evil.example/", &["127.0.0.1"]);
-            assert_eq!(hidden, Err(HostRefusal::Foreign));
+            let foreign = HostRefusal::Foreign("\"evil.example\"".to_owned());
+            assert_eq!(hidden, Err(foreign));
         }
     }
 
@@ -245,11 +258,19 @@ mod tests {
             "nas.Example.org",
             "a.example.net",
             "a.b.example.net:1",
+            "nas.example.org.:80",
+            "a.example.net.",
         ] {
             assert_eq!(checked(&rule, "/", &[host]), Ok(()), "{host}");
         }
-        let refused = checked(&rule, "/", &["example.net"]);
-        assert_eq!(refused, Err(HostRefusal::Foreign));
+        for host in ["example.net", "example.net.", "nas.example.org..", "."] {
+            let refused = checked(&rule, "/", &[host]).unwrap_err();
+            assert_eq!(refused.status(), StatusCode::MISDIRECTED_REQUEST, "{host}");
+        }
+        let long = "a".repeat(200);
+        let refused = checked(&rule, "/", &[&long]);
+        let shown = format!("{:?}", &long[..MAX_SHOWN]);
+        assert_eq!(refused, Err(HostRefusal::Foreign(shown)));
         for text in [
             "", "*", "*.", "a..b", ".a", "a.", "http://a", "a:80", "*.*.a",
         ] {
@@ -260,7 +281,7 @@ mod tests {
     #[test]
     fn a_machine_has_the_names_that_the_kernel_knows() {
         for (node, domain, names) in [
-            ("nas", NO_DOMAIN, &["nas", "NAS", "nas.local"][..]),
+            ("nas", "(none)", &["nas", "NAS", "nas.local", "nas."][..]),
             ("nas", "example.org", &["nas.example.org", "nas"]),
             (
                 "nas.example.org",
@@ -268,21 +289,25 @@ mod tests {
                 &["nas.example.org", "nas", "nas.local"],
             ),
         ] {
+            let known = names_of(node, domain);
+            let is_known = |name| known.iter().any(|pattern| pattern.matches(name));
             for name in names {
-                assert!(is_name_of(name, node, domain), "{node} {domain} {name}");
+                assert!(is_known(name), "{node} {domain} {name}");
             }
             for name in [
                 "",
                 ".",
-                "nas.",
+                "nas..",
                 "example.org",
                 "nas.(none)",
                 "nas.example.com",
             ] {
-                assert!(!is_name_of(name, node, domain), "{node} {domain} {name}");
+                assert!(!is_known(name), "{node} {domain} {name}");
             }
         }
-        assert!(!is_name_of("", "", "") && !is_name_of(".local", "", ""));
+        for node in ["", "*", "*.org", "a b"] {
+            assert_eq!(names_of(node, "(none)"), [], "{node}");
+        }
     }
 
     #[test]

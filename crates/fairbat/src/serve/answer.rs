@@ -32,10 +32,6 @@ use crate::http::range::{ContentRange, RequestedRange};
 /// The methods of a server that takes no changes.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
-/// The answer to a request under a name that may be another site's.
-const FOREIGN_HOST: &str = "this host name is not known to be this server's, and a page of another site could read the \
-     files under it: ask by an address or localhost, or serve with --allow-host NAME";
-
 /// Answers a request of `peer`. `tracker` hears how a response with a body is sent.
 pub(crate) async fn answer(
     site: &Arc<Site>,
@@ -80,13 +76,18 @@ async fn respond(
 ) -> Response<ResponseBody> {
     let headers = &request.headers;
     if let Err(refusal) = site.hosts.check(request) {
-        return plain(
-            refusal.status(),
-            match refusal {
-                HostRefusal::Malformed => "one Host is needed",
-                HostRefusal::Foreign => FOREIGN_HOST,
-            },
-        );
+        let text = match &refusal {
+            HostRefusal::Malformed => "one Host is needed",
+            HostRefusal::Foreign(host) => {
+                site.warn_of_host(host);
+                &format!(
+                    "the host {host} is not known to be this server's, and a page of another site \
+                     could read the files under it: ask by an address or localhost, or serve with \
+                     --allow-host NAME"
+                )
+            }
+        };
+        return plain(refusal.status(), text);
     }
     if let Some(token) = &site.token
         && !token.is_shown(headers)

@@ -58,7 +58,7 @@ use self::write::scratch::{UPLOAD_DESCRIPTORS, Uploads};
 use crate::accept::{AcceptLimits, Accepted, accept_until};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
-use crate::http::host::{HostPattern, HostRule};
+use crate::http::host::{HostPattern, HostRule, own_names};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -77,8 +77,9 @@ pub struct ServeSettings {
     /// other peers. A few more connections are answered 503, the rest are closed.
     /// A peer is an IPv4 address or an IPv6 network of 64 bits.
     pub max_per_peer: u32,
-    /// Names of the server beyond its addresses, `localhost` and those that the kernel
-    /// knows. Requests with another host are refused.
+    /// Names of the server beyond its addresses and `localhost`. Requests with another
+    /// host are refused. A server on another address than loopback also has the names
+    /// that the kernel has for the machine when it starts.
     pub allowed_hosts: Vec<HostPattern>,
     /// The token that every request must show, if any.
     pub token: Option<Token>,
@@ -159,6 +160,10 @@ impl Server {
         let address = listener.local_addr().map_err(cannot_listen)?;
         let begin = |limits: &UploadLimits| Uploads::begin(&root, limits.max_size).map(Arc::new);
         let uploads = settings.uploads.as_ref().map(begin).transpose()?;
+        let mut allowed = settings.allowed_hosts.clone();
+        if !is_loopback(settings) {
+            allowed.extend(own_names());
+        }
         Ok(Self {
             listener,
             address,
@@ -168,9 +173,8 @@ impl Server {
                 root,
                 digests,
                 hosts: HostRule {
-                    own_names: true,
                     without_host: true,
-                    allowed: settings.allowed_hosts.clone(),
+                    allowed,
                 },
                 token: settings.token.clone(),
                 tls,
@@ -179,6 +183,7 @@ impl Server {
                 clock: Clock::start(),
                 patience: settings.patience,
                 warnings: Mutex::default(),
+                host_warnings: Mutex::default(),
                 uploads,
             }),
         })
@@ -246,10 +251,15 @@ impl Server {
     }
 }
 
+/// Whether only this machine reaches the server.
+fn is_loopback(settings: &ServeSettings) -> bool {
+    settings.listen.ip().to_canonical().is_loopback()
+}
+
 /// Refuses uploads from a network without a token: everybody there could fill the
 /// disk and change what others fetch.
 fn check_uploads(settings: &ServeSettings) -> Result<(), TransferError> {
-    let is_open = settings.token.is_none() && !settings.listen.ip().to_canonical().is_loopback();
+    let is_open = settings.token.is_none() && !is_loopback(settings);
     if settings.uploads.is_none() || !is_open {
         return Ok(());
     }

@@ -70,6 +70,9 @@ pub(crate) struct Site {
     pub(crate) patience: Patience,
     /// Warnings of files that could not be read.
     pub(crate) warnings: Mutex<WarningThrottle<PathBuf>>,
+    /// Warnings of hosts that requests may not name. They have no subject: a client can
+    /// make up any number of hosts.
+    pub(crate) host_warnings: Mutex<WarningThrottle<()>>,
     /// `None` if nothing may be changed.
     pub(crate) uploads: Option<Arc<Uploads>>,
 }
@@ -80,6 +83,17 @@ impl Site {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.is_due(self.clock.now(), name.to_owned()) {
             tracing::warn!("{name:?} {trouble}; not said again of this file for a while");
+        }
+    }
+    /// Warns that requests under this host are refused. It is quoted.
+    pub(crate) fn warn_of_host(&self, host: &str) {
+        let warnings = self.host_warnings.lock();
+        let mut warnings = warnings.unwrap_or_else(PoisonError::into_inner);
+        if warnings.is_due(self.clock.now(), ()) {
+            tracing::warn!(
+                "refused a request under the host {host}; if that is a name of this server, \
+                 add --allow-host NAME; not said again for a while"
+            );
         }
     }
 }

@@ -72,9 +72,6 @@ async fn change(
     request: &Parts,
     body: Incoming,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    if site.token.is_none() && !names_this_machine(&request.headers) {
-        return Err(Refusal::OtherHost);
-    }
     match request.method {
         Method::PUT => put::put(site, uploads, peer, request, body).await,
         Method::DELETE => delete(site, uploads, request).await,
@@ -84,22 +81,6 @@ async fn change(
             _ => Err(Refusal::OtherMethod),
         },
     }
-}
-
-/// Whether the requested host certainly is this machine. Otherwise, without a
-/// token, a web page could make a browser on this machine write files here: the
-/// page's own host name can lead to a loopback address (DNS rebinding).
-fn names_this_machine(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get(HOST) else {
-        // Every browser sends the field.
-        return true;
-    };
-    let Ok(authority) = http::uri::Authority::try_from(host.as_bytes()) else {
-        return false;
-    };
-    let name = authority.host().trim_matches(['[', ']']);
-    let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
-    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(is_loopback)
 }
 
 /// Removes a file, a link or an empty directory.
@@ -219,33 +200,6 @@ fn destination(headers: &HeaderMap) -> Result<PathBuf, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn only_loopback_names_are_accepted_without_a_token() {
-        for (host, expected) in [
-            ("127.0.0.1", true),
-            ("127.0.0.2:8080", true),
-            ("[::1]:8080", true),
-            ("[::ffff:127.0.0.1]", true),
-            ("localhost:8080", true),
-            ("LocalHost", true),
-            ("192.0.2.1", false),
-            ("example.org:8080", false),
-            ("localhost.example.org", false),
-            ("127.0.0.1.example.org", false),
-            ("", false),
-        ] {
-            let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
-            assert_eq!(names_this_machine(&headers), expected, "{host}");
-        }
-    }
-}
-
-#[cfg(test)]
-mod destination_tests {
     use http::HeaderName;
 
     use super::*;

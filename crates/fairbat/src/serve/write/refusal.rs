@@ -13,11 +13,6 @@ use crate::serve::files::NotServed;
 pub(crate) enum Refusal {
     #[error("this is no name: segments that are empty, . or .., or have a slash name nothing")]
     NoName,
-    #[error(
-        "this host name is not known to be this machine's: ask by a loopback address, or \
-         localhost, or serve with --token-file"
-    )]
-    OtherHost,
     #[error("the server may not write there")]
     Forbidden,
     #[error("the way there leads out of the directory that is served, or into another file system")]
@@ -90,7 +85,7 @@ impl Refusal {
             | Self::Corrupt { .. }
             | Self::Broken
             | Self::NoDestination => StatusCode::BAD_REQUEST,
-            Self::OtherHost | Self::Forbidden | Self::Outside | Self::Same => StatusCode::FORBIDDEN,
+            Self::Forbidden | Self::Outside | Self::Same => StatusCode::FORBIDDEN,
             Self::Absent => StatusCode::NOT_FOUND,
             Self::OtherMethod | Self::Exists => StatusCode::METHOD_NOT_ALLOWED,
             Self::Silent => StatusCode::REQUEST_TIMEOUT,
