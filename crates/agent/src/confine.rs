@@ -8,8 +8,8 @@
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError,
-    RulesetStatus, path_beneath_rules,
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
+    RulesetCreatedAttr as _, RulesetError, RulesetStatus, path_beneath_rules,
 };
 use rustix::io::Errno;
 use rustix::thread::{
@@ -24,6 +24,9 @@ use crate::state::make_private_directory;
 
 /// The right that the unit gives: to read every file.
 const READ: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
+
+/// What root has in its place in a container: to read and write every file.
+const READ_AND_WRITE: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 
 /// What giving files their owners back takes besides. A drop-in of the unit has the same.
 const RESTORE_OWNERS: CapabilitySet = CapabilitySet::CHOWN
@@ -57,11 +60,13 @@ pub(crate) const CONFINED_HINT: &str = "root has started it, so it writes only t
     its disk, and restart the agent";
 
 impl Confinement {
-    /// Gives up what the agent does not need, if root has started it and nobody has
-    /// confined it before. Says so in the log. What cannot be given up is no error.
+    /// Gives up what the agent does not need, if root has started it and no service
+    /// manager has confined it. Says so in the log. What cannot be given up is no error.
     #[must_use]
     pub fn enter(config: &Config) -> Self {
-        let is_confined = no_new_privs().unwrap_or(false);
+        // Systemd names each start of a unit.
+        let by_manager = std::env::var_os("INVOCATION_ID").is_some();
+        let is_confined = by_manager && no_new_privs().unwrap_or(false);
         if !rustix::process::geteuid().is_root() || is_confined {
             return Self::default();
         }
@@ -69,7 +74,15 @@ impl Confinement {
             // The start fails for the same reason.
             tracing::debug!(%error, "the directory of the state cannot be made");
         }
-        let mut kept = READ;
+        let permitted = capabilities(None).map_or(READ, |sets| sets.permitted);
+        let (mut kept, reading) = match permitted {
+            has if has.contains(READ) => (READ, "only the right to read every file"),
+            has if has.contains(READ_AND_WRITE) => (
+                READ_AND_WRITE,
+                "only the right to read and write every file",
+            ),
+            _ => (CapabilitySet::empty(), "no right to files of other users"),
+        };
         if config.agent.restore_owners {
             kept |= RESTORE_OWNERS;
         }
@@ -86,8 +99,7 @@ impl Confinement {
             .map(|place| place.display().to_string())
             .collect();
         tracing::info!(
-            "started as root: keeps only the right to read every file{}, takes no new ones, and \
-             {}",
+            "started as root: keeps {reading}{}, takes no new ones, and {}",
             if config.agent.restore_owners {
                 ", and those that give files their owners"
             } else {
@@ -95,7 +107,9 @@ impl Confinement {
             },
             match has_landlock {
                 true => format!("writes only below {}", listed.join(", ")),
-                false => "may write root's files, because the kernel has no Landlock".to_owned(),
+                false => "may write root's files, because the kernel has no Landlock, or one \
+                          before Linux 5.19"
+                    .to_owned(),
             }
         );
         Self {
@@ -126,7 +140,11 @@ fn drop_capabilities(kept: CapabilitySet) -> Result<(), Errno> {
         let one = CapabilitySet::from_bits_retain(1 << bit);
         // The kernel refuses numbers that it does not know.
         if !kept.contains(one) && capability_is_in_bounding_set(one) == Ok(true) {
-            remove_capability_from_bounding_set(one)?;
+            match remove_capability_from_bounding_set(one) {
+                // Root in a container may not. It cannot use the set any more either.
+                Ok(()) | Err(Errno::PERM) => {}
+                Err(errno) => return Err(errno),
+            }
         }
     }
     clear_ambient_capability_set()?;
@@ -155,7 +173,9 @@ fn writable_places(config: &Config) -> Vec<PathBuf> {
     let named = stores.chain(pulls).chain(&agent.write_paths);
     let named = named.map(PathBuf::as_path).chain(agent.socket.parent());
     let named = named.chain([agent.state.as_path()]);
+    let temporary = std::env::temp_dir();
     let named = named.chain(TEMPORARY.map(Path::new));
+    let named = named.chain([temporary.as_path()]);
     let existing = named.filter_map(|path| {
         // A run makes what is missing. To make a directory of the root, it needs a hand.
         let existing = path.ancestors().find(|path| path.is_dir())?;
@@ -168,10 +188,18 @@ fn writable_places(config: &Config) -> Vec<PathBuf> {
 }
 
 /// Lets the thread read everything and write only below these directories. Returns
-/// whether the kernel does that.
+/// whether the kernel does that. The first version of Landlock would forbid to rename a
+/// file from one directory to another, which stores do.
 fn restrict_writes(places: &[PathBuf]) -> Result<bool, RulesetError> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    let status = Ruleset::default()
+    let renaming = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Refer);
+    let Ok(ruleset) = renaming else {
+        return Ok(false);
+    };
+    let status = ruleset
+        .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(LANDLOCK))?
         .create()?
         .add_rules(path_beneath_rules(["/"], read))?

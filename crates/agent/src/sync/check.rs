@@ -92,7 +92,7 @@ async fn run(
         id,
         settings,
         state: context.state,
-        writer: context.writer,
+        writer: context.writer.for_run(),
         store,
         progress,
     });

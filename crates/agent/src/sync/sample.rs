@@ -51,8 +51,13 @@ impl Sample {
     /// A sample of so many bytes for each day since the last check, at most for a week.
     /// The same seed leads to the same order.
     pub(crate) fn new(bytes_per_day: u64, now_s: i64, record: CheckRecord, seed: u64) -> Self {
-        let saved_s = record.checked_at.map_or(MAX_SAVED_S, |at| now_s - at);
-        let saved_s = saved_s.clamp(0, MAX_SAVED_S).unsigned_abs();
+        let saved_s = match record.checked_at {
+            // The clock was set back since.
+            Some(at) if at > now_s => DAY_S,
+            Some(at) => (now_s - at).min(MAX_SAVED_S),
+            None => MAX_SAVED_S,
+        };
+        let saved_s = saved_s.unsigned_abs();
         let budget = u128::from(bytes_per_day) * u128::from(saved_s);
         Self {
             record,
