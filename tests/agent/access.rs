@@ -168,6 +168,31 @@ fn restoring_can_be_left_to_a_group() {
     service.order(&["restore", "home", "--to", &own]);
 }
 
+#[test]
+fn only_root_and_the_user_of_the_agent_restore_set_user_id_bits() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root, to be somebody else");
+    }
+    let (source, to) = (dir(), dir());
+    fs::write(source.path().join("f"), "x").expect("write a file");
+    let place = Place::new();
+    place.configure("", &stores(&place, source.path()));
+    let service = place.start();
+    service.order(&["run", "home", "--wait"]);
+    open_to_all(&place);
+    let words = |name: &str| {
+        let to = to.path().join(name).display().to_string();
+        ["restore", "home", "--setuid", "--to", &to].map(str::to_owned)
+    };
+    let theirs = words("theirs");
+    let nobody = ["--clear-groups", "--regid=65534"];
+    let refused = as_nobody(&place, &nobody, &theirs.each_ref().map(String::as_str));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("only root and the agent's user"), "{said}");
+    service.order(&words("own").each_ref().map(String::as_str));
+}
+
 /// Watches the status, and reads the first lines of the answer.
 fn watch(place: &Place) -> (UnixStream, String) {
     let mut stream = UnixStream::connect(place.join("socket")).expect("connect");

@@ -120,7 +120,6 @@ impl Agent {
             source: source.to_owned(),
             address: "store".to_owned(),
             one_file_system: false,
-            accept_unmounted: Vec::new(),
             verify: Verify::Sent,
             identity: 1,
             publish_interval: fairbat_agent::sync::PUBLISH_INTERVAL,

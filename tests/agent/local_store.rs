@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
 
+use fairbat_tests::netns::skipped;
+use fairbat_tests::poll::wait_for;
 use fairbat_tests::seccomp::without_openat2;
+use fairbat_tests::tmpfs::Bind;
 use tempfile::TempDir;
 
 use crate::round_trip::dir;
-use crate::service::{Place, Service};
+use crate::service::{Place, SOON, Service};
 
 /// Longer than what is stored in one step.
 const LONG: usize = 3_000_000;
@@ -47,6 +50,9 @@ fn modes(directory: &Path) -> BTreeMap<String, u32> {
     modes
 }
 
+/// A user who owns nothing.
+const NOBODY: u32 = 65534;
+
 /// An agent with a job that pushes a directory to another one.
 struct Scene {
     source: TempDir,
@@ -75,11 +81,11 @@ impl Scene {
         }
     }
 
-    fn stored(&self, name: &str) -> std::path::PathBuf {
+    fn stored(&self, name: &str) -> PathBuf {
         self.store.path().join(name)
     }
 
-    fn original(&self, name: &str) -> std::path::PathBuf {
+    fn original(&self, name: &str) -> PathBuf {
         self.source.path().join(name)
     }
 }
@@ -250,4 +256,148 @@ fn no_link_in_a_store_leads_elsewhere() {
 #[test]
 fn no_link_in_a_store_leads_elsewhere_where_a_filter_forbids_openat2() {
     without_openat2(leads_nowhere);
+}
+
+/// The unfinished file of the upload under way.
+fn unfinished(scene: &Scene) -> PathBuf {
+    wait_for("an unfinished file", SOON, || {
+        let names = fs::read_dir(scene.stored(".fairbat/unfinished")).ok()?;
+        let paths = names.map(|entry| entry.expect("an entry").path());
+        paths.into_iter().find(|path| {
+            let found = fs::metadata(path);
+            found.is_ok_and(|found| found.len() > 0)
+        })
+    })
+}
+
+#[test]
+fn an_upload_does_not_go_on_in_a_file_that_another_user_has_planted() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root, to own files of another user");
+    }
+    // Three parts, and time to plant something between them.
+    let content: Vec<u8> = (0..20_000_000_u32).map(|at| (at / 1000) as u8).collect();
+    for is_linked in [true, false] {
+        let scene = Scene::new("", "limit_rate = \"8M\"");
+        write(scene.original("large"), &content);
+        let victim = scene.stored("victim");
+        write(&victim, "mine");
+        set_mode(&victim, 0o644);
+        if !is_linked {
+            chown(&victim, Some(NOBODY), None).expect("give it away");
+        }
+        let service = scene.place.start();
+        service.order(&["run", "home"]);
+        let planted = unfinished(&scene);
+        match is_linked {
+            true => {
+                let aside = scene.stored("aside");
+                fs::hard_link(&victim, &aside).expect("a hard link");
+                fs::rename(&aside, &planted).expect("plant it");
+            }
+            false => fs::rename(&victim, &planted).expect("plant it"),
+        }
+        // Held open, as the other user has it.
+        let held = match is_linked {
+            true => fs::File::open(&victim),
+            false => fs::File::open(&planted),
+        };
+        let held = held.expect("it is there");
+        service.wait_for_task("ended", "home", |task| {
+            task["phase"] != "running" && !task["last"].is_null()
+        });
+        run(&service, "home");
+        let found = held.metadata().expect("it is open");
+        assert_eq!(found.len(), 4, "linked: {is_linked}");
+        assert_eq!(found.permissions().mode() & 0o7777, 0o644);
+        let stored = fs::read(scene.stored("home/large")).expect("it is stored");
+        assert!(stored == content, "linked: {is_linked}");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_repaired_is_tried_again() {
+    let scene = Scene::new("", "");
+    for name in ["a/key", "b"] {
+        write(scene.original(name), name);
+    }
+    let service = scene.place.start();
+    run(&service, "home");
+    for (name, mode) in [
+        (".fairbat", 0o755),
+        ("home/a", 0o2755),
+        ("home/a/key", 0o644),
+        ("home/b", 0o644),
+    ] {
+        set_mode(scene.stored(name), mode);
+    }
+    let file = scene.stored("home/b");
+    let Some(fixed) = Bind::mount(&file, &file) else {
+        return;
+    };
+    fixed.make_read_only();
+    run(&service, "home");
+    assert_eq!(mode(scene.stored("home/a")), 0o2700, "the group stays");
+    assert_eq!(mode(scene.stored("home/a/key")), 0o600);
+    assert_eq!(mode(&file), 0o644);
+    assert_eq!(mode(scene.stored(".fairbat")), 0o755, "it is not done");
+    let log = scene.place.log();
+    for said in ["failed=1", "home/b", "Read-only", "chmod -R go="] {
+        assert!(log.contains(said), "{said} is not in: {log}");
+    }
+    drop(fixed);
+    run(&service, "home");
+    assert_eq!(mode(&file), 0o600);
+    assert_eq!(mode(scene.stored(".fairbat")), 0o700);
+    assert!(scene.place.log().contains("file_mode"));
+}
+
+#[test]
+fn the_directory_of_a_store_or_a_pull_is_no_link_that_another_user_has_made() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root, to own files of another user");
+    }
+    let (source, store, parent) = (dir(), dir(), dir());
+    let outside = [dir(), dir()];
+    write(source.path().join("f"), "f");
+    let (disk, copy) = (parent.path().join("disk"), parent.path().join("copy"));
+    let place = Place::new();
+    place.configure(
+        "",
+        &format!(
+            "[stores.direct]\ntype = \"local\"\npath = {:?}\n\
+             [stores.disk]\ntype = \"local\"\npath = {disk:?}\n\
+             [[jobs]]\nname = \"direct\"\nsource = {source:?}\ndestination = \"direct:home\"\n\
+             [[jobs]]\nname = \"home\"\nsource = {source:?}\ndestination = \"disk:other\"\n\
+             [[jobs]]\nname = \"copy\"\ndirection = \"pull\"\nsource = \"direct:home\"\n\
+             destination = {copy:?}\n",
+            store.path(),
+            source = source.path(),
+        ),
+    );
+    let service = place.start();
+    run(&service, "direct");
+    chown(parent.path(), Some(NOBODY), None).expect("give it away");
+    for (link, outside) in [&disk, &copy].into_iter().zip(&outside) {
+        symlink(outside.path(), link).expect("a link");
+        lchown(link, Some(NOBODY), None).expect("give it away");
+    }
+    for job in ["home", "copy"] {
+        let outcome = service.fairbat(&["run", job, "--wait"]);
+        assert_ne!(outcome.code, Some(0), "{outcome}");
+        outcome.expect_said(&["another user has made"]);
+    }
+    for outside in &outside {
+        let found = fs::read_dir(outside.path()).expect("it is there");
+        assert_eq!(found.count(), 0);
+    }
+    // The administrator's own links are followed.
+    for link in [&disk, &copy] {
+        lchown(link, Some(0), None).expect("take it back");
+    }
+    for job in ["home", "copy"] {
+        run(&service, job);
+    }
+    assert!(outside[0].path().join("other/f").exists());
+    assert!(outside[1].path().join("f").exists());
 }

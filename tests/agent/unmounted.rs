@@ -68,9 +68,33 @@ fn stays_away(at: &str, accepted: impl Fn(&Path) -> String) {
         &["--accept-unmounted", "/elsewhere"],
         &["/elsewhere is not in the source"],
     );
-    run(&service, &["--accept-unmounted", "b"], &["mounted"]);
+    let other = source.join("b").display().to_string();
+    run(&service, &["--accept-unmounted", &other], &["mounted"]);
+    if at != source {
+        // What is above was none, and says nothing about others below.
+        let above = at.parent().expect("it is below").display().to_string();
+        run(
+            &service,
+            &["--accept-unmounted", &above],
+            &["nothing was mounted", &below.display().to_string()],
+        );
+        // From the shell, a relative path begins where the shell is.
+        let relative = below.display().to_string();
+        let not_there = ["is not in the source"];
+        run(&service, &["--accept-unmounted", &relative], &not_there);
+    }
+    run(&service, &[], &["mounted"]);
     assert!(!stored("beneath"));
-    run(&service, &["--accept-unmounted", &accepted(&at)], &[]);
+    // It is kept, whether or not the store is there.
+    let gone = work.path().join("gone");
+    fs::rename(store.path(), &gone).expect("take the store away");
+    run(
+        &service,
+        &["--accept-unmounted", &accepted(&at)],
+        &["no directory"],
+    );
+    fs::rename(&gone, store.path()).expect("bring the store back");
+    run(&service, &[], &[]);
     assert!(stored("beneath"));
     // Said once.
     run(&service, &[], &[]);
@@ -84,7 +108,7 @@ fn stays_away(at: &str, accepted: impl Fn(&Path) -> String) {
 
 #[test]
 fn a_directory_that_is_no_mount_point_any_more_is_pushed_once_that_is_accepted() {
-    stays_away("media/disk", |_| "media/disk".to_owned());
+    stays_away("media/disk", |at| at.display().to_string());
 }
 
 #[test]

@@ -110,6 +110,14 @@ impl Bind {
     }
 }
 
+impl Bind {
+    /// Forbids writing there, for root too.
+    pub fn make_read_only(&self) {
+        let at = self.at.to_str().expect("temp paths are UTF-8");
+        run("mount", &["-o", "remount,bind,ro", at]).expect("remount it");
+    }
+}
+
 impl Drop for Bind {
     fn drop(&mut self) {
         let target = self.at.to_str().expect("temp paths are UTF-8");

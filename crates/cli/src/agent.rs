@@ -47,7 +47,8 @@ pub(crate) fn each(args: &TaskArgs, path: &str, done: &'static str) -> ExitCode 
 /// Lets the agent run a job.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     let success = Success::Announce("started");
-    session::with_valid(run_request(args), |body| {
+    let body = current_directory().and_then(|here| run_request(args, &here));
+    session::with_valid(body, |body| {
         let run = request::start(&args.agent, "/v1/run", &body, success, args.wait);
         drive(&args.agent, stopping(args.wait), run)
     })
@@ -118,9 +119,9 @@ fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<Value, UsageErro
                 file.display()
             )));
         }
-        Some(file) => absolute("--output", &here.join(directory).join(file))?,
+        Some(file) => path_text("--output", &here.join(directory).join(file))?,
         None => {
-            let directory = absolute("--directory", &here.join(directory))?;
+            let directory = path_text("--directory", &here.join(directory))?;
             format!("{}/", directory.trim_end_matches('/'))
         }
     };
@@ -128,15 +129,16 @@ fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<Value, UsageErro
     Ok(json!({"url": url.as_str(), "to": to, "deadline": deadline}))
 }
 
-/// Turns the arguments of `fairbat run` into the body of `POST /v1/run`.
+/// Turns the arguments of `fairbat run`, given in the directory `here`, into the body of
+/// `POST /v1/run`.
 ///
 /// # Errors
 /// A path that is not UTF-8.
-fn run_request(args: &RunArgs) -> Result<Value, UsageError> {
+fn run_request(args: &RunArgs, here: &Path) -> Result<Value, UsageError> {
     let mut body = json!({"job": args.job});
     if !args.accept_unmounted.is_empty() {
         let paths = args.accept_unmounted.iter();
-        let paths = paths.map(|path| absolute("--accept-unmounted", path));
+        let paths = paths.map(|path| path_text("--accept-unmounted", &here.join(path)));
         body["accept_unmounted"] = paths.collect::<Result<_, _>>()?;
     }
     Ok(body)
@@ -148,7 +150,7 @@ fn run_request(args: &RunArgs) -> Result<Value, UsageError> {
 /// # Errors
 /// The first invalid argument.
 fn restoration(args: &RestoreArgs, now: &Zoned, here: &Path) -> Result<Value, UsageError> {
-    let to = absolute("--to", &here.join(&args.to))?;
+    let to = path_text("--to", &here.join(&args.to))?;
     let deadline = optional_deadline(args.deadline.as_deref(), now)?;
     let mut body = json!({"job": args.job, "to": to, "deadline": deadline});
     if args.setuid {
@@ -157,9 +159,9 @@ fn restoration(args: &RestoreArgs, now: &Zoned, here: &Path) -> Result<Value, Us
     Ok(body)
 }
 
-/// The path as text. The agent needs an absolute path, because it runs in another
-/// directory. `..` stays: only the file system knows where it leads after a link.
-fn absolute(flag: &str, path: &Path) -> Result<String, UsageError> {
+/// An absolute path as text, without needless parts. The agent needs one, because it runs
+/// in another directory. `..` stays: only the file system knows where it leads after a link.
+fn path_text(flag: &str, path: &Path) -> Result<String, UsageError> {
     let path: PathBuf = path.components().collect();
     path.into_os_string().into_string().map_err(|path| {
         UsageError::new(format!(

@@ -8,13 +8,16 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fsync, mkdirat, openat, openat2, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fsync, mkdirat, openat,
+    openat2, readlinkat, statat,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 /// Tries to resolve a name while somebody renames directories on its way. The
 /// kernel asks for another try by `EAGAIN` (openat2(2)).
@@ -30,13 +33,32 @@ pub struct Beneath {
 }
 
 impl Beneath {
-    /// Opens the directory. Links on the way to it are followed.
+    /// Opens the directory. Links on the way to it are followed, and it may be a link
+    /// itself, unless another user than root has made that link where others may write.
     ///
     /// # Errors
-    /// It does not exist, is no directory, or may not be entered.
+    /// It does not exist, is no directory, or may not be entered. `LOOP` for a link that
+    /// is not followed.
     pub fn open(directory: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(CWD, directory, flags, Mode::empty())?;
+        let follow = |at: BorrowedFd<'_>, path: &Path| openat(at, path, flags, Mode::empty());
+        let Some(name) = directory.file_name() else {
+            let directory = follow(CWD, directory)?;
+            return Ok(Self { directory });
+        };
+        let at = follow(CWD, parent(directory))?;
+        let directory = match enter(&at, name) {
+            Err(Errno::LOOP) => {
+                let link = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let link = openat(&at, name, link, Mode::empty())?;
+                if !is_trusted(&fstat(&at)?, &fstat(&link)?) {
+                    return Err(Errno::LOOP);
+                }
+                let target = readlinkat(&link, c"", Vec::new())?;
+                follow(at.as_fd(), Path::new(OsStr::from_bytes(target.as_bytes())))?
+            }
+            opened => opened?,
+        };
         Ok(Self { directory })
     }
 
@@ -90,8 +112,13 @@ impl Beneath {
             at = Some(enter(at.as_ref().unwrap_or(&self.directory), name)?);
         }
         let at = at.as_ref().unwrap_or(&self.directory);
-        openat(at, last, flags | OFlags::NOFOLLOW, Mode::empty())
-            .map_err(|errno| link_or(errno, at, last))
+        let opened = openat(at, last, flags | OFlags::NOFOLLOW, Mode::empty())
+            .map_err(|errno| link_or(errno, at, last))?;
+        // With this flag a link itself is opened.
+        if flags.contains(OFlags::PATH) && kind(&fstat(&opened)?) == FileType::Symlink {
+            return Err(Errno::LOOP);
+        }
+        Ok(opened)
     }
 
     /// Opens a directory to read it.
@@ -153,15 +180,57 @@ pub fn enter(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     openat(&directory, name, flags, Mode::empty()).map_err(|errno| link_or(errno, directory, name))
 }
 
+/// Opens what a descriptor stands for that was opened with `O_PATH`, if it is a regular
+/// file. Nothing else is opened, because that may have effects on a device or a FIFO.
+///
+/// # Errors
+/// `ISDIR` for a directory, `LOOP` for a link, `NXIO` for all else that is no file, and
+/// those of openat(2).
+pub fn reopen(found: impl AsFd, flags: OFlags) -> Result<File, Errno> {
+    match kind(&fstat(&found)?) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Err(Errno::ISDIR),
+        FileType::Symlink => return Err(Errno::LOOP),
+        _ => return Err(Errno::NXIO),
+    }
+    let flags = flags | OFlags::CLOEXEC;
+    Ok(openat(CWD, by_descriptor(&found), flags, Mode::empty())?.into())
+}
+
+/// A path of what a descriptor stands for, for system calls that take no descriptor that
+/// was opened with `O_PATH` (proc_pid_fd(5)).
+pub fn by_descriptor(found: &impl AsFd) -> String {
+    format!("/proc/self/fd/{}", found.as_fd().as_raw_fd())
+}
+
+fn kind(status: &Stat) -> FileType {
+    FileType::from_raw_mode(status.st_mode)
+}
+
+/// Whether a link is from root or from this user, or at least from a directory in which
+/// nobody else may write.
+fn is_trusted(directory: &Stat, link: &Stat) -> bool {
+    let is_ours = |status: &Stat| [0, geteuid().as_raw()].contains(&status.st_uid);
+    let others = Mode::WGRP | Mode::WOTH;
+    let is_closed = !Mode::from_raw_mode(directory.st_mode).intersects(others);
+    is_ours(link) || is_ours(directory) && is_closed
+}
+
 /// Tells a link from a file where a directory was expected.
 fn link_or(errno: Errno, directory: impl AsFd, name: &OsStr) -> Errno {
     let is_link = || {
         let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-        status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Symlink)
+        status.is_ok_and(|status| kind(&status) == FileType::Symlink)
     };
     match errno {
         Errno::NOTDIR if is_link() => Errno::LOOP,
         errno => errno,
+    }
+}
+
+impl From<Beneath> for OwnedFd {
+    fn from(beneath: Beneath) -> Self {
+        beneath.directory
     }
 }
 
@@ -188,12 +257,30 @@ mod tests {
     /// Opens while somebody exchanges a directory and a link.
     const RACES: usize = 20_000;
 
+    /// Most of them. Each way has to have won one.
+    const MAX_RACES: usize = 50 * RACES;
+
+    /// Ends the other thread, also after a failed assertion.
+    struct SetOnDrop<'a>(&'a AtomicBool);
+
+    impl Drop for SetOnDrop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
     type Way = fn(&Beneath, &Path) -> Result<OwnedFd, Errno>;
 
     /// By openat2, and where there is none.
     const WAYS: [Way; 2] = [
         |root, name| root.resolve(name, OFlags::RDONLY, NO_LINKS),
         |root, name| root.walk(name, OFlags::RDONLY),
+    ];
+
+    /// The same, to look only.
+    const LOOKS: [Way; 2] = [
+        |root, name| root.resolve(name, OFlags::PATH, NO_LINKS),
+        |root, name| root.walk(name, OFlags::PATH),
     ];
 
     /// A directory with `in/f`, and beside it `link`, which leads to another `f`.
@@ -213,7 +300,7 @@ mod tests {
     fn both_ways_open_and_refuse_the_same() {
         let (inside, _outside, root) = scene();
         let absolute = inside.path().join("in/f");
-        for way in WAYS {
+        for way in WAYS.into_iter().chain(LOOKS) {
             for (name, expected) in [
                 ("in/f", None),
                 ("./in/./f", None),
@@ -244,8 +331,10 @@ mod tests {
                     renameat_with(root, "in", root, "link", flags).unwrap();
                 }
             });
+            let _end = SetOnDrop(&is_over);
             let (mut race, mut inside, mut outside) = (0, [0, 0], 0);
             while race < RACES || inside.contains(&0) {
+                assert!(race < MAX_RACES, "{inside:?} of {race} races were won");
                 let way = race % WAYS.len();
                 race += 1;
                 if let Ok(file) = WAYS[way](&root, Path::new("in/f")) {
@@ -257,7 +346,6 @@ mod tests {
                     }
                 }
             }
-            is_over.store(true, Ordering::Relaxed);
             assert_eq!(outside, 0, "of {race} races");
         });
     }

@@ -80,6 +80,8 @@ pub(crate) struct Responder {
     pub(crate) stopping: Stopping,
     /// The group that the peer would have to be in to restore; `None` if it may.
     pub(crate) denied_to_restore: Option<String>,
+    /// Whether a restore for the peer may set the bits of other users.
+    pub(crate) may_set_ids: bool,
 }
 
 impl Responder {
@@ -113,6 +115,11 @@ impl Responder {
         body: &[u8],
     ) -> Result<CommandAccepted, ApiRefusal> {
         let command = read_command(read, body)?;
+        if let TaskCommand::Restore { setuid: true, .. } = &command
+            && !self.may_set_ids
+        {
+            return Err(ApiRefusal::no_setuid());
+        }
         if let (TaskCommand::Restore { .. }, Some(group)) = (&command, &self.denied_to_restore) {
             return Err(ApiRefusal::denied(group));
         }

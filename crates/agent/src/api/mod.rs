@@ -26,8 +26,8 @@ use tokio::sync::Semaphore;
 use self::answer::{ApiTimeouts, Responder};
 use self::connection::{GRACE, serve_connection};
 pub use self::listen::listen;
-use self::peer::Connections;
 pub use self::peer::Restorers;
+use self::peer::{Connections, is_trusted};
 use crate::daemon::handle::Handle;
 
 /// Connections of one user that are served at once. So one that watches the status many
@@ -84,6 +84,7 @@ async fn serve_with(
                         timeouts,
                         stopping: stopping.clone(),
                         denied_to_restore: restorers.deny(&stream),
+                        may_set_ids: user.is_some_and(is_trusted),
                     };
                     ((Some(of_user), permit), Some(responder), timeouts.idle)
                 }

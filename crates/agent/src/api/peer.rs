@@ -29,12 +29,16 @@ impl Restorers {
             return None;
         };
         let is_one = stream.peer_cred().is_ok_and(|peer| {
-            let own = rustix::process::geteuid().as_raw();
             let groups = || dalbe::socket::peer_groups(stream).unwrap_or_default();
-            [0, own].contains(&peer.uid()) || peer.gid() == *id || groups().contains(id)
+            is_trusted(peer.uid()) || peer.gid() == *id || groups().contains(id)
         });
         (!is_one).then(|| name.clone())
     }
+}
+
+/// Whether this is root or the user of the agent.
+pub(crate) fn is_trusted(user: u32) -> bool {
+    [0, rustix::process::geteuid().as_raw()].contains(&user)
 }
 
 /// Connections at once, by user.

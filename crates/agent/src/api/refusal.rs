@@ -59,6 +59,13 @@ impl ApiRefusal {
             .with_hint("ask one of them, or root; the group is restore_group in [agent]")
     }
 
+    /// Only root and the agent's user may let a restore set the bits of other users.
+    pub(crate) fn no_setuid() -> Self {
+        let error = "only root and the agent's user may restore set-user-ID and set-group-ID bits";
+        Self::new(StatusCode::FORBIDDEN, error)
+            .with_hint("restore without --setuid, or ask root to run the same command")
+    }
+
     /// The path takes another method.
     pub(crate) fn method(allow: Method) -> Self {
         let error = format!("this path takes {allow} only");

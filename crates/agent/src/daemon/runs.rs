@@ -25,8 +25,8 @@ use crate::reserved::ReservedPlaces;
 use crate::status::{LaneDirection, LastRun};
 use crate::sync::{
     CheckSettings, LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullSettings,
-    PushContext, PushSettings, RunProblem, RunReport, RunSettings, check, pull, push,
-    until_stopped,
+    PushContext, PushSettings, RunProblem, RunReport, RunSettings, accept_unmounted, check, pull,
+    push, until_stopped,
 };
 
 /// A run. It resolves to its report.
@@ -196,7 +196,7 @@ impl Daemon {
         ReservedPlaces::of(&self.config, |name| std::env::var_os(name))
     }
 
-    fn unchecked_run(&self, entry: &TaskEntry, mut context: RunContext) -> Run {
+    fn unchecked_run(&self, entry: &TaskEntry, context: RunContext) -> Run {
         let deadline = context.deadline;
         match &entry.work {
             TaskWork::Job(job) => match &job.course {
@@ -206,7 +206,6 @@ impl Daemon {
                         source: from.clone(),
                         address: store_address(&self.config, &to.store),
                         one_file_system: job.one_file_system,
-                        accept_unmounted: std::mem::take(&mut context.accept_unmounted),
                         verify: job.verify,
                         identity: self.identity,
                         publish_interval: PUBLISH_INTERVAL,
@@ -288,6 +287,12 @@ impl Daemon {
         let opening = self.open_store(&self.push, store, context.stop.clone());
         let (state, writer) = (self.state.clone(), self.writer.clone());
         Box::pin(async move {
+            // First, since the store may not be there.
+            let accepted = &context.accept_unmounted;
+            let accepting = accept_unmounted(state.clone(), &writer, &context.id, accepted);
+            if let Err(problem) = accepting.await {
+                return failed(problem);
+            }
             let store = match opening.await {
                 Ok(opened) => opened,
                 Err(problem) => return failed(problem),

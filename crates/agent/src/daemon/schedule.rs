@@ -288,6 +288,7 @@ impl TaskSchedule {
             Some(RunProblem::Store(error)) => error.may_pass(),
             Some(
                 RunProblem::EmptySource(_)
+                | RunProblem::NotMounted { .. }
                 | RunProblem::EmptyTarget(_)
                 | RunProblem::EmptyOrigin
                 | RunProblem::TooManyDeletions { .. }

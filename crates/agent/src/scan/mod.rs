@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::{Entry, EntryKind, TreePath};
 use crate::filter::{Filter, FilterVerdict};
-use directory::{DirectoryNames, InodeStatus};
+use directory::DirectoryNames;
+pub(crate) use directory::InodeStatus;
 pub(crate) use directory::{look, look_at};
 use trail::Trail;
 

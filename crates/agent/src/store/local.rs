@@ -5,6 +5,7 @@
 //! whoever owns the disk cannot make the agent read or write elsewhere.
 
 mod modes;
+mod place;
 
 use std::fs::File;
 use std::io;
@@ -12,19 +13,21 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fairbat::beneath::{Beneath, NO_LINKS};
+use fairbat::beneath::{Beneath, NO_LINKS, reopen};
 use fairbat::blocking::blocking;
 use fairbat::lane::Lane;
 use fairbat::transport::RequestContext;
 use futures_util::stream::{self, StreamExt};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, fstat, statat};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use self::modes::StoreModes;
+use self::place::{DeleteOnDrop, OpenPlace, split};
 use super::backend::{
     ContentStream, DIRECTORY_IN_THE_WAY, ListPlace, ListedObject, ListedPage, Part, Store,
     check_key,
@@ -48,13 +51,9 @@ pub(crate) struct LocalStore {
     /// Its path, for messages.
     path: PathBuf,
     modes: StoreModes,
+    /// See [`Self::owner`].
+    owner: Arc<OnceLock<u32>>,
     lane: Lane,
-}
-
-/// A file by its name in an open directory.
-struct OpenPlace {
-    directory: File,
-    name: String,
 }
 
 impl LocalStore {
@@ -69,26 +68,21 @@ impl LocalStore {
         let root = Beneath::open(&path).map_err(|errno| {
             let what = match errno {
                 Errno::NOENT | Errno::NOTDIR => format!("{} is no directory", path.display()),
+                Errno::LOOP => format!("{} is a link that another user has made", path.display()),
                 errno => format!("{} cannot be opened: {errno}", path.display()),
             };
-            StoreError::new(StoreErrorKind::Refused, what)
-                .with_hint("mount the disk it is on, or make the directory")
+            StoreError::new(StoreErrorKind::Refused, what).with_hint(match errno {
+                Errno::LOOP => "name the directory that it leads to",
+                _ => "mount the disk it is on, or make the directory",
+            })
         })?;
         let modes = StoreModes::of(store.file_mode);
-        match modes.repair(&root) {
-            Ok(done) if done.changed + done.failed > 0 => tracing::warn!(
-                store = %path.display(),
-                corrected = done.changed,
-                failed = done.failed,
-                "other users could read files in the store: their modes are corrected"
-            ),
-            // A store that cannot be written serves those who read.
-            Ok(_) | Err(_) => {}
-        }
+        modes.repair(&root, &path);
         Ok(Self {
             root: root.into(),
             path,
             modes,
+            owner: Arc::default(),
             lane,
         })
     }
@@ -101,33 +95,42 @@ impl LocalStore {
         let directory = self
             .modes
             .make_directory(&self.root, Path::new(UNFINISHED))?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
-        let file = openat(&directory, name.as_str(), flags, mode)?;
-        Ok((OpenPlace { directory, name }, file.into()))
+        OpenPlace::create(directory.into(), name)
+    }
+
+    /// Opens an unfinished file again. Whoever owns the disk may have put a file in its
+    /// place that others hold open, or another name of any file: such an upload is gone.
+    /// Blocking.
+    fn unfinished(&self, upload: &str, flags: OFlags) -> io::Result<(OpenPlace, File)> {
+        let place = OpenPlace::of(&self.root, &key_of(upload))?;
+        let found = place.look()?;
+        let status = fstat(&found)?;
+        let is_own = status.st_uid == geteuid().as_raw() || status.st_uid == self.owner()?;
+        match is_own && status.st_nlink == 1 {
+            true => Ok((place, reopen(found, flags)?)),
+            false => Err(Errno::NOENT.into()),
+        }
+    }
+
+    /// The owner that the agent's files have here. On a file system that keeps no owners,
+    /// a mount option decides. Blocking.
+    fn owner(&self) -> io::Result<u32> {
+        if let Some(owner) = self.owner.get() {
+            return Ok(*owner);
+        }
+        let (place, file) = self.create("owner")?;
+        let _place = DeleteOnDrop(place);
+        let owner = fstat(&file)?.st_uid;
+        Ok(*self.owner.get_or_init(|| owner))
     }
 
     /// Deletes a file if it is there. Blocking.
     fn remove(&self, key: &str) -> io::Result<()> {
-        let removed = self
-            .place(key)
-            .and_then(|place| place.remove(AtFlags::empty()));
+        let removed =
+            OpenPlace::of(&self.root, key).and_then(|place| place.remove(AtFlags::empty()));
         match removed {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(errno.into()),
-        }
-    }
-
-    /// Opens a file. Blocking.
-    fn file(&self, key: &str, flags: OFlags) -> io::Result<File> {
-        // Neither a FIFO nor a device makes this wait.
-        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file: File = self.root.resolve(Path::new(key), flags, NO_LINKS)?.into();
-        let found = file.metadata()?;
-        match (found.is_file(), found.is_dir()) {
-            (true, _) => Ok(file),
-            (_, true) => Err(Errno::ISDIR.into()),
-            _ => Err(io::Error::other("it is neither a file nor a directory")),
         }
     }
 
@@ -168,15 +171,6 @@ impl LocalStore {
         Ok(page)
     }
 
-    /// The place of a key whose directory exists.
-    fn place(&self, key: &str) -> Result<OpenPlace, Errno> {
-        let (directory, name) = split(key);
-        Ok(OpenPlace {
-            directory: self.root.subdirectory(directory, NO_LINKS)?,
-            name: name.to_owned(),
-        })
-    }
-
     /// Gives a finished file its mode, syncs it, renames it into its place and syncs the
     /// directory.
     fn put_in_place(&self, file: &File, from: &OpenPlace, key: &str) -> io::Result<()> {
@@ -184,7 +178,7 @@ impl LocalStore {
         file.sync_all()?;
         let (directory, name) = split(key);
         let directory = self.modes.make_directory(&self.root, directory)?;
-        renameat(&from.directory, from.name.as_str(), &directory, name)?;
+        from.rename(&directory, name)?;
         directory.sync_all()
     }
 
@@ -192,7 +186,7 @@ impl LocalStore {
     async fn write(
         &self,
         key: &str,
-        upload: &str,
+        file: &Arc<File>,
         offset: u64,
         content: Bytes,
         context: RequestContext,
@@ -204,15 +198,13 @@ impl LocalStore {
             written += piece.len();
             context.wait(piece.len()).await;
             let moved = piece.len() as u64;
-            let (this, unfinished) = (self.clone(), key_of(upload));
+            let file = Arc::clone(file);
             self.on_disk(key, "writing", move || {
-                let file = this.file(&unfinished, OFlags::WRONLY)?;
                 file.write_all_at(&piece, at)?;
                 // From now on the part counts as stored.
                 file.sync_data()
             })
-            .await
-            .map_err(|error| gone(error, self, upload))?;
+            .await?;
             context.count(moved, &self.lane);
             self.lane.moved(moved, None);
         }
@@ -243,12 +235,16 @@ impl Store for LocalStore {
         if content.len() > PIECE {
             let (this, of) = (self.clone(), key.to_owned());
             let begun = self.on_disk(key, "beginning", move || {
-                Ok(DeleteOnDrop(this.create(&of)?.0))
+                let (from, file) = this.create(&of)?;
+                Ok((DeleteOnDrop(from), Arc::new(file)))
             });
-            let begun = begun.await?;
-            let upload = &begun.0.name;
-            self.write(key, upload, 0, content, context).await?;
-            return self.complete(key, upload, Vec::new()).await;
+            let (from, file) = begun.await?;
+            self.write(key, &file, 0, content, context).await?;
+            let (this, of) = (self.clone(), key.to_owned());
+            let placed = self.on_disk(key, "finishing", move || {
+                this.put_in_place(&file, &from.0, &of)
+            });
+            return placed.await;
         }
         context.wait(content.len()).await;
         let moved = content.len() as u64;
@@ -279,7 +275,12 @@ impl Store for LocalStore {
         part: Part,
         context: RequestContext,
     ) -> Result<String, StoreError> {
-        let write = self.write(key, upload, part.offset, part.content, context);
+        let (this, name) = (self.clone(), upload.to_owned());
+        let opened = self.on_disk(key, "writing", move || {
+            Ok(Arc::new(this.unfinished(&name, OFlags::WRONLY)?.1))
+        });
+        let file = opened.await.map_err(|error| gone(error, self, upload))?;
+        let write = self.write(key, &file, part.offset, part.content, context);
         write.await.map(|()| String::new())
     }
 
@@ -290,10 +291,10 @@ impl Store for LocalStore {
         _parts: Vec<String>,
     ) -> Result<(), StoreError> {
         check_key(key)?;
-        let (this, of, unfinished) = (self.clone(), key.to_owned(), key_of(upload));
+        let (this, of, name) = (self.clone(), key.to_owned(), upload.to_owned());
         let placed = self.on_disk(key, "finishing", move || {
-            let file = this.file(&unfinished, OFlags::RDONLY)?;
-            this.put_in_place(&file, &this.place(&unfinished)?, &of)
+            let (from, file) = this.unfinished(&name, OFlags::RDONLY)?;
+            this.put_in_place(&file, &from, &of)
         });
         placed.await.map_err(|error| gone(error, self, upload))
     }
@@ -328,7 +329,7 @@ impl Store for LocalStore {
         check_key(key)?;
         let (this, of) = (self.clone(), key.to_owned());
         let opened = self.on_disk(key, "reading", move || {
-            let file = this.file(&of, OFlags::RDONLY)?;
+            let file = OpenPlace::of(&this.root, &of)?.open(OFlags::RDONLY)?;
             let size = file.metadata()?.len();
             Ok((file, size))
         });
@@ -358,7 +359,7 @@ impl Store for LocalStore {
                 // Also the directories that became empty.
                 let mut inner = of.as_str();
                 while let Some((directory, _)) = inner.rsplit_once('/') {
-                    let place = this.place(directory);
+                    let place = OpenPlace::of(&this.root, directory);
                     if place
                         .and_then(|place| place.remove(AtFlags::REMOVEDIR))
                         .is_err()
@@ -372,22 +373,6 @@ impl Store for LocalStore {
             .await?;
         }
         Ok(())
-    }
-}
-
-impl OpenPlace {
-    fn remove(&self, flags: AtFlags) -> Result<(), Errno> {
-        unlinkat(&self.directory, self.name.as_str(), flags)
-    }
-}
-
-/// Deletes an unfinished file when dropped; a renamed file is not affected.
-struct DeleteOnDrop(OpenPlace);
-
-impl Drop for DeleteOnDrop {
-    fn drop(&mut self) {
-        // An earlier error counts; this one does not.
-        let _ = self.0.remove(AtFlags::empty());
     }
 }
 
@@ -422,17 +407,9 @@ impl FileReading {
     }
 }
 
-/// The directory of a key, and its name there.
-fn split(key: &str) -> (&Path, &str) {
-    match key.rsplit_once('/') {
-        Some((directory, name)) => (Path::new(directory), name),
-        None => (Path::new("."), key),
-    }
-}
-
 /// Tells a missing unfinished file from other missing files.
 fn gone(error: StoreError, store: &LocalStore, upload: &str) -> StoreError {
-    let is_gone = || store.file(&key_of(upload), OFlags::RDONLY).is_err();
+    let is_gone = || store.unfinished(upload, OFlags::RDONLY).is_err();
     if error.kind == StoreErrorKind::Missing && is_gone() {
         StoreError {
             kind: StoreErrorKind::UploadGone,
@@ -448,6 +425,10 @@ fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
         _ if Errno::from_io_error(error) == Some(Errno::LOOP) => (
             StoreErrorKind::Refused,
             "a symbolic link is in the way, and none is followed in a store; move it elsewhere",
+        ),
+        _ if Errno::from_io_error(error) == Some(Errno::NXIO) => (
+            StoreErrorKind::Refused,
+            "it is neither a file nor a directory; move it elsewhere",
         ),
         io::ErrorKind::NotFound => (StoreErrorKind::Missing, ""),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

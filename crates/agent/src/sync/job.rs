@@ -26,8 +26,6 @@ pub struct PushSettings {
     pub address: String,
     /// Whether other file systems mounted below the source are left out.
     pub one_file_system: bool,
-    /// Former mount points, of which it is known that they stay unmounted.
-    pub accept_unmounted: Vec<TreePath>,
     /// When a file counts as sent.
     pub verify: Verify,
     /// Identifies this agent among those that push to the store; not 0.

@@ -43,6 +43,7 @@ pub use self::orphans::collect;
 pub use self::progress::{Progress, ProgressTotals};
 pub use self::publisher::PUBLISH_INTERVAL;
 pub use self::pull::{MANIFEST_PAUSES, PullSettings, pull};
+pub(crate) use self::push::accept_unmounted;
 pub use self::push::push;
 pub(crate) use self::report::until_stopped;
 pub use self::report::{EntryFailure, RunProblem, RunReport};

@@ -20,7 +20,7 @@ use super::upload::UploadOutcome;
 use crate::config::Delete;
 use crate::entry::TreePath;
 use crate::scan::{MountPoint, Scan, ScanOptions};
-use crate::state::{JobRecord, StateChange, Synced, SyncedKind};
+use crate::state::{JobRecord, StateChange, StateDatabase, StateWriter, Synced, SyncedKind};
 use crate::store::part_size;
 
 /// Files are due this share of the remaining time before the deadline, which leaves
@@ -89,8 +89,7 @@ async fn run(
     });
     let key_file = job.settings.run.key_file.clone();
     let key = read_key(key_file.as_deref()).await?;
-    let mut adopted = job.adopt(record, key.as_ref()).await?;
-    job.accept_unmounted(&mut adopted.record).await?;
+    let adopted = job.adopt(record, key.as_ref()).await?;
     let key = match (key, key_file) {
         (None, Some(file)) => Some(make_key(file).await?),
         (key, _) => key,
@@ -114,21 +113,41 @@ async fn run(
     }
 }
 
-impl PushJob {
-    /// Forgets the mount points of which it is known that they stay unmounted.
-    async fn accept_unmounted(&self, record: &mut JobRecord) -> Result<(), RunProblem> {
-        let known = record.mounts.len();
-        for accepted in &self.settings.accept_unmounted {
-            record
-                .mounts
-                .retain(|mount| !mount.path.is_at_or_below(accepted));
-        }
-        if record.mounts.len() < known {
-            self.keep(StateChange::Job(record.clone())).await?;
-        }
-        Ok(())
+/// Forgets mount points of a job, of which it is known that they stay unmounted. The
+/// store is not needed for that.
+///
+/// # Errors
+/// Nothing was mounted at one of them. Then none is forgotten.
+pub(crate) async fn accept_unmounted(
+    state: StateDatabase,
+    writer: &StateWriter,
+    name: &str,
+    accepted: &[TreePath],
+) -> Result<(), RunProblem> {
+    if accepted.is_empty() {
+        return Ok(());
     }
+    let job = name.to_owned();
+    let (id, mut record) = blocking(move || state.job(&job)).await??;
+    let is_known = |path: &&TreePath| record.mounts.iter().any(|mount| mount.path == **path);
+    if let Some(path) = accepted.iter().find(|path| !is_known(path)) {
+        return Err(RunProblem::NotMounted {
+            path: path.clone(),
+            known: record.mounts.into_iter().map(|mount| mount.path).collect(),
+        });
+    }
+    record
+        .mounts
+        .retain(|mount| !accepted.contains(&mount.path));
+    let writer = writer.for_run();
+    writer.keep(id, StateChange::Job(record)).await?;
+    for path in accepted {
+        tracing::warn!(task = name, %path, "is accepted as no mount point");
+    }
+    Ok(())
+}
 
+impl PushJob {
     async fn plan(self: &Arc<Self>, record: &JobRecord) -> Result<PushPlan, RunProblem> {
         let (job, record) = (Arc::clone(self), record.clone());
         // A dropped run also ends its scan.

@@ -29,7 +29,7 @@ pub(crate) const PUSH_UNDER_WAY: &str = "run it again when the push is through; 
 
 /// What to do about a former mount point.
 const ACCEPT_UNMOUNTED: &str = "mount it again; if it stays unmounted, say so once: \
-    fairbat run JOB --accept-unmounted PATH";
+    fairbat run JOB --accept-unmounted PATH, where PATH is absolute";
 
 /// The outcome of a run.
 #[derive(Debug, Clone, Default)]
@@ -142,6 +142,17 @@ pub enum RunProblem {
     /// The source was a mount point.
     #[error("nothing is mounted at {}, as there was before", .0.display())]
     Unmounted(PathBuf),
+    /// A path is accepted as unmounted at which nothing was mounted before.
+    #[error(
+        "nothing was mounted at {path} of the source before; what was mounted: {}",
+        list(.known)
+    )]
+    NotMounted {
+        /// The path.
+        path: TreePath,
+        /// Where something was mounted.
+        known: Vec<TreePath>,
+    },
     /// The source of a mirror is empty.
     #[error("{} is empty: nothing is deleted for that", .0.display())]
     EmptySource(PathBuf),
@@ -216,6 +227,7 @@ impl RunProblem {
         match self {
             Self::Store(error) => &error.hint,
             Self::Unmounted(_) => ACCEPT_UNMOUNTED,
+            Self::NotMounted { .. } => "accept each of those that stay unmounted by its own path",
             Self::EmptySource(_) => {
                 "mount the disk it is on; if it is meant to be empty, delete the copy by hand"
             }
@@ -277,7 +289,9 @@ impl RunProblem {
             | Self::Stopped
             | Self::Lost => return self.to_string(),
             Self::Scan(_) => "the source cannot be read",
-            Self::Unmounted(_) => "a disk below the source is not mounted",
+            Self::Unmounted(_) | Self::NotMounted { .. } => {
+                "a disk below the source is not mounted"
+            }
             Self::State(_) | Self::DamagedState(_) => "the state of the agent cannot be used",
             Self::Manifest(_) => "the manifest cannot be used",
             Self::Disk(_) => "a disk of this machine failed, or is full",
@@ -388,6 +402,18 @@ impl RunReport {
 impl From<LostThread> for RunProblem {
     fn from(_: LostThread) -> Self {
         Self::Lost
+    }
+}
+
+/// The paths, for people.
+fn list(paths: &[TreePath]) -> String {
+    match paths {
+        [] => "nothing".to_owned(),
+        paths => paths
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 

@@ -59,7 +59,7 @@ fn what_is_wrong_is_named() {
         assert!(error.contains(expected), "{words:?}: {error}");
     }
     let odd = Path::new(OsStr::from_bytes(b"/srv/\xff"));
-    let error = absolute("--to", odd).expect_err("no UTF-8").to_string();
+    let error = path_text("--to", odd).expect_err("no UTF-8").to_string();
     assert!(error.contains("--to") && error.contains("UTF-8"), "{error}");
 }
 

@@ -109,9 +109,8 @@ pub(crate) struct RunArgs {
     /// Accept that nothing is mounted at PATH any more; may be repeated
     ///
     /// A directory that was a mount point and is none is not backed up, because its disk may
-    /// only be missing. This says that it stays as it is. PATH is below the source of the job, or
-    /// the source itself: absolute, or as fairbat status shows it. Files that were on the disk
-    /// count as deleted.
+    /// only be missing. This says that it stays as it is. PATH is that directory, below the source
+    /// of the job or the source itself. Files that were on the disk count as deleted.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub(crate) accept_unmounted: Vec<PathBuf>,
 
@@ -149,7 +148,7 @@ pub(crate) struct RestoreArgs {
     /// Give files their set-user-ID and set-group-ID bits
     ///
     /// Such a program runs with the rights of its owner. Use this only if you trust whoever can
-    /// write to the store.
+    /// write to the store. Only root and the agent's user may.
     #[arg(long)]
     pub(crate) setuid: bool,
 

@@ -17,7 +17,7 @@ use percent_encoding::percent_decode_str;
 use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::beneath::Beneath;
+use crate::beneath::{Beneath, reopen};
 use crate::blocking::{LostThread, blocking};
 use crate::error::{ErrorKind, TransferError};
 use crate::file_version::{FileVersion, Stability, StabilityCheck, TICK, wall_clock};
@@ -50,7 +50,7 @@ impl Found {
                 Stability::Unstable => return Ok(None),
             }
             self = blocking(move || {
-                let version = regular(&self.file)?;
+                let version = FileVersion::of(&self.file.metadata()?);
                 Ok::<_, NotServed>(Self { version, ..self })
             })
             .await??;
@@ -85,6 +85,9 @@ impl Root {
                     "run as a user that may enter it and the directories above it (x) and read \
                      its files (r)"
                 }
+                Errno::LOOP => {
+                    "another user could have made this link; name the directory that it leads to"
+                }
                 Errno::NOTDIR => "name a directory; a single file is served by that of it",
                 _ => "name a directory that is there",
             })
@@ -111,28 +114,14 @@ impl Root {
 
     /// Opens a regular file.
     pub(crate) fn file(&self, name: &Path) -> Result<Found, NotServed> {
-        let found: File = self.beneath(name, OFlags::PATH)?.into();
-        regular(&found)?;
-        // The name may stand for something else by now. So this does not wait for
-        // the writer of a FIFO, and the opened file is checked again.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file: File = self.beneath(name, flags)?.into();
-        let version = regular(&file)?;
+        let file = reopen(self.beneath(name, OFlags::PATH)?, OFlags::RDONLY)?;
+        let version = FileVersion::of(&file.metadata()?);
         Ok(Found { file, version })
     }
 
     /// Opens a name within the directory. Links are followed.
     pub(crate) fn beneath(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         self.0.resolve(name, flags, ResolveFlags::empty())
-    }
-}
-
-fn regular(file: &File) -> Result<FileVersion, NotServed> {
-    let metadata = file.metadata().map_err(NotServed::Broken)?;
-    if metadata.is_file() {
-        Ok(FileVersion::of(&metadata))
-    } else {
-        Err(NotServed::Absent)
     }
 }
 

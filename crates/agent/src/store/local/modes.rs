@@ -3,11 +3,15 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use fairbat::beneath::{Beneath, NO_LINKS};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, openat, statat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, fchmod, flock, fstat, openat,
+    statat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -32,11 +36,17 @@ pub(crate) struct StoreModes {
 
 /// What a repair has done.
 #[derive(Debug, Default)]
-pub(crate) struct Repaired {
+struct Repaired {
     /// Files and directories with fewer rights than before.
-    pub(crate) changed: u64,
+    changed: u64,
     /// Those that could not be changed, or not be looked into.
-    pub(crate) failed: u64,
+    failed: u64,
+    /// Those that were left alone, because no store makes such ones.
+    foreign: u64,
+    /// One that failed, or else one that was left alone.
+    example: Option<PathBuf>,
+    /// The first error.
+    error: Option<Errno>,
 }
 
 impl StoreModes {
@@ -60,14 +70,47 @@ impl StoreModes {
     }
 
     /// Takes rights beyond these modes from files and directories of this user, where jobs
-    /// have pushed to.
-    ///
-    /// Our own directory at the top is changed last. So its mode tells whether this has
-    /// been done. A file with a foreign bit or a second name is not from a store.
+    /// have pushed to, and logs what it has done. The store has this path.
+    pub(crate) fn repair(self, root: &Beneath, path: &Path) {
+        let store = path.display();
+        let done = match self.repaired(root, path) {
+            Ok(done) => done,
+            // A store that cannot be written serves those who read.
+            Err(Errno::ROFS) => return,
+            Err(error) => {
+                let hint = format!("take the rights away: chmod -R go= {store}");
+                let what = "other users may read files in the store: it cannot be looked through";
+                return tracing::warn!(%store, %error, hint, "{what}");
+            }
+        };
+        if done.changed + done.failed > 0 {
+            let hint = match done.failed {
+                0 => format!(
+                    "to share the store with a group, set file_mode = \"0640\" for it, and then: \
+                     chmod -R u=rwX,g=rX {store}"
+                ),
+                _ => format!("change those that failed: chmod -R go= {store}"),
+            };
+            tracing::warn!(
+                %store,
+                corrected = done.changed,
+                failed = done.failed,
+                left_alone = done.foreign,
+                example = done.example.map(|path| path.display().to_string()),
+                error = done.error.map(|error| error.to_string()),
+                hint,
+                "other users could read files in the store: their modes are corrected"
+            );
+        }
+    }
+
+    /// Our own directory at the top is changed last, and only if nothing has failed. So its
+    /// mode tells whether this has been done. A file with a foreign bit or a second name is
+    /// not from a store.
     ///
     /// # Errors
     /// Nothing can be changed.
-    pub(crate) fn repair(self, root: &Beneath) -> Result<Repaired, Errno> {
+    fn repaired(self, root: &Beneath, path: &Path) -> Result<Repaired, Errno> {
         let mut repaired = Repaired::default();
         let own = match root.subdirectory(Path::new(OWN), NO_LINKS) {
             Err(Errno::NOENT) => return Ok(repaired),
@@ -76,14 +119,22 @@ impl StoreModes {
         if !exceeds(&fstat(&own)?, self.directory) {
             return Ok(repaired);
         }
+        // One run at a time does this. Without locks, two do no harm.
+        if flock(&own, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Ok(repaired);
+        }
         let probe = self.make_directory(root, Path::new(UNFINISHED))?;
         repaired.changed += u64::from(reduce(&probe, self.directory)?);
         if exceeds(&fstat(&probe)?, self.directory) {
             // The file system keeps no modes.
             return Ok(Repaired::default());
         }
+        let store = path.display();
+        tracing::info!(%store, "looks for files that other users can read; this may last");
         self.repair_all(root, &mut repaired)?;
-        repaired.note(reduce(&own, self.directory));
+        if repaired.failed == 0 {
+            repaired.note(Path::new(OWN), reduce(&own, self.directory));
+        }
         Ok(repaired)
     }
 
@@ -94,36 +145,65 @@ impl StoreModes {
         let own = top.join(OWN);
         let mut left = vec![(top.clone(), false)];
         while let Some((path, is_in_job)) = left.pop() {
-            let listed = root.subdirectory(&path, NO_LINKS);
-            let listed = listed.and_then(|opened| Ok((Dir::read_from(&opened)?, opened)));
-            let Ok((entries, directory)) = listed else {
-                repaired.failed += u64::from(is_in_job);
-                continue;
+            let is_job = || {
+                let manifests = root.subdirectory(&path.join(MANIFESTS), NO_LINKS);
+                manifests.is_ok_and(is_own)
             };
-            let manifests = root.subdirectory(&path.join(MANIFESTS), NO_LINKS);
-            let is_in_job = is_in_job || path == own || manifests.is_ok_and(|found| is_own(&found));
-            for entry in entries.flatten() {
-                let name = OsStr::from_bytes(entry.file_name().to_bytes());
-                if name == "." || name == ".." {
-                    continue;
+            let is_in_job = is_in_job || path == own || is_job();
+            let looked = root.subdirectory(&path, NO_LINKS).and_then(|directory| {
+                let mut inner = self.repair_members(&directory, &path, is_in_job, repaired)?;
+                inner.retain(|(_, inner)| *inner == device);
+                left.extend(inner.into_iter().map(|(path, _)| (path, is_in_job)));
+                match is_in_job && path != top && path != own {
+                    true => reduce(&directory, self.directory),
+                    false => Ok(false),
                 }
-                let status = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW);
-                let Ok(status) = status else { continue };
-                match FileType::from_raw_mode(status.st_mode) {
-                    FileType::Directory if status.st_dev == device => {
-                        left.push((path.join(name), is_in_job));
-                    }
-                    FileType::RegularFile if is_in_job && is_open(&status, self.file) => {
-                        repaired.note(self.repair_file(&directory, name));
-                    }
-                    _ => {}
-                }
-            }
-            if is_in_job && path != top && path != own {
-                repaired.note(reduce(&directory, self.directory));
+            });
+            let look = OFlags::PATH | OFlags::DIRECTORY;
+            let is_other = || !root.resolve(&path, look, NO_LINKS).is_ok_and(is_own);
+            match looked {
+                Err(Errno::ACCESS) if is_other() => repaired.leave(&path),
+                Err(_) if !is_in_job => {}
+                looked => repaired.note(&path, looked),
             }
         }
         Ok(())
+    }
+
+    /// Repairs the files of a directory. Returns the directories in it with the devices
+    /// that they are on.
+    fn repair_members(
+        self,
+        directory: &File,
+        path: &Path,
+        is_in_job: bool,
+        repaired: &mut Repaired,
+    ) -> Result<Vec<(PathBuf, u64)>, Errno> {
+        let mut directories = Vec::new();
+        for entry in Dir::read_from(directory)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let status = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                // Deleted meanwhile.
+                Err(Errno::NOENT) => continue,
+                status => status?,
+            };
+            let inner = path.join(name);
+            match FileType::from_raw_mode(status.st_mode) {
+                FileType::Directory => directories.push((inner, status.st_dev)),
+                FileType::RegularFile if is_in_job && is_open(&status, self.file) => {
+                    repaired.note(&inner, self.repair_file(directory, name));
+                }
+                FileType::RegularFile if is_in_job && exceeds(&status, self.file) => {
+                    repaired.leave(&inner);
+                }
+                _ => {}
+            }
+        }
+        Ok(directories)
     }
 
     fn repair_file(self, directory: &File, name: &OsStr) -> Result<bool, Errno> {
@@ -138,11 +218,23 @@ impl StoreModes {
 }
 
 impl Repaired {
-    fn note(&mut self, changed: Result<bool, Errno>) {
+    fn note(&mut self, path: &Path, changed: Result<bool, Errno>) {
         match changed {
             Ok(changed) => self.changed += u64::from(changed),
-            Err(_) => self.failed += 1,
+            // Deleted meanwhile.
+            Err(Errno::NOENT) => {}
+            Err(error) => {
+                self.failed += 1;
+                if self.error.replace(error).is_none() {
+                    self.example = Some(path.to_owned());
+                }
+            }
         }
+    }
+
+    fn leave(&mut self, path: &Path) {
+        self.foreign += 1;
+        self.example.get_or_insert_with(|| path.to_owned());
     }
 }
 
@@ -164,7 +256,8 @@ fn reduce(file: &File, allowed: u32) -> Result<bool, Errno> {
     let status = fstat(file)?;
     let is_reduced = exceeds(&status, allowed);
     if is_reduced {
-        fchmod(file, Mode::from_raw_mode(status.st_mode & RIGHTS & allowed))?;
+        let kept = status.st_mode & 0o7777 & !(RIGHTS & !allowed);
+        fchmod(file, Mode::from_raw_mode(kept))?;
     }
     Ok(is_reduced)
 }
@@ -179,6 +272,6 @@ fn is_open(status: &Stat, allowed: u32) -> bool {
     exceeds(status, allowed) && status.st_mode & FOREIGN_BITS == 0 && status.st_nlink == 1
 }
 
-fn is_own(file: &File) -> bool {
+fn is_own(file: impl AsFd) -> bool {
     fstat(file).is_ok_and(|status| status.st_uid == geteuid().as_raw())
 }

@@ -7,8 +7,9 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
+use fairbat::beneath::by_descriptor;
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, chmodat, chownat, fchmod,
     fchown, futimens, openat, utimensat,
@@ -16,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::entry::Attributes;
-use crate::scan::{look, look_at};
+use crate::scan::{InodeStatus, look, look_at};
 
 /// The set-user-ID and the set-group-ID bit.
 pub(crate) const SET_ID: u32 = 0o6000;
@@ -77,65 +78,65 @@ pub(crate) fn give_link(
     Ok(owned)
 }
 
-/// Corrects the attributes of an existing file or directory.
+/// Corrects the attributes of an existing file or directory. All of it concerns what has
+/// the name at the beginning.
 pub(crate) fn correct(
     parent: BorrowedFd<'_>,
     name: &OsStr,
     wanted: &Attributes,
 ) -> io::Result<Owned> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let status = look(parent, name)?;
-    if status.kind == FileType::Symlink {
-        return Err(Errno::LOOP.into());
-    }
+    let (opened, status) = open_to_look(parent, name)?;
     let has = status.attributes;
+    let mut mode = has.mode;
+    if (has.uid, has.gid) != (wanted.uid, wanted.gid) {
+        // Neither the old owner's others nor the new one's get more than both may have.
+        // And changing the owner clears the bits of SET_ID.
+        mode &= wanted.mode & OWNER_RIGHTS;
+        if mode != has.mode {
+            change_mode(&opened, mode)?;
+        }
+    }
     let owned = own(&has, wanted, |uid, gid| {
-        chownat(parent, name, uid, gid, flags)
+        chownat(&opened, c"", uid, gid, AtFlags::EMPTY_PATH)
     })?;
-    let mode = owned.mode(wanted);
-    // Changing the owner clears these bits.
-    let is_taken = (has.uid, has.gid) != (wanted.uid, wanted.gid) && mode & SET_ID != 0;
-    if has.mode != mode || is_taken {
-        change_mode(parent, name, mode)?;
+    if mode != owned.mode(wanted) {
+        change_mode(&opened, owned.mode(wanted))?;
     }
     if has.modified != wanted.modified {
-        utimensat(parent, name, &times(wanted), flags)?;
+        let path = by_descriptor(&opened);
+        utimensat(CWD, path, &times(wanted), AtFlags::empty())?;
     }
     Ok(owned)
 }
 
 /// Makes sure that the owner of a directory may write in it.
 pub(crate) fn open_up(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-    let status = look(parent, name)?;
+    let (opened, status) = open_to_look(parent, name)?;
     let mode = status.attributes.mode;
-    if status.kind != FileType::Directory || mode & 0o700 == 0o700 {
+    if status.kind != FileType::Directory || mode & OWNER_RIGHTS == OWNER_RIGHTS {
         return Ok(());
     }
-    match change_mode(parent, name, mode | 0o700) {
+    match change_mode(&opened, mode | OWNER_RIGHTS) {
         // It is another user's directory. Whether that matters will show.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         other => other,
     }
 }
 
-fn change_mode(parent: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<()> {
-    let mode = Mode::from_raw_mode(mode);
-    // Opened first, so that no link in its place is followed.
-    let open = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match openat(parent, name, open | OFlags::RDONLY, Mode::empty()) {
-        Ok(opened) => fchmod(&opened, mode)?,
-        Err(Errno::ACCESS) => {
-            let opened = openat(parent, name, open | OFlags::PATH, Mode::empty())?;
-            if look_at(&opened)?.kind == FileType::Symlink {
-                return Err(Errno::LOOP.into());
-            }
-            // fchmod(2) takes no descriptor that may not read.
-            let by_descriptor = format!("/proc/self/fd/{}", opened.as_raw_fd());
-            chmodat(CWD, by_descriptor, mode, AtFlags::empty())?;
-        }
-        Err(error) => return Err(error.into()),
+/// Opens a file or a directory, only to look at it and to change its attributes.
+fn open_to_look(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<(OwnedFd, InodeStatus)> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = openat(parent, name, flags, Mode::empty())?;
+    let status = look_at(&opened)?;
+    match status.kind {
+        FileType::Symlink => Err(Errno::LOOP.into()),
+        _ => Ok((opened, status)),
     }
-    Ok(())
+}
+
+fn change_mode(opened: &OwnedFd, mode: u32) -> io::Result<()> {
+    let mode = Mode::from_raw_mode(mode);
+    Ok(chmodat(CWD, by_descriptor(opened), mode, AtFlags::empty())?)
 }
 
 fn own(

@@ -18,10 +18,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fairbat::beneath::enter;
+use fairbat::beneath::{Beneath, enter};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, readlinkat, renameat, symlinkat,
-    unlinkat,
+    AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, renameat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -75,8 +74,15 @@ impl Installer {
     pub(crate) fn new(root: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Self, InstallError> {
         std::fs::create_dir_all(root)?;
         // Held open: later mounts over this path do not matter then.
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = openat(CWD, root, flags, Mode::empty()).map_err(io::Error::from)?;
+        let root = Beneath::open(root).map_err(|errno| match errno {
+            Errno::LOOP => io::Error::other(format!(
+                "{} is a symbolic link that another user has made; name the directory that it \
+                 leads to",
+                root.display()
+            )),
+            errno => errno.into(),
+        })?;
+        let root = OwnedFd::from(root);
         let workplace = Workplace::open(root.try_clone()?, is_stopped)?;
         Ok(Self {
             root,
@@ -374,6 +380,8 @@ fn open_directory(parent: BorrowedFd<'_>, name: &OsStr, is_made: bool) -> Result
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use rustix::fs::CWD;
 
     use super::*;
 
