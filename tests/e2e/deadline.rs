@@ -3,6 +3,7 @@
 
 use fairbat_tests::content::Content;
 use fairbat_tests::fault::FaultServer;
+use fairbat_tests::message::Reply;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::outcome::Outcome;
 use fairbat_tests::version::Version;
@@ -259,4 +260,28 @@ fn a_file_that_does_not_exist_is_no_part_of_the_plan() {
     let requests = server.requests();
     let asked = requests.iter().take_while(|it| it.method == "HEAD");
     assert_eq!(asked.count(), 3, "all sizes come first: {outcome}");
+}
+
+#[test]
+fn a_server_that_does_not_tell_one_size_is_asked_for_no_other() {
+    let content = Content::new(912, 1000);
+    let server = FaultServer::start();
+    let paths = ["/a", "/b", "/c"];
+    for path in paths {
+        let reply = Version::new(&content).whole();
+        server.script(path, move |request| match request.method.as_str() {
+            "HEAD" => Reply::status(405),
+            _ => reply.clone(),
+        });
+    }
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["-x", "1", "--deadline", "60s"])
+        .args(paths.map(|path| server.url(path)))
+        .run();
+    outcome.expect_code(0);
+    let requests = server.requests();
+    let heads = requests.iter().filter(|it| it.method == "HEAD");
+    assert_eq!(heads.count(), 1, "{outcome}");
 }

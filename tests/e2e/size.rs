@@ -59,7 +59,9 @@ fn a_compressed_answer_does_not_grow_without_measure() {
     server.script("/file", move |_| bomb.clone());
     let work = Workdir::new();
     let get = || work.get().arg(server.url("/file"));
-    assert_too_large(&get().run(), &work);
+    let refused = get().args(["--max-size", "79M"]).run();
+    assert_too_large(&refused, &work);
+    refused.expect_said(&["decompressed"]);
     get().args(["--max-size", "80M"]).run().expect_code(0);
     let saved = std::fs::metadata(work.join("file")).expect("it is there");
     assert_eq!(saved.len(), 80 << 20);

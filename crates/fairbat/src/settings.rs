@@ -72,7 +72,7 @@ pub struct Settings {
     /// Limit on the rate of the whole run, byte/s.
     pub limit_rate: Option<u64>,
     /// Size of the largest file that is fetched, bytes. `None` limits only what a server
-    /// compresses: to 64 MiB, or 100 times its compressed size.
+    /// compresses: to 1 GiB, or 100 times its compressed size.
     pub max_size: Option<u64>,
     /// Whether part files of earlier runs are continued.
     pub resume: bool,

@@ -150,7 +150,11 @@ async fn follow(
 }
 
 fn problem(kind: ErrorKind, error: Option<ErrorText>) -> RunProblem {
-    let (message, hint) = error.unwrap_or_default();
+    let (message, mut hint) = error.unwrap_or_default();
+    if kind == ErrorKind::TooLarge {
+        // The agent has no such flag.
+        hint = "fetch it with `fairbat get --max-size`".into();
+    }
     let kind = match kind {
         ErrorKind::Interrupted => return RunProblem::Stopped,
         ErrorKind::Network => StoreErrorKind::Network,

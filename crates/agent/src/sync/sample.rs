@@ -180,7 +180,11 @@ mod tests {
         assert_eq!(read(None, 0), 70);
         assert_eq!(read(Some(0), 30 * DAY_S), 70);
         assert_eq!(read(Some(0), 2 * DAY_S), 20);
-        assert_eq!(read(Some(9), 0), 10, "the clock was set back: as after a day");
+        assert_eq!(
+            read(Some(9), 0),
+            10,
+            "the clock was set back: as after a day"
+        );
         let mut sample = Sample::new(100, DAY_S, CheckRecord::default(), 7);
         sample.add(file(0, 701));
         assert_eq!(sample.too_large, 1);

@@ -112,7 +112,7 @@ pub(crate) struct FileArgs {
     /// fetched. Otherwise the download ends at SIZE. Nothing is kept of the file, and the exit
     /// status is 12.
     ///
-    /// Without this flag, only data that the server compresses has a limit: 64 MiB, or 100
+    /// Without this flag, only data that the server compresses has a limit: 1 GiB, or 100
     /// times its compressed size if that is more.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) max_size: Option<u64>,

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::run::Run;
-use super::transfer::{Phase, Transfer};
+use super::transfer::{Phase, Transfer, host_of};
 use super::worker::{Message, TransferId};
 use crate::transport::AnnouncedSize;
 
 /// Questions under way at most. One of the usual four connections is left for bytes.
 const MAX_ASKING: usize = 3;
 
-/// A server that is silent for so long is not waited for.
+/// Bytes wait no longer than this for the sizes, however many files there are.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Run {
@@ -29,7 +29,13 @@ impl Run {
 
     /// Asks for sizes, while there are connections for that.
     pub(crate) fn ask_sizes(&mut self) {
-        while self.asking < MAX_ASKING && self.has_room() {
+        let left = PATIENCE.saturating_sub(self.now);
+        if left.is_zero() {
+            self.to_ask.clear();
+        }
+        // The last connection is for bytes, unless it is the only one.
+        let most = MAX_ASKING.min(self.max_connections.saturating_sub(1).max(1));
+        while self.asking < most && self.has_room() {
             let Some(id) = self.next_to_ask() else {
                 return;
             };
@@ -40,18 +46,27 @@ impl Run {
             let url = self.transfer(id).request.url.clone();
             tokio::spawn(async move {
                 let asking = context.client.size(&url);
-                let size = tokio::time::timeout(PATIENCE, asking).await;
+                let size = tokio::time::timeout(left, asking).await;
                 completion.end(answer(size.unwrap_or(AnnouncedSize::Unknown)));
             });
         }
     }
 
     fn next_to_ask(&mut self) -> Option<TransferId> {
-        while !self.is_stopping {
-            let transfer = &self.transfers[self.to_ask.pop_front()?];
-            if is_unasked(transfer) && self.may_connect(transfer) {
+        if self.is_stopping {
+            return None;
+        }
+        for _ in 0..self.to_ask.len() {
+            let index = self.to_ask.pop_front()?;
+            let transfer = &self.transfers[index];
+            if !is_unasked(transfer) {
+                continue;
+            }
+            if self.may_connect(transfer) {
                 return Some(transfer.id);
             }
+            // Its host wants to be left alone for now.
+            self.to_ask.push_back(index);
         }
         None
     }
@@ -69,14 +84,22 @@ impl Run {
     /// A server has answered.
     pub(crate) fn on_sized(&mut self, id: TransferId, size: AnnouncedSize) {
         self.asking -= 1;
+        if size == AnnouncedSize::Unknown {
+            // It will not tell the sizes of its other files either.
+            let host = host_of(&self.transfer(id).request.url);
+            let transfers = &self.transfers;
+            self.to_ask
+                .retain(|&index| host_of(&transfers[index].request.url) != host);
+        }
         let transfer = self.transfer(id);
         if !is_unasked(transfer) {
             return;
         }
         transfer.total = match size {
-            AnnouncedSize::Known(bytes) => Some(bytes),
             AnnouncedSize::Absent => Some(0),
-            AnnouncedSize::Unknown => None,
+            // Servers that make a file only when it is fetched say 0.
+            AnnouncedSize::Known(0) | AnnouncedSize::Unknown => None,
+            AnnouncedSize::Known(bytes) => Some(bytes),
         };
     }
 }

@@ -445,7 +445,11 @@ impl<'a> BodyReceiver<'a> {
             }
             let limit = self.context.max_size.or_else(|| body.decoded_limit());
             if let Some(limit) = limit.filter(|&limit| self.received > limit) {
-                let what = format!("the file grows beyond {limit} bytes, which is the limit");
+                let how = match body.decoded_limit() {
+                    Some(_) => "the decompressed file",
+                    None => "the file",
+                };
+                let what = format!("{how} grows beyond {limit} bytes, which is the limit");
                 return Err(too_large(what));
             }
             let wait = self.context.limits.reserve(piece.len());

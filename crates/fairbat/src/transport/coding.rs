@@ -14,7 +14,7 @@ use url::Url;
 const MAX_GROWTH: u64 = 100;
 
 /// Decoded bytes that are always allowed: nearly empty files of this size are no danger.
-const MIN_DECODED_LIMIT: u64 = 64 * 1024 * 1024;
+const MIN_DECODED_LIMIT: u64 = 1 << 30;
 
 /// Compressed bytes that are decoded in one step. They grow at most a thousandfold, which
 /// bounds the memory that a hostile answer can take.
@@ -172,6 +172,14 @@ mod tests {
             );
         }
         assert_eq!(decode(&gzip(b""), 3).unwrap(), b"");
+    }
+
+    #[test]
+    fn past_1_gib_a_file_may_grow_a_hundredfold() {
+        let mut decoder = Decoder::new();
+        assert_eq!(decoder.limit(), 1 << 30);
+        decoder.taken = 1 << 24;
+        assert_eq!(decoder.limit(), 100 << 24);
     }
 
     #[test]

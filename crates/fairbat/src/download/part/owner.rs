@@ -46,7 +46,8 @@ pub(crate) fn check_working_files(paths: &Paths) -> Result<(), PartError> {
 
 /// Fails if another user owns the file at `path`.
 fn check(meta: &Metadata, path: &Path, paths: &Paths) -> Result<(), PartError> {
-    match is_own(meta, paths) {
+    let failed = |error| PartError::io("make", &paths.sample(), error);
+    match is_own(meta, paths).map_err(failed)? {
         true => Ok(()),
         false => Err(PartError::NotOwn(path.to_owned())),
     }
@@ -55,15 +56,20 @@ fn check(meta: &Metadata, path: &Path, paths: &Paths) -> Result<(), PartError> {
 /// Whether this process's user owns a file beside the part file. Some file systems give
 /// files to another user than the one who makes them: FAT gives all files to one, and NFS
 /// gives those of root to nobody. There, the owner of a new file is the one that counts.
-fn is_own(meta: &Metadata, paths: &Paths) -> bool {
-    let new_owner = || {
-        let path = paths.sample();
-        let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        let owner = file.and_then(|file| file.metadata()).ok()?.uid();
-        remove_if_there(&path).ok()?;
-        Some(owner)
-    };
-    meta.uid() == geteuid().as_raw() || Some(meta.uid()) == new_owner()
+fn is_own(meta: &Metadata, paths: &Paths) -> io::Result<bool> {
+    if meta.uid() == geteuid().as_raw() {
+        return Ok(true);
+    }
+    let path = paths.sample();
+    // A killed process with this number may have left one.
+    remove_if_there(&path)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
+    let new = file.metadata();
+    remove_if_there(&path)?;
+    Ok(meta.uid() == new?.uid())
 }
 
 /// Whether a symbolic link may say where a file goes: it is this user's or root's.
@@ -163,7 +169,7 @@ pub(crate) fn has_label(paths: &Paths, identity: &str) -> bool {
     open.and_then(|file| {
         let meta = file.metadata()?;
         let label = label_of(identity, &meta);
-        Ok(get(&file).as_deref() == Some(label.as_bytes()) && is_own(&meta, paths))
+        Ok(get(&file).as_deref() == Some(label.as_bytes()) && is_own(&meta, paths)?)
     })
     .unwrap_or(false)
 }

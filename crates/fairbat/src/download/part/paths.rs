@@ -54,7 +54,7 @@ impl Paths {
 
     /// The name of an empty file that shows who owns what this process makes.
     pub(crate) fn sample(&self) -> PathBuf {
-        with_suffix(&self.part, ".own")
+        with_suffix(&self.part, &format!(".{}.own", std::process::id()))
     }
 
     /// Replaces the journal atomically by this record with `tail` behind it
@@ -129,6 +129,9 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), PartError> {
     if missing.is_empty() {
         return Ok(());
     }
+    if let Some(link) = missing.iter().find(|it| it.is_symlink()) {
+        return Err(PartError::DanglingLink(link.to_path_buf()));
+    }
     let failed = |error| PartError::io("make the directory", path, error);
     std::fs::create_dir_all(path).map_err(failed)?;
     let mut parents = missing.into_iter().filter_map(Path::parent);
@@ -201,6 +204,9 @@ pub enum PartError {
     /// The path given for a file is a directory.
     #[error("{} is a directory", .0.display())]
     IsDirectory(PathBuf),
+    /// A directory on the way to the file is a link that leads nowhere.
+    #[error("{} is a link to a place that does not exist", .0.display())]
+    DanglingLink(PathBuf),
     /// Every numbered variant of a name is taken.
     #[error("no free name beside {}", .0.display())]
     NoFreeName(PathBuf),
@@ -263,8 +269,9 @@ impl PartError {
                 format!("move {} away, or choose another name with -o", path.display())
             }
             Self::NotOwn(path) => format!(
-                "it could hold anything, so it is left alone: remove {}, or choose another name or \
-                 directory with -o or -d",
+                "it could hold anything, so it is left alone: continue it as its owner, or, if you \
+                 trust it, chown NAME.part and NAME.part.fairbat to yourself; else remove {}, or \
+                 choose another name or directory with -o or -d",
                 path.display()
             ),
             Self::NotAFile(_) => "choose another name with -o".to_owned(),
@@ -276,6 +283,9 @@ impl PartError {
             }
             Self::Incomplete(_) => "run the same command again".to_owned(),
             Self::IsDirectory(path) => format!("use -d {} or name a file in it", path.display()),
+            Self::DanglingLink(_) => {
+                "make the directory it leads to, or choose another one with -d".to_owned()
+            }
             Self::NoFreeName(_) => "choose a name with -o".to_owned(),
         }
     }
