@@ -15,8 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 
-/// Longer than any answer takes here.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longer than any answer takes here, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long the status is watched that somebody asks for.
 const WATCHED: Duration = Duration::from_millis(100);

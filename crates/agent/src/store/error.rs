@@ -99,6 +99,7 @@ impl StoreError {
 
     /// An answer that the store should not give.
     pub(crate) fn senseless(doing: &str, why: impl fmt::Display) -> Self {
+        let why = on_one_line(&why.to_string());
         let message = format!("{doing}: the answer of the store makes no sense: {why}");
         Self::new(StoreErrorKind::Server, message)
     }
