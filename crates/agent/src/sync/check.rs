@@ -22,11 +22,12 @@ use super::differing::DifferingObjects;
 use super::job::PushContext;
 use super::manifest_store::{read_key, valid_manifests};
 use super::progress::Progress;
-use super::report::{EntryFailure, MoveError, RunProblem, RunReport, until_stopped};
+use super::report::{EntryFailure, MoveError, RunProblem, RunReport};
 use super::retry_store::RetryStore;
 use super::sample::{Sample, StoredFile};
 use super::settings::RunSettings;
 use super::spool::Spool;
+use super::stop::until_stopped;
 use crate::entry::TreePath;
 use crate::object_name;
 use crate::state::{

@@ -9,8 +9,8 @@
 //! - check: `check` compares the store with the state: by a listing (`differing`), and
 //!   by reading a `sample`; the next push sends again what is damaged
 //! - all: `settings` says what a run works with, `retry_store` retries requests,
-//!   `progress` counts, `spool` keeps long lists, `report` stops a run and says how it
-//!   ended
+//!   `progress` counts, `spool` keeps long lists, `stop` ends a run early, `report` says
+//!   how it ended
 //!
 //! However a run ends, the next one continues: the state knows each file and each
 //! part that the store has.
@@ -34,6 +34,7 @@ mod sample;
 mod settings;
 mod source;
 mod spool;
+mod stop;
 mod upload;
 
 pub use self::check::{CheckSettings, check};
@@ -45,8 +46,8 @@ pub use self::publisher::PUBLISH_INTERVAL;
 pub use self::pull::{MANIFEST_PAUSES, PullSettings, pull};
 pub(crate) use self::push::accept_unmounted;
 pub use self::push::push;
-pub(crate) use self::report::until_stopped;
 pub use self::report::{EntryFailure, RunProblem, RunReport};
 pub(crate) use self::retry_store::RETRIES;
 pub use self::settings::{LaneStore, RunSettings};
+pub(crate) use self::stop::until_stopped;
 pub use crate::config::{Delete, Detect, MaxDelete, Verify};

@@ -1,11 +1,8 @@
 //! The outcome of a run: numbers, failures, and why it ended early.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use fairbat::blocking::{LostThread, blocking};
-use tokio::sync::watch;
 use tokio::task::JoinError;
 
 use super::damaged::DamagedFiles;
@@ -492,27 +489,5 @@ pub(crate) fn check_deletions(gone: u64, known: u64, max: MaxDelete) -> Result<(
         Err(RunProblem::TooManyDeletions { gone, allowed })
     } else {
         Ok(())
-    }
-}
-
-/// Runs until `stop` becomes true. Then the run is dropped.
-pub(crate) async fn until_stopped<T>(
-    run: impl Future<Output = Result<T, RunProblem>>,
-    mut stop: watch::Receiver<bool>,
-) -> Result<T, RunProblem> {
-    tokio::select! {
-        biased;
-        _ = stop.wait_for(|stop| *stop) => Err(RunProblem::Stopped),
-        result = run => result,
-    }
-}
-
-/// Tells the threads of a run to end when the run is dropped.
-#[derive(Debug, Default)]
-pub(crate) struct StopOnDrop(pub(crate) Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
