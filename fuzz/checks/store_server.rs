@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use fairbat::lane::{Lane, LaneSettings};
 use fairbat::settings::HttpSettings;
-use fairbat::transport::{LaneClient, LeverPolicy};
+use fairbat::transport::{LaneClient, LeverPolicy, RequestContext};
 use fairbat_agent::config;
 use fairbat_agent::config::credentials::Credentials;
 use fairbat_agent::store::{self, Store, StoreError};
+use futures_util::TryStreamExt;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -99,6 +100,20 @@ impl StoreServer {
                 None
             }
         }
+    }
+
+    /// Fetches an object to its end. Panics also if more comes than was sent.
+    pub(crate) fn get(&self, script: &[u8], key: &str) {
+        let fetched = self.call(script, async |store| {
+            let content = store.get(key, RequestContext::default()).await?;
+            content.try_collect::<Vec<_>>().await
+        });
+        let length = fetched
+            .into_iter()
+            .flatten()
+            .map(|piece| piece.len())
+            .sum::<usize>();
+        assert!(length <= script.len());
     }
 
     fn script(&self) -> std::sync::MutexGuard<'_, Script> {
