@@ -284,43 +284,32 @@ impl Daemon {
     }
 
     fn push(&self, store: &str, settings: PushSettings, context: RunContext) -> Run {
-        let opening = self.open_store(&self.push, store, context.stop.clone());
+        let opening = self.open_place(&self.push, store, context.stop.clone());
         let (state, writer) = (self.state.clone(), self.writer.clone());
         Box::pin(async move {
             // First, since the store may not be there.
             let accepted = &context.accept_unmounted;
-            let accepting = accept_unmounted(state.clone(), &writer, &context.id, accepted);
+            let accepting = accept_unmounted(state, &writer, &context.id, accepted);
             if let Err(problem) = accepting.await {
                 return failed(problem);
             }
-            let store = match opening.await {
-                Ok(opened) => opened,
-                Err(problem) => return failed(problem),
-            };
-            let place = PushContext {
-                state,
-                writer,
-                store,
-            };
-            push(place, &context.id, settings, context.progress, context.stop).await
+            match opening.await {
+                Ok(place) => {
+                    push(place, &context.id, settings, context.progress, context.stop).await
+                }
+                Err(problem) => failed(problem),
+            }
         })
     }
 
     fn check(&self, job: &str, store: &str, settings: CheckSettings, context: RunContext) -> Run {
-        let opening = self.open_store(&self.pull, store, context.stop.clone());
-        let (state, writer) = (self.state.clone(), self.writer.clone());
+        let opening = self.open_place(&self.pull, store, context.stop.clone());
         let job = job.to_owned();
         Box::pin(async move {
-            let store = match opening.await {
-                Ok(opened) => opened,
-                Err(problem) => return failed(problem),
-            };
-            let place = PushContext {
-                state,
-                writer,
-                store,
-            };
-            check(place, &job, settings, context.progress, context.stop).await
+            match opening.await {
+                Ok(place) => check(place, &job, settings, context.progress, context.stop).await,
+                Err(problem) => failed(problem),
+            }
         })
     }
 
@@ -351,6 +340,25 @@ impl Daemon {
             pauses: MANIFEST_PAUSES.to_vec(),
         };
         self.pull(&job.course.place().store, settings, context)
+    }
+
+    /// Opens a store, for a run that also needs the state.
+    fn open_place(
+        &self,
+        lane: &Arc<AgentLane>,
+        store: &str,
+        stop: watch::Receiver<bool>,
+    ) -> impl Future<Output = Result<PushContext, RunProblem>> + Send + use<> {
+        let opening = self.open_store(lane, store, stop);
+        let (state, writer) = (self.state.clone(), self.writer.clone());
+        async move {
+            let store = opening.await?;
+            Ok(PushContext {
+                state,
+                writer,
+                store,
+            })
+        }
     }
 
     /// Opens a store with its present credentials.
