@@ -441,7 +441,8 @@ fn disk_error(doing: &str, path: &Path, error: &io::Error) -> StoreError {
         ),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => (
             StoreErrorKind::Refused,
-            "give the agent the right to write there",
+            "give the agent the right to write there; if root started it by hand, restart it after \
+             the disk was mounted",
         ),
         _ => (StoreErrorKind::Refused, "check the disk of the store"),
     };

@@ -4,7 +4,7 @@
 //! A name begins with the key, so that a cleaner sees which job it belongs to. It
 //! ends with a token that no other process and no other attempt has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +26,12 @@ pub(crate) const UNFINISHED: &str = ".fairbat/unfinished";
 /// 255 bytes, and the token needs the rest.
 const MAX_HEAD: usize = 150;
 
+/// Abandoned files that are deleted before an upload. An upload leaves one at most.
+const TAKEN_AT_ONCE: usize = 4;
+
+/// Abandoned files that are remembered. The next run looks for all others.
+const MAX_LEFT: usize = 64;
+
 /// Marks a key that was cut. No encoded key ends with it.
 const CUT: char = '%';
 
@@ -40,7 +46,7 @@ struct UnfinishedNames {
     next: u64,
     under_way: BTreeSet<String>,
     /// Abandoned files, to be deleted.
-    left: Vec<String>,
+    left: VecDeque<String>,
 }
 
 impl UnfinishedFiles {
@@ -49,7 +55,7 @@ impl UnfinishedFiles {
             token: token(),
             next: 0,
             under_way: BTreeSet::new(),
-            left: Vec::new(),
+            left: VecDeque::new(),
         })))
     }
 
@@ -67,14 +73,20 @@ impl UnfinishedFiles {
         }
     }
 
-    /// Takes the names of the abandoned files.
+    /// Takes the names of the abandoned files, some at a time, in turn.
     pub(crate) fn take_left(&self) -> Vec<String> {
-        std::mem::take(&mut self.names().left)
+        let left = &mut self.names().left;
+        let taken = left.len().min(TAKEN_AT_ONCE);
+        left.drain(..taken).collect()
     }
 
     /// Returns a name whose file may still exist.
     pub(crate) fn leave(&self, name: String) {
-        self.names().left.push(name);
+        let left = &mut self.names().left;
+        left.push_back(name);
+        if left.len() > MAX_LEFT {
+            left.pop_front();
+        }
     }
 
     pub(crate) fn is_under_way(&self, name: &str) -> bool {
@@ -105,10 +117,9 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        let mut names = self.files.names();
-        names.under_way.remove(&self.name);
+        self.files.names().under_way.remove(&self.name);
         if !self.is_placed {
-            names.left.push(std::mem::take(&mut self.name));
+            self.files.leave(std::mem::take(&mut self.name));
         }
     }
 }
@@ -213,5 +224,19 @@ mod tests {
         assert!(!files.is_under_way(&name));
         assert_eq!(files.take_left(), [name]);
         assert!(files.take_left().is_empty());
+    }
+
+    #[test]
+    fn a_server_that_deletes_nothing_is_asked_a_few_times_an_upload() {
+        let files = UnfinishedFiles::new();
+        for _ in 0..1000 {
+            let taken = files.take_left();
+            assert!(taken.len() <= TAKEN_AT_ONCE, "{taken:?}");
+            for name in taken {
+                files.leave(name);
+            }
+            drop(files.name("a"));
+        }
+        assert_eq!(files.names().left.len(), MAX_LEFT);
     }
 }

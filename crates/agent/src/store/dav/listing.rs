@@ -28,10 +28,10 @@ pub(crate) struct Member {
 pub(crate) async fn members(
     client: &DavClient,
     key: &str,
-    doing: &str,
 ) -> Result<Option<Vec<Member>>, RequestError> {
     let url = client.root.collection(key)?;
-    let method = Method::from_bytes(b"PROPFIND").expect("a method");
+    let doing = "PROPFIND";
+    let method = Method::from_bytes(doing.as_bytes()).expect("a method");
     let request = client.request(method, &url).header("depth", "1");
     let request = request.header(CONTENT_TYPE, "application/xml; charset=utf-8");
     let (status, xml) = match client.listing(request, PROPFIND_BODY).await {

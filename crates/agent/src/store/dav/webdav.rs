@@ -114,7 +114,7 @@ impl WebdavStore {
 
     /// Fails if the key is that of a collection with members.
     async fn refuse_to_replace_collection(&self, key: &str, doing: &str) -> Result<(), StoreError> {
-        let found = members(&self.client, key, doing).await;
+        let found = members(&self.client, key).await;
         match found {
             Ok(Some(members)) if !members.is_empty() => {
                 let message = format!("{doing}: there is a collection with something in it");
@@ -197,7 +197,8 @@ impl WebdavStore {
 
     /// Deletes the files of failed attempts, as far as the server does it now. A
     /// server that has not noticed yet that a request broke off may report the
-    /// file as deleted and still write it. So each is deleted until it is missing.
+    /// file as deleted and still write it. So each is deleted until it is missing, a
+    /// few before each upload: some servers call every file deleted.
     async fn delete_abandoned(&self) {
         for name in self.files.take_left() {
             match self.remove(&key_of(&name)).await {
@@ -269,9 +270,8 @@ impl Store for WebdavStore {
 
     async fn list(&self, place: &ListPlace) -> Result<ListedPage, StoreError> {
         let directory = &place.directory;
-        let doing = format!("listing {directory}");
-        let found = members(&self.client, directory, &doing).await;
-        let found = found.map_err(|error| error.error(&doing))?;
+        let found = members(&self.client, directory).await;
+        let found = found.map_err(|error| error.error(&format!("listing {directory}")))?;
         let mut page = ListedPage::default();
         for member in found.into_iter().flatten() {
             let key = beneath(directory, &member.name);
@@ -295,9 +295,8 @@ impl Store for WebdavStore {
 
     /// Leaves out the files that this process is sending.
     async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {
-        let doing = "listing unfinished files";
-        let found = members(&self.client, UNFINISHED, doing).await;
-        let found = found.map_err(|error| error.error(doing))?;
+        let found = members(&self.client, UNFINISHED).await;
+        let found = found.map_err(|error| error.error("listing unfinished files"))?;
         Ok(found
             .into_iter()
             .flatten()
