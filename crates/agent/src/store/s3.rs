@@ -101,6 +101,9 @@ impl S3Store {
             .with_virtual_hosted_style_request(!settings.path_style)
             .with_allow_http(true)
             .with_checksum_algorithm(Checksum::SHA256)
+            // Not all stores take many keys in one request, and `object_store` panics
+            // on an answer that names another key.
+            .with_disable_bulk_delete(true)
             .with_retry(no_retries);
         if let Some(endpoint) = &settings.endpoint {
             builder = builder.with_endpoint(endpoint.as_str().trim_end_matches('/'));
@@ -337,8 +340,14 @@ impl Store for S3Store {
         let paths = keys.iter().map(|key| self.path(key));
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
         let paths = futures_util::stream::iter(paths.into_iter().map(Ok)).boxed();
-        let deleted = call.store.delete_stream(paths);
-        call.result(deleted.try_for_each(|_| async { Ok(()) }).await)
+        let mut deleted = call.store.delete_stream(paths);
+        while let Some(one) = deleted.next().await {
+            match one {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return call.result(Err(error)),
+            }
+        }
+        Ok(())
     }
 
     async fn pending(&self, prefix: &str) -> Result<Vec<PendingUpload>, StoreError> {

@@ -34,8 +34,8 @@ const MAX_MANIFEST_TIME: SignedDuration = SignedDuration::from_secs(30);
 /// next one begins without a gap.
 const FILES_AHEAD: usize = 2;
 
-/// Most keys of one delete request (Amazon S3 DeleteObjects).
-const MAX_KEYS_PER_DELETE: usize = 1_000;
+/// Files that are deleted before the state notes it.
+const DELETED_AT_A_TIME: usize = 1_000;
 
 /// A file, its length in the plan (bytes), and how its upload ended.
 type EndedUpload = (TreePath, u64, Result<UploadOutcome, MoveError>);
@@ -340,7 +340,7 @@ impl PushJob {
         let mut removed = removed.read()?.peekable();
         while let Some(item) = removed.next() {
             gathered.push(item?);
-            if gathered.len() >= MAX_KEYS_PER_DELETE || removed.peek().is_none() {
+            if gathered.len() >= DELETED_AT_A_TIME || removed.peek().is_none() {
                 self.delete(std::mem::take(&mut gathered), report).await?;
                 publisher.publish_if_due().await?;
             }
