@@ -68,6 +68,7 @@ fn what_belongs_to_the_agent_is_neither_written_nor_sent() {
         place.join("disk/home/f"),
         place.join("credentials"),
         place.join("socket"),
+        place.join("agent.toml"),
     ] {
         let refused = service.fairbat(&["add", "-o", &shown(&path), &nginx.url("file")]);
         refused.expect_code(1).expect_said(&["of the agent"]);

@@ -172,7 +172,7 @@ fn spoil(root: &Path, paths: &mut [PathBuf]) -> BTreeSet<String> {
 }
 
 /// All files below a directory, but for the agent's own.
-fn files_below(root: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
     let (mut files, mut directories) = (Vec::new(), vec![root.to_owned()]);
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).expect("read a directory") {

@@ -3,13 +3,15 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
-use std::process::{Command, Output};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 use fairbat_tests::bin::agent_binary;
+use fairbat_tests::netns::skipped;
 use fairbat_tests::tmpfs::TmpFs;
 
+use crate::checks::files_below;
 use crate::round_trip::dir;
 use crate::service::Place;
 
@@ -28,7 +30,7 @@ fn write_files(source: &Path, names: &str, count: usize) {
 }
 
 /// Takes all the room that is left.
-fn fill(disk: &TmpFs) -> std::path::PathBuf {
+fn fill(disk: &TmpFs) -> PathBuf {
     let path = disk.path().join("filler");
     let mut filler = fs::File::create(&path).expect("a file");
     let mut step = 65_536;
@@ -112,10 +114,11 @@ fn only_its_user_reads_the_state() {
     place.wait_for_log("a directory of its own", 1);
 }
 
-/// Runs the agent to its end.
-fn run_to_the_end(place: &Place) -> Output {
+/// Runs a command of the agent to its end.
+fn run_to_the_end(place: &Place, command: &[&str]) -> Output {
     Command::new(agent_binary())
-        .args(["run", "--config"])
+        .args(command)
+        .arg("--config")
         .arg(place.join("agent.toml"))
         .env_remove("NOTIFY_SOCKET")
         .output()
@@ -142,11 +145,13 @@ fn a_damaged_state_is_not_tried_again_and_can_be_moved_away() {
     ];
     for damaged in damaged {
         fs::write(&file, damaged).expect("write the state");
-        let ended = run_to_the_end(&place);
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(4), "{said}");
-        assert!(said.contains(&file.display().to_string()), "{said}");
-        assert!(said.contains("hint: move it away"), "{said}");
+        for command in [&["run"][..], &["gc"], &["check", "--store"]] {
+            let ended = run_to_the_end(&place, command);
+            let said = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(4), "{said}");
+            assert!(said.contains(&file.display().to_string()), "{said}");
+            assert!(said.contains("hint: move it away"), "{said}");
+        }
     }
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist/systemd/fairbat-agent.service");
     let unit = fs::read_to_string(unit).expect("read the unit");
@@ -158,4 +163,56 @@ fn a_damaged_state_is_not_tried_again_and_can_be_moved_away() {
     let task = service.task("home").expect("it is there");
     assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");
     assert_eq!(task["last"]["files"]["same"], 20, "{task:#}");
+}
+
+#[test]
+fn what_root_makes_by_hand_belongs_to_the_user_of_the_state() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("only root can make files of other users");
+    }
+    const USER: u32 = 65_534;
+    let (source, store) = (dir(), dir());
+    for command in [
+        &["gc"][..],
+        &["check", "--store"],
+        &["key", "home", "--import"],
+    ] {
+        let place = Place::new();
+        place.configure("", &home(source.path(), store.path()));
+        let state = place.join("state");
+        fs::create_dir(&state).expect("make a directory");
+        chown(&state, Some(USER), Some(USER)).expect("root may");
+        let mut child = Command::new(agent_binary())
+            .args(command)
+            .arg("--config")
+            .arg(place.join("agent.toml"))
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("start the agent");
+        let mut stdin = child.stdin.take().expect("it is a pipe");
+        // Other commands do not read it.
+        let _ = writeln!(stdin, "{}", "5a".repeat(32));
+        drop(stdin);
+        child.wait().expect("it ends");
+        let made = files_below(&state);
+        assert!(!made.is_empty(), "{command:?}");
+        for path in made
+            .iter()
+            .flat_map(|file| [file.as_path(), file.parent().expect("it is below")])
+        {
+            let owner = path.metadata().expect("it is there").uid();
+            assert_eq!(owner, USER, "{command:?}: {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_state_that_was_emptied_is_told() {
+    let (source, store) = (dir(), dir());
+    let place = Place::new();
+    place.configure("", &home(source.path(), store.path()));
+    place.start().kill();
+    fs::write(place.join("state/agent.redb"), "").expect("empty the state");
+    place.start().kill();
+    place.wait_for_log("agent.redb is empty", 1);
 }

@@ -12,7 +12,8 @@
 //!   changed
 //! - [`object_name`]: the key of a file
 //! - [`confine`]: what the process gives up if root starts it
-//! - `reserved`, `disk_path`: the files of the agent itself, where nothing else may write
+//! - `reserved`, `disk_path`, `owner`: the files of the agent itself, where nothing else may
+//!   write, and whose they are
 //! - [`status`], [`api`], [`web`], [`metrics`]: what others see
 
 pub mod api;
@@ -27,6 +28,7 @@ pub mod filter;
 pub mod manifest;
 pub mod metrics;
 pub mod object_name;
+mod owner;
 mod percent;
 mod reserved;
 mod response;

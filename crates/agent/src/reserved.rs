@@ -10,6 +10,7 @@ use crate::disk_path::DiskPath;
 /// What the agent has on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
+    Configuration,
     State,
     Socket,
     Store,
@@ -38,6 +39,7 @@ pub(crate) const RESERVED_HINT: &str = "choose another place";
 impl Use {
     fn name(self) -> &'static str {
         match self {
+            Self::Configuration => "the configuration",
             Self::State => "the state",
             Self::Socket => "the socket",
             Self::Store => "a store",
@@ -53,6 +55,7 @@ impl ReservedPlaces {
     pub(crate) fn of(config: &Config, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let agent = &config.agent;
         let mut places = vec![
+            (Use::Configuration, config.file.clone()),
             (Use::State, agent.state.clone()),
             (Use::Socket, agent.socket.clone()),
         ];
@@ -80,14 +83,17 @@ impl ReservedPlaces {
         self.check(to, "is in", |_, place| target.is_at_or_below(place))
     }
 
-    /// Refuses to fill a directory that contains one of the places. Blocking.
+    /// Refuses to fill a directory that contains one of the places. One with the
+    /// configuration is no such directory: /etc is restored as well. Blocking.
     ///
     /// # Errors
     /// [`Reserved`].
     pub(crate) fn check_tree(&self, to: &Path) -> Result<(), Reserved> {
         self.check_target(to)?;
         let target = DiskPath::of(to);
-        self.check(to, "contains", |_, place| place.is_at_or_below(&target))
+        self.check(to, "contains", |what, place| {
+            what != Use::Configuration && place.is_at_or_below(&target)
+        })
     }
 
     /// Refuses to read secrets. A store, and a directory around all that, may be read.

@@ -19,7 +19,7 @@ use tokio::net::UnixStream;
 
 use super::args::CheckArgs;
 use super::process::ExitCode;
-use super::service::{identity, in_runtime};
+use super::service::{cannot_start, identity, in_runtime};
 
 /// Time between two looks at a check that the agent does.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -43,11 +43,10 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
                 eprintln!("error: there is no job {job:?} that pushes");
                 return ExitCode::Usage;
             }
-            let compared = match UnixStream::connect(&config.agent.socket).await {
-                Ok(_) => by_the_agent(&config.agent.socket, &jobs).await,
-                Err(_) => by_this_process(config, args.job.as_deref()).await,
-            };
-            match compared {
+            if UnixStream::connect(&config.agent.socket).await.is_err() {
+                return by_this_process(config, args.job.as_deref()).await;
+            }
+            match by_the_agent(&config.agent.socket, &jobs).await {
                 Ok(code) => code,
                 Err(error) => {
                     eprintln!("error: {error}");
@@ -78,11 +77,14 @@ async fn by_the_agent(socket: &Path, jobs: &[String]) -> io::Result<ExitCode> {
     Ok(code)
 }
 
-async fn by_this_process(config: Config, job: Option<&str>) -> io::Result<ExitCode> {
-    let checked = daemon::check_stores(config, identity(), job).await;
-    let checked = checked.map_err(io::Error::other)?;
-    let shown = checked.iter().map(|(job, last)| show(job, last));
-    Ok(shown.fold(ExitCode::Done, worse))
+async fn by_this_process(config: Config, job: Option<&str>) -> ExitCode {
+    match daemon::check_stores(config, identity(), job).await {
+        Ok(checked) => {
+            let shown = checked.iter().map(|(job, last)| show(job, last));
+            shown.fold(ExitCode::Done, worse)
+        }
+        Err(error) => cannot_start(&error),
+    }
 }
 
 /// Shows what a check has found.

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
 }
 
 /// Says why the daemon cannot start.
-fn cannot_start(error: &StartError) -> ExitCode {
+pub(super) fn cannot_start(error: &StartError) -> ExitCode {
     eprintln!("error: {error}");
     if !error.hint().is_empty() {
         eprintln!("hint: {}", error.hint());

@@ -18,7 +18,7 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
@@ -38,6 +38,8 @@ pub const PATH: &str = "/etc/fairbat/agent.toml";
 /// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
+    /// Its file.
+    pub file: PathBuf,
     /// The settings of the agent itself.
     pub agent: Agent,
     /// The stores by name, with every store that a job uses.
@@ -63,7 +65,7 @@ impl Config {
         Ok(Self::parse(&text, path, variable)?)
     }
 
-    /// Reads the text of a file. `path` only appears in problems.
+    /// Reads the text of the file `path`.
     ///
     /// # Errors
     /// All problems. If the text is not TOML, the first one.
@@ -106,6 +108,7 @@ impl Config {
         check.finish(path)?;
         let valid = stores.into_iter();
         Ok(Self {
+            file: path.to_owned(),
             agent,
             stores: valid
                 .filter_map(|(name, store)| Some((name, store?)))

@@ -26,7 +26,7 @@ use crate::sync::RunReport;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The file is not a state that this version can read. Starting again does not help.
-    #[error("the state in {} cannot be used: {error}", file.display())]
+    #[error("{}: {error}", file.display())]
     DamagedState {
         /// The file.
         file: PathBuf,

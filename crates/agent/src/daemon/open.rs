@@ -85,6 +85,10 @@ fn state_error(file: &Path, error: StateError) -> StartError {
             file: file.to_owned(),
             error,
         },
+        false if error.is_access() => unusable(
+            file,
+            format!("{error}; run this as the user whose file it is"),
+        ),
         false => unusable(file, error),
     }
 }

@@ -10,6 +10,7 @@ use sha2::Sha256;
 use tempfile::NamedTempFile;
 
 use super::digest::Digest256;
+use crate::owner::give_to_owner_of_directory;
 
 /// Longest text of a key file, bytes. A key has 64 digits and a line feed.
 const MAX_TEXT: u64 = 128;
@@ -66,12 +67,15 @@ impl JobKey {
         let directory = file.parent().unwrap_or(Path::new("."));
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(directory)?;
+        let opened = std::fs::File::open(directory)?;
+        give_to_owner_of_directory(directory, &opened)?;
         // Temporary files have mode 0600.
         let mut new = NamedTempFile::new_in(directory)?;
+        give_to_owner_of_directory(file, new.as_file())?;
         writeln!(new, "{}", self.to_hex())?;
         new.as_file().sync_all()?;
         new.persist_noclobber(file)?;
-        std::fs::File::open(directory)?.sync_all()
+        opened.sync_all()
     }
 
     /// The text of its file.

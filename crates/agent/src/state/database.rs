@@ -15,6 +15,7 @@ use redb::{
 };
 
 use super::tables::StateError;
+use crate::owner::give_to_owner_of_directory;
 
 /// Cache of the database, bytes.
 const CACHE_SIZE: usize = 32 * 1024 * 1024;
@@ -104,7 +105,20 @@ fn builder() -> Builder {
 /// Makes the file if needed, and takes it from other users.
 fn make_private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    let file = options.create(true).append(true).mode(MODE).open(path)?;
+    options.append(true).mode(MODE);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => return give_to_owner_of_directory(path, &file),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Err(_) => {}
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.len() == 0 {
+        tracing::warn!(
+            "{} is empty: the agent begins with a new state, and has forgotten added downloads \
+             and what is paused",
+            path.display()
+        );
+    }
     tighten(path, &file, MODE)
 }
 

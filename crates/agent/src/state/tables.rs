@@ -64,6 +64,14 @@ pub enum StateError {
 }
 
 impl StateError {
+    /// Whether the file belongs to another user.
+    pub(crate) fn is_access(&self) -> bool {
+        matches!(
+            self,
+            Self::Database(redb::Error::Io(error)) if error.kind() == ErrorKind::PermissionDenied
+        )
+    }
+
     /// Whether the file is not a state that this version can read. Then a new one has to
     /// take its place.
     #[must_use]
