@@ -124,6 +124,9 @@ fn device(link: usize) -> String {
     format!("link{}", link + 1)
 }
 
+/// Packets that a queue sized in bandwidth-delay products holds at least.
+const MIN_QUEUE: usize = 4;
+
 fn limit(spec: &DirectionSpec, rtt: Duration) -> Limit {
     match spec.queue {
         QueueSpec::Packets(packets) => Limit::Packets(packets as usize),
@@ -131,7 +134,7 @@ fn limit(spec: &DirectionSpec, rtt: Duration) -> Limit {
         QueueSpec::Bdp(times) => {
             let bytes = times * bytes_per_s(spec.rate_mbit) * rtt.as_secs_f64();
             let packets = bytes / f64::from(MTU);
-            Limit::Packets((packets.round() as usize).max(2))
+            Limit::Packets((packets.round() as usize).max(MIN_QUEUE))
         }
     }
 }

@@ -96,16 +96,7 @@ impl Figure {
 
 /// A link to be looked at, unless a check changes it.
 fn usual_link() -> LinkSpec {
-    LinkSpec {
-        rate_mbit: 10.0,
-        delay_ms: 10.0,
-        queue: QueueSpec::Packets(100),
-        loss: 0.0,
-        jitter_ms: 0.0,
-        schedule: Vec::new(),
-        outage: Vec::new(),
-        backward: None,
-    }
+    LinkSpec::plain(10.0, 10.0, QueueSpec::Packets(100))
 }
 
 /// A scenario with this link and nothing on it.

@@ -229,20 +229,12 @@ impl Bottleneck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{DirectionSpec, QueueSpec};
+    use crate::scenario::{LinkSpec, QueueSpec};
 
     /// 1500 bytes take 1 ms.
     fn settings(limit: Limit) -> Settings {
         Settings {
-            rate: Rate::of(&DirectionSpec {
-                rate_mbit: 12.0,
-                delay_ms: 0.0,
-                queue: QueueSpec::Packets(1),
-                loss: 0.0,
-                jitter_ms: 0.0,
-                schedule: Vec::new(),
-                outage: Vec::new(),
-            }),
+            rate: Rate::of(&LinkSpec::plain(12.0, 0.0, QueueSpec::Packets(1)).forward()),
             delay: Duration::from_millis(20),
             limit,
             jitter: Duration::ZERO,

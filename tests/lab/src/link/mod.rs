@@ -306,20 +306,15 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{QueueSpec, RateStep};
+    use crate::scenario::{LinkSpec, QueueSpec, RateStep};
 
     fn rate(mbit: f64, schedule: &[(f64, f64)]) -> Rate {
+        let schedule = schedule.iter();
         Rate::of(&DirectionSpec {
-            rate_mbit: mbit,
-            delay_ms: 0.0,
-            queue: QueueSpec::Packets(1),
-            loss: 0.0,
-            jitter_ms: 0.0,
             schedule: schedule
-                .iter()
                 .map(|&(at_s, rate_mbit)| RateStep { at_s, rate_mbit })
                 .collect(),
-            outage: Vec::new(),
+            ..LinkSpec::plain(mbit, 0.0, QueueSpec::Packets(1)).forward()
         })
     }
 

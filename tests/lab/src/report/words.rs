@@ -9,7 +9,7 @@ use crate::files;
 use crate::matrix::{Matrix, Variant};
 use crate::report::select::{Row, distinct, rows};
 use crate::results::{MatrixRecord, RunSummary};
-use crate::scenario::{QueueSpec, Scenario};
+use crate::scenario::{Discipline, QueueSpec, Scenario};
 use crate::table::{Table, or_nothing};
 
 /// What people call a contender.
@@ -99,10 +99,36 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
             link.delay_ms,
             queue(link.queue)
         );
+        if link.discipline != Discipline::DropTail {
+            let _ = write!(words, ", {}", link.discipline);
+        }
+        if link.ecn {
+            words.push_str(" with ECN");
+        }
+        if let Some(radio) = link.radio {
+            let _ = write!(
+                words,
+                ", of which {} to 100 % every {} ms",
+                100.0 * radio.least,
+                radio.every_ms
+            );
+            if radio.walk.is_some() {
+                words.push_str(" (random walk)");
+            }
+        }
+        if link.aggregate_ms > 0.0 {
+            let _ = write!(words, ", arriving together every {} ms", link.aggregate_ms);
+        }
+        if let Some(backward) = &link.backward {
+            let _ = write!(words, ", {} Mbit/s back", backward.rate_mbit);
+        }
         if link.loss > 0.0 {
             let _ = write!(words, ", {} % lost at random", 100.0 * link.loss);
         }
         if link.jitter_ms > 0.0 {
+            if link.jitter_share < 1.0 {
+                let _ = write!(words, ", {} %", 100.0 * link.jitter_share);
+            }
             let _ = write!(words, ", up to {} ms later at random", link.jitter_ms);
         }
         for outage in &link.outage {
@@ -111,6 +137,9 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
         }
         for step in &link.schedule {
             let _ = write!(words, ", {} Mbit/s from {} s", step.rate_mbit, step.at_s);
+        }
+        for step in &link.delay_steps {
+            let _ = write!(words, ", {} ms from {} s", step.delay_ms, step.at_s);
         }
         words
     });

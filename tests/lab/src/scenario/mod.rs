@@ -4,6 +4,8 @@
 
 mod background;
 mod check;
+mod discipline;
+mod link;
 mod path;
 mod quick;
 mod share;
@@ -17,6 +19,11 @@ use crate::files::Content;
 pub use crate::scenario::background::{Background, DeadlineController, Jobs, Transfer, WeightStep};
 pub(crate) use crate::scenario::check::within;
 pub use crate::scenario::check::{congestion_control, scale, weight};
+pub use crate::scenario::discipline::{Discipline, Radio};
+use crate::scenario::link::is_zero;
+pub use crate::scenario::link::{
+    DelayStep, DirectionSpec, Interval, LinkSpec, QueueSpec, RateStep,
+};
 pub use crate::scenario::path::Path;
 
 /// One scenario, as its file says it.
@@ -90,130 +97,6 @@ impl Scenario {
         let sum: f64 = self.link.iter().map(both_ways).sum();
         Duration::from_secs_f64(sum / 1e3)
     }
-}
-
-/// A bottleneck: the direction of the data, and the other one. The first is
-/// written out: serde cannot both flatten and refuse unknown keys.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinkSpec {
-    /// Rate of IP packets, Mbit/s, headers included.
-    pub rate_mbit: f64,
-    /// Propagation delay one way, ms.
-    pub delay_ms: f64,
-    /// Size of the drop-tail queue.
-    pub queue: QueueSpec,
-    /// Probability of a packet to be lost besides, 0 to 1.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub loss: f64,
-    /// Each packet is up to so much later, at random, and none before another,
-    /// ms.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub jitter_ms: f64,
-    /// Changes of the rate.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub schedule: Vec<RateStep>,
-    /// When nothing gets through, s.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outage: Vec<Interval>,
-    /// The other direction; unless it is given it has the same rate, delay,
-    /// queue and outages, and neither schedule nor loss nor jitter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backward: Option<DirectionSpec>,
-}
-
-impl LinkSpec {
-    /// The direction of the data.
-    #[must_use]
-    pub fn forward(&self) -> DirectionSpec {
-        DirectionSpec {
-            rate_mbit: self.rate_mbit,
-            delay_ms: self.delay_ms,
-            queue: self.queue,
-            loss: self.loss,
-            jitter_ms: self.jitter_ms,
-            schedule: self.schedule.clone(),
-            outage: self.outage.clone(),
-        }
-    }
-
-    /// The other direction.
-    #[must_use]
-    pub fn backward(&self) -> DirectionSpec {
-        self.backward.clone().unwrap_or_else(|| DirectionSpec {
-            loss: 0.0,
-            jitter_ms: 0.0,
-            schedule: Vec::new(),
-            ..self.forward()
-        })
-    }
-}
-
-/// One direction of a bottleneck.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DirectionSpec {
-    /// Rate of IP packets, Mbit/s, headers included.
-    pub rate_mbit: f64,
-    /// Propagation delay one way, ms.
-    pub delay_ms: f64,
-    /// Size of the drop-tail queue.
-    pub queue: QueueSpec,
-    /// Probability of a packet to be lost besides, 0 to 1.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub loss: f64,
-    /// Each packet is up to so much later, at random, and none before another,
-    /// ms.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub jitter_ms: f64,
-    /// Changes of the rate.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub schedule: Vec<RateStep>,
-    /// When nothing gets through, s.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outage: Vec<Interval>,
-}
-
-/// A time within a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Interval {
-    /// From when, s.
-    pub from_s: f64,
-    /// Until when, s.
-    pub until_s: f64,
-}
-
-/// A change of a link's rate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RateStep {
-    /// When, s.
-    pub at_s: f64,
-    /// To what, Mbit/s.
-    pub rate_mbit: f64,
-}
-
-impl Interval {
-    /// Its ends, since the run began.
-    #[must_use]
-    pub fn moments(&self) -> (Duration, Duration) {
-        let moment = Duration::from_secs_f64;
-        (moment(self.from_s), moment(self.until_s))
-    }
-}
-
-/// How much a drop-tail queue holds, the packet being sent included.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum QueueSpec {
-    /// So many packets of any size.
-    Packets(u32),
-    /// So many bytes.
-    Bytes(u64),
-    /// So many times what the link carries in the round-trip time of the
-    /// scenario (all links, both ways), in packets of 1500 bytes.
-    Bdp(f64),
 }
 
 /// A kind of foreground traffic, over kernel TCP unless it says otherwise.
@@ -354,9 +237,4 @@ fn one() -> u32 {
 
 fn udp_packet() -> u32 {
     1000
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(value: &f64) -> bool {
-    *value == 0.0
 }

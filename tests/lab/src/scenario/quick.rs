@@ -50,6 +50,11 @@ impl Scenario {
             for step in link.schedule.iter_mut().chain(backward) {
                 step.at_s *= by;
             }
+            let backward = link.backward.iter_mut();
+            let backward = backward.flat_map(|spec| &mut spec.delay_steps);
+            for step in link.delay_steps.iter_mut().chain(backward) {
+                step.at_s *= by;
+            }
             let backward = link.backward.iter_mut().flat_map(|spec| &mut spec.outage);
             link.outage
                 .iter_mut()
@@ -171,6 +176,7 @@ mod tests {
             queue = { packets = 50 }
             schedule = [{ at_s = 20, rate_mbit = 5 }]
             outage = [{ from_s = 60, until_s = 62 }]
+            delay_steps = [{ at_s = 50, delay_ms = 70 }]
             backward = { rate_mbit = 1, delay_ms = 2, queue = { packets = 5 }, schedule = [{ at_s = 30, rate_mbit = 5 }] }
             [[foreground]]
             traffic = { on_off = { on_s = 4, off_s = 6 } }
@@ -198,6 +204,8 @@ mod tests {
         same(scenario.link[0].schedule[0].at_s, 10.0);
         same(scenario.link[0].backward().schedule[0].at_s, 15.0);
         same(scenario.link[0].outage[0].until_s, 31.0);
+        same(scenario.link[0].delay_steps[0].at_s, 25.0);
+        same(scenario.link[0].delay_steps[0].delay_ms, 70.0);
         same(scenario.background.stopped.unwrap().from_s, 15.0);
         same(scenario.link[0].delay_ms, link.delay_ms);
         same(scenario.foreground[0].start_s, 4.0);

@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 use dalbe::weight::MIN_WEIGHT;
 
 use crate::scenario::{
-    Background, DirectionSpec, Foreground, Interval, QueueSpec, Scenario, Traffic,
+    Background, DirectionSpec, Discipline, Foreground, Interval, QueueSpec, Radio, Scenario,
+    Traffic,
 };
 
 /// A day, s.
@@ -38,6 +39,12 @@ const SCALE: RangeInclusive<f64> = 0.01..=1000.0;
 
 /// Price ratios.
 const PRICE_RATIO: RangeInclusive<f64> = 0.001..=1000.0;
+
+/// Delays one way, ms.
+const DELAY: RangeInclusive<f64> = 0.0..=60_000.0;
+
+/// Delays that a discipline may aim at, and for how long, ms.
+const TARGET: RangeInclusive<f64> = 0.1..=10_000.0;
 
 /// Mean sizes, kB.
 const MEAN_KB: RangeInclusive<f64> = 0.1..=1e6;
@@ -180,8 +187,15 @@ fn weights(background: &Background) -> Result<(), String> {
 
 fn direction(spec: &DirectionSpec) -> Result<(), String> {
     within("rate_mbit", spec.rate_mbit, RATE)?;
-    within("delay_ms", spec.delay_ms, 0.0..=60_000.0)?;
-    within("jitter_ms", spec.jitter_ms, 0.0..=60_000.0)?;
+    within("delay_ms", spec.delay_ms, DELAY)?;
+    within("jitter_ms", spec.jitter_ms, DELAY)?;
+    within("jitter_share", spec.jitter_share, 0.0..=1.0)?;
+    within("aggregate_ms", spec.aggregate_ms, 0.0..=1000.0)?;
+    discipline(spec.discipline)?;
+    if spec.ecn && !spec.discipline.can_mark() {
+        return Err("ecn needs the discipline codel, pie or fq_codel".to_owned());
+    }
+    spec.radio.map_or(Ok(()), radio)?;
     for outage in &spec.outage {
         interval("outage", *outage)?;
     }
@@ -198,7 +212,39 @@ fn direction(spec: &DirectionSpec) -> Result<(), String> {
         within("schedule: rate_mbit", step.rate_mbit, RATE)?;
         within("schedule: at_s", step.at_s, MOMENT)?;
     }
-    rises("schedule", spec.schedule.iter().map(|step| step.at_s))
+    rises("schedule", spec.schedule.iter().map(|step| step.at_s))?;
+    for step in &spec.delay_steps {
+        within("delay_steps: delay_ms", step.delay_ms, DELAY)?;
+        within("delay_steps: at_s", step.at_s, MOMENT)?;
+    }
+    rises("delay_steps", spec.delay_steps.iter().map(|step| step.at_s))
+}
+
+fn discipline(discipline: Discipline) -> Result<(), String> {
+    match discipline {
+        Discipline::DropTail | Discipline::Fair | Discipline::Policer => Ok(()),
+        Discipline::Pie { target_ms } => within("discipline: target_ms", target_ms, TARGET),
+        Discipline::Codel {
+            target_ms,
+            interval_ms,
+        }
+        | Discipline::FqCodel {
+            target_ms,
+            interval_ms,
+        } => {
+            within("discipline: target_ms", target_ms, TARGET)?;
+            within("discipline: interval_ms", interval_ms, TARGET)
+        }
+    }
+}
+
+fn radio(radio: Radio) -> Result<(), String> {
+    within("radio: every_ms", radio.every_ms, 1.0..=3_600_000.0)?;
+    within("radio: least", radio.least, 0.01..=1.0)?;
+    match radio.walk {
+        Some(walk) => within("radio: walk", walk, 0.001..=1.0),
+        None => Ok(()),
+    }
 }
 
 fn rises(what: &str, moments: impl Iterator<Item = f64>) -> Result<(), String> {

@@ -69,6 +69,46 @@ fn what_cannot_be_run_is_refused_by_name() {
             "delay_ms = 20\njitter_ms = -1",
             "link 1: jitter_ms",
         ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\njitter_share = 1.1",
+            "link 1: jitter_share",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\naggregate_ms = -4",
+            "link 1: aggregate_ms",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\ndiscipline = { codel = { target_ms = 0 } }",
+            "link 1: discipline: target_ms",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\ndiscipline = \"fair\"\necn = true",
+            "link 1: ecn needs",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\nradio = { every_ms = 50, least = 0 }",
+            "link 1: radio: least",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\nradio = { every_ms = 50, least = 0.4, walk = 0 }",
+            "link 1: radio: walk",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\ndelay_steps = [{ at_s = 0, delay_ms = 7 }]",
+            "link 1: delay_steps: at_s",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\ndelay_steps = [{ at_s = 9, delay_ms = -7 }]",
+            "link 1: delay_steps: delay_ms",
+        ),
         ("until_s = 9", "until_s = 7", "link 1: outage: until_s"),
         ("from_s = 7", "from_s = nan", "link 1: outage: from_s"),
         ("packets = 50", "packets = 0", "queue.packets"),

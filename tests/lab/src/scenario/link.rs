@@ -1,0 +1,231 @@
+//! The bottlenecks of a scenario, as its file says them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::discipline::{Discipline, Radio};
+
+/// A bottleneck: the direction of the data, and the other one. The first is
+/// written out: serde cannot both flatten and refuse unknown keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Rate of IP packets, Mbit/s, headers included.
+    pub rate_mbit: f64,
+    /// Propagation delay one way, ms.
+    pub delay_ms: f64,
+    /// Size of the queue, or of a policer's bucket.
+    pub queue: QueueSpec,
+    /// How packets are queued.
+    #[serde(default, skip_serializing_if = "Discipline::is_drop_tail")]
+    pub discipline: Discipline,
+    /// The discipline marks packets of those that know ECN in place of dropping
+    /// them, and the hosts ask for ECN.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ecn: bool,
+    /// How the rate varies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radio: Option<Radio>,
+    /// Packets arrive together, so often, ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub aggregate_ms: f64,
+    /// Probability of a packet to be lost besides, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub loss: f64,
+    /// Each packet is up to so much later, at random, and none before another,
+    /// ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jitter_ms: f64,
+    /// Probability of a packet to be later, 0 to 1.
+    #[serde(default = "all", skip_serializing_if = "is_all")]
+    pub jitter_share: f64,
+    /// Changes of the rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule: Vec<RateStep>,
+    /// Changes of the propagation delay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delay_steps: Vec<DelayStep>,
+    /// When nothing gets through, s.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outage: Vec<Interval>,
+    /// The other direction; unless it is given it is as this one, without
+    /// schedule, changes of the delay, losses and jitter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backward: Option<DirectionSpec>,
+}
+
+impl LinkSpec {
+    /// A link with a drop-tail queue and nothing that varies.
+    #[must_use]
+    pub fn plain(rate_mbit: f64, delay_ms: f64, queue: QueueSpec) -> Self {
+        Self {
+            rate_mbit,
+            delay_ms,
+            queue,
+            discipline: Discipline::DropTail,
+            ecn: false,
+            radio: None,
+            aggregate_ms: 0.0,
+            loss: 0.0,
+            jitter_ms: 0.0,
+            jitter_share: 1.0,
+            schedule: Vec::new(),
+            delay_steps: Vec::new(),
+            outage: Vec::new(),
+            backward: None,
+        }
+    }
+
+    /// The direction of the data.
+    #[must_use]
+    pub fn forward(&self) -> DirectionSpec {
+        DirectionSpec {
+            rate_mbit: self.rate_mbit,
+            delay_ms: self.delay_ms,
+            queue: self.queue,
+            discipline: self.discipline,
+            ecn: self.ecn,
+            radio: self.radio,
+            aggregate_ms: self.aggregate_ms,
+            loss: self.loss,
+            jitter_ms: self.jitter_ms,
+            jitter_share: self.jitter_share,
+            schedule: self.schedule.clone(),
+            delay_steps: self.delay_steps.clone(),
+            outage: self.outage.clone(),
+        }
+    }
+
+    /// The other direction.
+    #[must_use]
+    pub fn backward(&self) -> DirectionSpec {
+        self.backward.clone().unwrap_or_else(|| DirectionSpec {
+            loss: 0.0,
+            jitter_ms: 0.0,
+            jitter_share: 1.0,
+            schedule: Vec::new(),
+            delay_steps: Vec::new(),
+            ..self.forward()
+        })
+    }
+}
+
+/// One direction of a bottleneck; see [`LinkSpec`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DirectionSpec {
+    /// Rate of IP packets, Mbit/s, headers included.
+    pub rate_mbit: f64,
+    /// Propagation delay one way, ms.
+    pub delay_ms: f64,
+    /// Size of the queue, or of a policer's bucket.
+    pub queue: QueueSpec,
+    /// How packets are queued.
+    #[serde(default, skip_serializing_if = "Discipline::is_drop_tail")]
+    pub discipline: Discipline,
+    /// The discipline marks packets of those that know ECN in place of dropping
+    /// them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ecn: bool,
+    /// How the rate varies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radio: Option<Radio>,
+    /// Packets arrive together, so often, ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub aggregate_ms: f64,
+    /// Probability of a packet to be lost besides, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub loss: f64,
+    /// Each packet is up to so much later, at random, and none before another,
+    /// ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jitter_ms: f64,
+    /// Probability of a packet to be later, 0 to 1.
+    #[serde(default = "all", skip_serializing_if = "is_all")]
+    pub jitter_share: f64,
+    /// Changes of the rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule: Vec<RateStep>,
+    /// Changes of the propagation delay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delay_steps: Vec<DelayStep>,
+    /// When nothing gets through, s.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outage: Vec<Interval>,
+}
+
+/// A time within a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// From when, s.
+    pub from_s: f64,
+    /// Until when, s.
+    pub until_s: f64,
+}
+
+/// A change of a link's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    /// When, s.
+    pub at_s: f64,
+    /// To what, Mbit/s.
+    pub rate_mbit: f64,
+}
+
+/// A change of a link's propagation delay, as of another route.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelayStep {
+    /// When, s.
+    pub at_s: f64,
+    /// To what one way, ms. No packet comes before one that was sent before it.
+    pub delay_ms: f64,
+}
+
+impl DelayStep {
+    /// Makes it so much longer, ms, and none shorter than nothing.
+    pub(crate) fn shift(&mut self, longer_ms: f64) {
+        self.delay_ms = (self.delay_ms + longer_ms).max(0.0);
+    }
+}
+
+impl Interval {
+    /// Its ends, since the run began.
+    #[must_use]
+    pub fn moments(&self) -> (Duration, Duration) {
+        let moment = Duration::from_secs_f64;
+        (moment(self.from_s), moment(self.until_s))
+    }
+}
+
+/// How much a queue holds, the packet being sent included. A policer's bucket holds
+/// as many bytes; there a packet is 1500.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum QueueSpec {
+    /// So many packets of any size.
+    Packets(u32),
+    /// So many bytes.
+    Bytes(u64),
+    /// So many times what the link carries in the round-trip time of the
+    /// scenario (all links, both ways), in packets of 1500 bytes, and never less
+    /// than four of them.
+    Bdp(f64),
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_all(value: &f64) -> bool {
+    *value == 1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(crate) fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
