@@ -55,8 +55,15 @@ pub struct Connection {
 pub struct Counters {
     /// Came.
     pub arrived: u64,
-    /// Found the queue full.
+    /// Found the queue full, or a policer's bucket empty.
     pub dropped: u64,
+    /// Dropped by active queue management (CoDel, PIE), which a longer queue would
+    /// not have helped.
+    #[serde(default)]
+    pub aqm_dropped: u64,
+    /// Marked by it in place of being dropped.
+    #[serde(default)]
+    pub marked: u64,
     /// Lost at random.
     pub lost: u64,
     /// Dropped by the device before the link could take them, because it came
@@ -86,6 +93,10 @@ pub struct Samples {
     /// Whole packets of anybody that left the queue during the interval, bytes.
     #[serde(default)]
     pub carried: Vec<u64>,
+    /// Whole packets that could have left during the interval, bytes; empty where
+    /// that follows from the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capacity: Vec<u64>,
 }
 
 /// A probe of the round-trip time.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::host::{Class, Host};
 use crate::link::bottleneck::{Limit, Settings};
-use crate::link::{Link, MTU, Rate, bytes_per_s};
+use crate::link::{Link, MTU, bytes_per_s};
 use crate::machine::Clock;
 use crate::samples::LinkRecord;
-use crate::scenario::{DirectionSpec, Interval, QueueSpec, Scenario};
+use crate::scenario::{DirectionSpec, QueueSpec, Scenario};
 
 /// The network of a run.
 #[derive(Debug)]
@@ -44,12 +44,8 @@ impl Topology {
         let mut links = Vec::new();
         for (index, spec) in scenario.link.iter().enumerate() {
             let settings = |spec: &DirectionSpec, direction: u64| Settings {
-                rate: Rate::of(spec),
-                delay: Duration::from_secs_f64(spec.delay_ms / 1e3),
+                spec: spec.clone(),
                 limit: limit(spec, rtt),
-                jitter: Duration::from_secs_f64(spec.jitter_ms / 1e3),
-                loss: spec.loss,
-                outages: spec.outage.iter().map(Interval::moments).collect(),
                 seed: seed ^ ((index as u64 * 2 + direction + 1) << 32),
                 sampling,
             };
@@ -57,14 +53,16 @@ impl Topology {
                 &hosts[index],
                 &hosts[index + 1],
                 &device(index),
-                settings(&spec.forward(), 0),
-                settings(&spec.backward(), 1),
+                &settings(&spec.forward(), 0),
+                &settings(&spec.backward(), 1),
                 clock,
                 Duration::from_secs_f64(scenario.duration_s),
             )?);
         }
         let topology = Self { hosts, links };
-        topology.prepare_hosts()?;
+        let marks = scenario.link.iter();
+        let marks = marks.flat_map(|link| [link.ecn, link.backward().ecn]);
+        topology.prepare_hosts(marks.into_iter().any(|ecn| ecn))?;
         topology.add_routes(&scenario.background.congestion_control)?;
         Ok(topology)
     }
@@ -83,11 +81,15 @@ impl Topology {
         self.links.into_iter().map(Link::finish).collect()
     }
 
-    fn prepare_hosts(&self) -> io::Result<()> {
+    /// With links that mark packets, connections ask for ECN.
+    fn prepare_hosts(&self, marks: bool) -> io::Result<()> {
         for (index, host) in self.hosts.iter().enumerate() {
             // Each connection shall learn the path by itself, as if it were
             // the first.
             host.sysctl("ipv4/tcp_no_metrics_save", "1")?;
+            if marks {
+                host.sysctl("ipv4/tcp_ecn", "1")?;
+            }
             if index > 0 && index + 1 < self.hosts.len() {
                 host.sysctl("ipv4/ip_forward", "1")?;
             }

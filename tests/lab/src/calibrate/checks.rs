@@ -3,33 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use crate::calibrate::datagrams::{Arrival, Pattern, Receiver, send};
-use crate::calibrate::{ATTEMPTS, Figure, VAIN_ATTEMPTS, build, usual_link, with_link};
+use crate::calibrate::datagrams::Pattern;
+use crate::calibrate::passage::{FULL, Way, delays, rate_of, through};
+use crate::calibrate::{ATTEMPTS, Figure, VAIN_ATTEMPTS, disciplines, usual_link, varying};
 use crate::machine::{Clock, HARMLESS, Watch};
-use crate::samples::LinkRecord;
 use crate::scenario::{Interval, LinkSpec, QueueSpec, RateStep};
 use crate::statistics::{mean, percentile};
-
-/// Length of a full packet, bytes.
-const FULL: usize = 1500;
-
-/// Which way packets go.
-#[derive(Debug, Clone, Copy)]
-enum Way {
-    /// In the direction of the data.
-    Forward,
-    /// In the other one.
-    Backward,
-}
-
-impl Way {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Forward => "",
-            Self::Backward => ", backward",
-        }
-    }
-}
 
 /// What the figures of a link come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +46,9 @@ pub fn check(print: &mut dyn FnMut(&str)) -> io::Result<Verdict> {
     measure(&jitter)?;
     measure(&outage)?;
     measure(&schedule)?;
+    for check in varying::CHECKS.iter().chain(&disciplines::CHECKS) {
+        measure(check)?;
+    }
     Ok(worst)
 }
 
@@ -110,9 +92,8 @@ fn rate(rate_mbit: f64, seconds: f64, way: Way) -> io::Result<Vec<Figure>> {
         rate_mbit,
         ..usual_link()
     };
-    let gap = FULL as f64 * 8.0 / (rate_mbit * 1e6) / 1.3;
-    let pattern = Pattern::new(FULL, (seconds / gap) as u64, Duration::from_secs_f64(gap));
-    let (arrivals, record) = through(&link, pattern, way, Duration::from_millis(100))?;
+    let pattern = Pattern::at(1.3 * rate_mbit, FULL, seconds);
+    let (arrivals, record) = through(&link, &[pattern], way, Duration::from_millis(100))?;
     // Well under a tenth of a core for 10 Mbit/s, less than one for 200.
     let cores = record.cpu_s / seconds;
     let most = (0.04 + 0.005 * rate_mbit).min(1.0);
@@ -151,12 +132,9 @@ fn delay(rate_mbit: f64) -> io::Result<Vec<Figure>> {
         ..usual_link()
     };
     let pattern = Pattern::new(128, 300, Duration::from_millis(4));
-    let (arrivals, _) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
+    let (arrivals, _) = through(&link, &[pattern], Way::Forward, Duration::from_millis(50))?;
     let expected = link.delay_ms + pattern.bytes as f64 * 8.0 / (rate_mbit * 1e3);
-    let delays: Vec<_> = arrivals
-        .iter()
-        .map(|arrival| (arrival.came - arrival.sent) * 1e3)
-        .collect();
+    let delays = delays(&arrivals);
     let percentile = |share| percentile(&delays, share).unwrap_or(f64::INFINITY);
     let figure = |what: &str, measured, above| {
         Figure::new(
@@ -184,7 +162,7 @@ fn queue(words: &str, queue: QueueSpec, packets: u64) -> io::Result<Vec<Figure>>
     let drained = Duration::from_secs_f64((packets as f64 + 5.0) * wire / 1e3);
     let (arrivals, record) = through(
         &link,
-        pattern,
+        &[pattern],
         Way::Forward,
         drained + Duration::from_millis(50),
     )?;
@@ -223,7 +201,7 @@ fn loss() -> io::Result<Vec<Figure>> {
         ..usual_link()
     };
     let pattern = Pattern::new(200, 4000, Duration::from_micros(250));
-    let (arrivals, record) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
+    let (arrivals, record) = through(&link, &[pattern], Way::Forward, Duration::from_millis(50))?;
     let counters = record.forward.counters;
     let expected = pattern.count as f64 * link.loss;
     let deviation = (expected * (1.0 - link.loss)).sqrt();
@@ -250,11 +228,10 @@ fn jitter() -> io::Result<Vec<Figure>> {
         ..usual_link()
     };
     let pattern = Pattern::new(200, 400, Duration::from_millis(6));
-    let (arrivals, _) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
+    let (arrivals, _) = through(&link, &[pattern], Way::Forward, Duration::from_millis(50))?;
     let base = link.delay_ms + pattern.bytes as f64 * 8.0 / (link.rate_mbit * 1e3);
-    let delays = arrivals.iter();
-    let delays = delays.map(|arrival| (arrival.came - arrival.sent) * 1e3 - base);
-    let delays: Vec<_> = delays.collect();
+    let delays = delays(&arrivals).into_iter();
+    let delays: Vec<_> = delays.map(|delay| delay - base).collect();
     let deviation = link.jitter_ms / (12.0 * pattern.count as f64).sqrt();
     let middle = link.jitter_ms / 2.0;
     Ok(vec![
@@ -283,7 +260,7 @@ fn outage() -> io::Result<Vec<Figure>> {
         ..usual_link()
     };
     let pattern = Pattern::new(200, 750, Duration::from_millis(2));
-    let (arrivals, record) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
+    let (arrivals, record) = through(&link, &[pattern], Way::Forward, Duration::from_millis(50))?;
     let gaps = arrivals.windows(2).map(|two| two[1].sent - two[0].sent);
     Ok(vec![
         Figure::new(
@@ -313,7 +290,7 @@ fn schedule() -> io::Result<Vec<Figure>> {
         ..usual_link()
     };
     let pattern = Pattern::new(FULL, 6000, Duration::from_micros(500));
-    let (arrivals, _) = through(&link, pattern, Way::Forward, Duration::from_millis(50))?;
+    let (arrivals, _) = through(&link, &[pattern], Way::Forward, Duration::from_millis(50))?;
     let delay = link.delay_ms / 1e3;
     let figures = steps.iter().map(|&(at, rate_mbit)| {
         let during: Vec<_> = arrivals
@@ -329,39 +306,4 @@ fn schedule() -> io::Result<Vec<Figure>> {
         )
     });
     Ok(figures.collect())
-}
-
-/// Sends a pattern through a link of its own, waits for the last to come, and
-/// returns all that came and what the link says.
-fn through(
-    link: &LinkSpec,
-    pattern: Pattern,
-    way: Way,
-    patience: Duration,
-) -> io::Result<(Vec<Arrival>, LinkRecord)> {
-    let (topology, clock) = build(&with_link(link.clone()))?;
-    let [left, right] = topology.hosts() else {
-        unreachable!("one link joins two hosts");
-    };
-    let (from, to) = match way {
-        Way::Forward => (left, right),
-        Way::Backward => (right, left),
-    };
-    let receiver = Receiver::start(to, clock)?;
-    send(from, to, pattern, clock)?;
-    clock.sleep_until(clock.now() + Duration::from_secs_f64(link.delay_ms / 1e3) + patience);
-    let arrivals = receiver.finish()?;
-    let mut links = topology.finish()?;
-    let in_order = arrivals.is_sorted_by_key(|arrival| arrival.number);
-    assert!(in_order, "a link must not reorder packets");
-    Ok((arrivals, links.remove(0)))
-}
-
-/// What came between the first and the last, Mbit/s.
-fn rate_of(arrivals: &[Arrival]) -> f64 {
-    let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else {
-        return 0.0;
-    };
-    let bytes: usize = arrivals[1..].iter().map(|arrival| arrival.bytes).sum();
-    bytes as f64 * 8.0 / 1e6 / (last.came - first.came).max(1e-9)
 }

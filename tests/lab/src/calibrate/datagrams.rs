@@ -1,5 +1,4 @@
-//! Numbered datagrams through a link, from host 0 to host 1, with the moment
-//! each was sent and came.
+//! Numbered datagrams through a link, with the moment each was sent and came.
 
 use std::io;
 use std::io::IoSliceMut;
@@ -10,17 +9,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nix::sys::socket::sockopt::ReceiveTimestampns;
+use nix::sys::socket::sockopt::{IpRecvTos, ReceiveTimestampns};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
+use socket2::SockRef;
 
 use crate::host::{Class, Host};
+use crate::link::bytes_per_s;
 use crate::machine::{Clock, Context as _};
 use crate::traffic::make_room;
 
 /// Headers of IP and UDP, bytes.
 pub(crate) const HEADERS: usize = 28;
+
+/// A sender that knows ECN, and congestion experienced (RFC 3168, section 5).
+const ECT: u32 = 0b10;
+const CE: u8 = 0b11;
 
 /// Where datagrams go.
 const PORT: u16 = 9;
@@ -31,7 +36,9 @@ const RECEIVE_BUFFER: usize = 4_000_000;
 /// A datagram that came.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival {
-    /// Its number, from 0.
+    /// Number of its flow.
+    pub(crate) flow: u64,
+    /// Its number within it, from 0.
     pub(crate) number: u64,
     /// When it was handed to the kernel, s.
     pub(crate) sent: f64,
@@ -39,6 +46,8 @@ pub(crate) struct Arrival {
     pub(crate) came: f64,
     /// Length of the IP packet, bytes.
     pub(crate) bytes: usize,
+    /// Whether it was marked on its way.
+    pub(crate) is_marked: bool,
 }
 
 /// Receives in the background.
@@ -56,6 +65,8 @@ impl Receiver {
         make_room(&socket, RECEIVE_BUFFER)?;
         let stamped = setsockopt(&socket, ReceiveTimestampns, &true);
         stamped.doing("ask for the times at which datagrams arrive")?;
+        let told = setsockopt(&socket, IpRecvTos, &true);
+        told.doing("ask for the marks of datagrams")?;
         let set = socket.set_read_timeout(Some(Duration::from_millis(20)));
         set.doing("set how long the receiver waits")?;
         let thread = std::thread::spawn(move || receive(&socket, &stopped, clock));
@@ -73,7 +84,11 @@ fn receive(socket: &UdpSocket, stop: &AtomicBool, clock: Clock) -> io::Result<Ve
     let mut arrivals = Vec::new();
     let mut bytes = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
-        let (length, age) = match receive_one(socket, &mut bytes) {
+        let Received {
+            length,
+            age,
+            is_marked,
+        } = match receive_one(socket, &mut bytes) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => return Err(error).doing("receive a datagram"),
@@ -85,21 +100,32 @@ fn receive(socket: &UdpSocket, stop: &AtomicBool, clock: Clock) -> io::Result<Ve
             u64::from_be_bytes(word)
         };
         arrivals.push(Arrival {
+            flow: word(16),
             number: word(0),
             sent: Duration::from_nanos(word(8)).as_secs_f64(),
             came,
             bytes: length + HEADERS,
+            is_marked,
         });
     }
     Ok(arrivals)
 }
 
-/// The length of the next datagram, and how long ago it came: by the kernel's
-/// account (socket(7), `SO_TIMESTAMPNS`), for this thread may be woken late, which
-/// is none of the link's doing.
-fn receive_one(socket: &UdpSocket, bytes: &mut [u8]) -> io::Result<(usize, Duration)> {
+/// A datagram, but for what is in it.
+struct Received {
+    /// Bytes.
+    length: usize,
+    /// How long ago it came.
+    age: Duration,
+    is_marked: bool,
+}
+
+/// The next datagram. How long ago it came is by the kernel's account (socket(7),
+/// `SO_TIMESTAMPNS`), for this thread may be woken late, which is none of the link's
+/// doing.
+fn receive_one(socket: &UdpSocket, bytes: &mut [u8]) -> io::Result<Received> {
     let mut buffers = [IoSliceMut::new(bytes)];
-    let mut control = nix::cmsg_space!(TimeSpec);
+    let mut control = nix::cmsg_space!(TimeSpec, u32);
     let received = recvmsg::<()>(
         socket.as_raw_fd(),
         &mut buffers,
@@ -107,14 +133,21 @@ fn receive_one(socket: &UdpSocket, bytes: &mut [u8]) -> io::Result<(usize, Durat
         MsgFlags::empty(),
     )?;
     let now = ClockId::CLOCK_REALTIME.now()?;
-    let came = received.cmsgs()?.find_map(|message| match message {
-        ControlMessageOwned::ScmTimestampns(came) => Some(came),
-        _ => None,
-    });
-    let age = came.map_or(Duration::ZERO, |came| {
-        Duration::from(now).saturating_sub(Duration::from(came))
-    });
-    Ok((received.bytes, age))
+    let mut one = Received {
+        length: received.bytes,
+        age: Duration::ZERO,
+        is_marked: false,
+    };
+    for message in received.cmsgs()? {
+        match message {
+            ControlMessageOwned::ScmTimestampns(came) => {
+                one.age = Duration::from(now).saturating_sub(Duration::from(came));
+            }
+            ControlMessageOwned::Ipv4Tos(tos) => one.is_marked = tos & CE == CE,
+            _ => {}
+        }
+    }
+    Ok(one)
 }
 
 /// How datagrams are sent.
@@ -127,12 +160,28 @@ pub(crate) struct Pattern {
     /// Between one and the next, on the average; those that are due are sent
     /// together.
     pub(crate) gap: Duration,
+    /// Number of the flow.
+    pub(crate) flow: u64,
+    /// Whether the sender knows ECN.
+    pub(crate) is_ect: bool,
 }
 
 impl Pattern {
     /// Packets of so many bytes, so many of them, with this gap.
     pub(crate) fn new(bytes: usize, count: u64, gap: Duration) -> Self {
-        Self { bytes, count, gap }
+        Self {
+            bytes,
+            count,
+            gap,
+            flow: 0,
+            is_ect: false,
+        }
+    }
+
+    /// Packets of so many bytes at this rate for so long.
+    pub(crate) fn at(rate_mbit: f64, bytes: usize, seconds: f64) -> Self {
+        let gap = bytes as f64 / bytes_per_s(rate_mbit);
+        Self::new(bytes, (seconds / gap) as u64, Duration::from_secs_f64(gap))
     }
 }
 
@@ -142,8 +191,13 @@ pub(crate) fn send(host: &Host, to: &Host, pattern: Pattern, clock: Clock) -> io
     let socket = host.datagrams(Class::Probe, 0)?;
     let connected = socket.connect((to, PORT));
     connected.doing(format_args!("find a way to {to}"))?;
+    if pattern.is_ect {
+        let set = SockRef::from(&socket).set_tos_v4(ECT);
+        set.doing("say that a sender knows ECN")?;
+    }
     host.within(move || {
         let mut bytes = vec![0; pattern.bytes - HEADERS];
+        bytes[16..24].copy_from_slice(&pattern.flow.to_be_bytes());
         let begin = clock.now();
         for number in 0..pattern.count {
             let due = begin + pattern.gap.mul_f64(number as f64);

@@ -9,6 +9,9 @@
 
 mod checks;
 mod datagrams;
+mod disciplines;
+mod passage;
+mod varying;
 
 use std::io;
 

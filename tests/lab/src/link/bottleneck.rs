@@ -1,21 +1,29 @@
-//! One direction of a link: a drop-tail queue before a wire of a given rate.
-//! Pure: the moment of each arrival is an argument.
+//! One direction of a link: a queue before a wire of a given rate. Pure: the moment
+//! of each arrival is an argument.
 //!
-//! When a packet arrives, the moment at which its last bit will have left is
-//! known already, since nothing overtakes: after what waits before it, at the
-//! rate of the schedule. So the queue needs no timer, its length at any past
-//! moment is exact however late somebody asks, and sampling it costs nothing
-//! while packets come.
+//! Between two arrivals nothing happens that is not known before: when the packet on
+//! the wire has left, which one its discipline sends then, when it looks at its delay
+//! again, when the queue is sampled. All of that is done in the order of its own
+//! moments as soon as somebody asks about a later one. So the queue needs no timer,
+//! its length at any past moment is exact however late somebody asks, and sampling it
+//! costs nothing while packets come.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::host::Class;
-use crate::link::{Packet, Rate};
-use crate::samples::{Connection, Counters, DirectionRecord, Samples};
+use crate::link::MTU;
+use crate::link::discipline::Discipline;
+use crate::link::packet::Packet;
+use crate::link::policer::Policer;
+use crate::link::propagation::Propagation;
+use crate::link::rate::WireRate;
+use crate::link::recorder::Recorder;
+use crate::samples::DirectionRecord;
+use crate::scenario;
+use crate::scenario::{DirectionSpec, Interval};
 
 /// How much a queue holds, the packet being sent included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,125 +34,167 @@ pub enum Limit {
     Bytes(usize),
 }
 
+impl Limit {
+    fn holds(self, packets: usize, bytes: usize) -> bool {
+        match self {
+            Self::Packets(limit) => packets <= limit,
+            Self::Bytes(limit) => bytes <= limit,
+        }
+    }
+
+    /// The same in bytes, if all packets are of the largest size.
+    fn bytes(self) -> usize {
+        match self {
+            Self::Packets(limit) => limit * usize::from(MTU),
+            Self::Bytes(limit) => limit,
+        }
+    }
+}
+
 /// What a direction is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Rate of IP packets.
-    pub rate: Rate,
-    /// Propagation delay.
-    pub delay: Duration,
+    /// What the scenario says of it.
+    pub spec: DirectionSpec,
     /// Size of the queue.
     pub limit: Limit,
-    /// Each packet is up to so much later than the propagation delay, with a
-    /// uniform distribution; none overtakes another.
-    pub jitter: Duration,
-    /// Probability to lose a packet before the queue.
-    pub loss: f64,
-    /// When every packet is lost before the queue; from when until when.
-    pub outages: Vec<(Duration, Duration)>,
-    /// Seed of the losses and of the jitter.
+    /// Seed of all that is random.
     pub seed: u64,
     /// How often the state is sampled.
     pub sampling: Duration,
 }
 
-/// A packet that has not left the queue yet.
+/// A packet that has left the queue, and when it reaches the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arriving {
+    /// When.
+    pub arrives: Duration,
+    /// Which.
+    pub packet: Packet,
+}
+
+/// What happens by itself.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
-    /// When its last bit leaves.
-    leaves: Duration,
-    packet: Packet,
+enum Event {
+    /// The last bit of the packet on the wire leaves.
+    Sent,
+    /// The discipline looks at its delay.
+    Update,
+    /// The state is sampled.
+    Sample,
 }
 
 /// The queue and the wire of one direction.
 #[derive(Debug)]
 pub struct Bottleneck {
-    settings: Settings,
+    ecn: bool,
+    loss: f64,
+    /// When every packet is lost before the queue; from when until when.
+    outages: Vec<(Duration, Duration)>,
+    /// Of losses.
     random: StdRng,
-    queue: VecDeque<Waiting>,
-    queue_bytes: usize,
-    /// When the wire is free again.
-    free: Duration,
-    /// When the last packet reaches the other end.
-    last: Duration,
-    counters: Counters,
-    samples: Samples,
-    /// Payload that left since the last sample, by [`Class::ALL`], bytes.
-    left: [u64; Class::ALL.len()],
-    /// Whole packets that left since the last sample, bytes.
-    carried: u64,
-    /// Moment of the next sample.
-    next_sample: Duration,
-    /// Connections of the background, by their ports.
-    connections: BTreeMap<(u16, u16), Connection>,
+    limit: Limit,
+    discipline: Discipline,
+    /// In place of the queue and the wire.
+    policer: Option<Policer>,
+    rate: WireRate,
+    /// On the wire, with the moment at which its last bit leaves.
+    sending: Option<(Duration, Packet)>,
+    propagation: Propagation,
+    /// On their way to the other end, that on the wire included.
+    in_flight: VecDeque<Arriving>,
+    /// Dropped and not taken yet.
+    dropped: Vec<Packet>,
+    recorder: Recorder,
 }
 
 impl Bottleneck {
     /// An empty one.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: &Settings) -> Self {
+        let Settings {
+            spec,
+            limit,
+            seed,
+            sampling,
+        } = settings;
+        // What is random for different reasons must not depend on each other.
+        let seed_of = |what: u64| seed ^ (what << 56);
+        let is_policer = spec.discipline == scenario::Discipline::Policer;
         Self {
-            random: StdRng::seed_from_u64(settings.seed),
-            queue: VecDeque::new(),
-            queue_bytes: 0,
-            free: Duration::ZERO,
-            last: Duration::ZERO,
-            counters: Counters::default(),
-            samples: Samples {
-                interval_ms: settings.sampling.as_millis() as u64,
-                ..Samples::default()
-            },
-            left: [0; Class::ALL.len()],
-            carried: 0,
-            next_sample: settings.sampling,
-            connections: BTreeMap::new(),
-            settings,
+            ecn: spec.ecn,
+            loss: spec.loss,
+            outages: spec.outage.iter().map(Interval::moments).collect(),
+            random: StdRng::seed_from_u64(*seed),
+            limit: *limit,
+            discipline: Discipline::new(spec.discipline, seed_of(1)),
+            policer: is_policer.then(|| Policer::new(limit.bytes())),
+            rate: WireRate::new(spec, seed_of(2)),
+            sending: None,
+            propagation: Propagation::new(spec, seed_of(3)),
+            in_flight: VecDeque::new(),
+            dropped: Vec::new(),
+            recorder: Recorder::new(*sampling),
         }
     }
 
-    /// A packet arrives at `now`, which must not go back. Returns when it
-    /// reaches the other end, or `None` if it does not.
-    pub fn arrive(&mut self, now: Duration, packet: Packet) -> Option<Duration> {
+    /// A packet arrives at `now`, which must not go back.
+    pub fn arrive(&mut self, now: Duration, mut packet: Packet) {
         self.advance(now);
-        self.counters.arrived += 1;
-        let mut outages = self.settings.outages.iter();
-        let is_out = outages.any(|(from, until)| (*from..*until).contains(&now));
-        if is_out || self.settings.loss > 0.0 && self.random.random_bool(self.settings.loss) {
-            self.counters.lost += 1;
-            return None;
+        self.recorder.counters.arrived += 1;
+        if self.is_lost(now) {
+            self.recorder.counters.lost += 1;
+            self.dropped.push(packet);
+            return;
         }
-        let fits = match self.settings.limit {
-            Limit::Packets(limit) => self.queue.len() < limit,
-            Limit::Bytes(limit) => self.queue_bytes + packet.bytes <= limit,
-        };
-        if !fits {
-            self.counters.dropped += 1;
-            return None;
+        packet.is_ect &= self.ecn;
+        if let Some(policer) = &mut self.policer {
+            if policer.admits(now, packet.bytes, &mut self.rate) {
+                self.recorder.left(now, &packet);
+                self.send_on(now, packet);
+            } else {
+                self.recorder.counters.dropped += 1;
+                self.dropped.push(packet);
+            }
+            return;
         }
-        self.free = self.settings.rate.finish(self.free.max(now), packet.bytes);
-        self.queue_bytes += packet.bytes;
-        self.queue.push_back(Waiting {
-            leaves: self.free,
-            packet,
-        });
-        self.last = self
-            .last
-            .max(self.free + self.settings.delay + self.jitter());
-        Some(self.last)
+        if !self.discipline.admits(&mut packet) {
+            self.recorder.counters.aqm_dropped += 1;
+            self.dropped.push(packet);
+            return;
+        }
+        self.discipline.push(now, packet);
+        while !self.is_within_limit() {
+            let before = self.dropped.len();
+            self.discipline.evict(&mut self.dropped);
+            self.recorder.counters.dropped += (self.dropped.len() - before) as u64;
+        }
+        if self.sending.is_none() {
+            self.send_next(now);
+        }
     }
 
-    fn jitter(&mut self) -> Duration {
-        let most = self.settings.jitter;
-        if most.is_zero() {
-            return most;
-        }
-        most.mul_f64(self.random.random())
+    /// When the next packet reaches the other end, as far as is known. What comes
+    /// after it is known when it does, and not before.
+    #[must_use]
+    pub fn next_arrival(&self) -> Option<Duration> {
+        self.in_flight.front().map(|first| first.arrives)
     }
 
-    /// A packet for which [`Self::arrive`] gave a moment was handed over.
-    pub fn delivered(&mut self, bytes: usize) {
-        self.counters.delivered += 1;
-        self.counters.delivered_bytes += bytes as u64;
+    /// The next packet that has reached the other end by `now`, which must not go
+    /// back.
+    pub fn deliver(&mut self, now: Duration) -> Option<Arriving> {
+        self.advance(now);
+        let mut in_flight = self.in_flight.iter();
+        in_flight.next().filter(|first| first.arrives <= now)?;
+        let first = self.in_flight.pop_front()?;
+        self.recorder.delivered(first.packet.bytes);
+        Some(first)
+    }
+
+    /// Packets that will not reach the other end, and were not taken yet.
+    pub fn take_dropped(&mut self) -> impl Iterator<Item = Packet> {
+        self.dropped.drain(..)
     }
 
     /// What happened until `end`; samples and connections of later moments are
@@ -152,97 +202,125 @@ impl Bottleneck {
     #[must_use]
     pub fn finish(mut self, end: Duration) -> DirectionRecord {
         self.advance(end);
-        let count = (end.as_nanos() / self.settings.sampling.as_nanos()) as usize;
-        let samples = &mut self.samples;
-        samples.queue_packets.truncate(count);
-        samples.queue_bytes.truncate(count);
-        samples.foreground.truncate(count);
-        samples.background.truncate(count);
-        samples.carried.truncate(count);
-        let seconds = end.as_secs_f64().ceil() as u64;
-        for connection in self.connections.values_mut() {
-            let within = seconds.saturating_sub(connection.from_s);
-            connection.payload.truncate(within as usize);
-        }
-        let mut connections: Vec<_> = self.connections.into_values().collect();
-        connections.retain(|connection| !connection.payload.is_empty());
-        DirectionRecord {
-            counters: self.counters,
-            samples: self.samples,
-            connections,
-        }
+        self.recorder.finish(end)
     }
 
-    /// Lets out what has left by `now`, and samples on the way.
+    fn is_lost(&mut self, now: Duration) -> bool {
+        let mut outages = self.outages.iter();
+        outages.any(|(from, until)| (*from..*until).contains(&now))
+            || self.loss > 0.0 && self.random.random_bool(self.loss)
+    }
+
+    /// Packets and bytes in the queue, that on the wire included.
+    fn queued(&self) -> (usize, usize) {
+        let (packets, bytes) = match self.sending {
+            Some((_, packet)) => (1, packet.bytes),
+            None => (0, 0),
+        };
+        (
+            self.discipline.len() + packets,
+            self.discipline.bytes() + bytes,
+        )
+    }
+
+    fn is_within_limit(&self) -> bool {
+        let (packets, bytes) = self.queued();
+        // Only what waits can be dropped.
+        self.limit.holds(packets, bytes) || self.discipline.len() == 0
+    }
+
+    /// Does all that happens by itself up to `now`.
     fn advance(&mut self, now: Duration) {
-        while self.next_sample <= now {
-            self.let_out(self.next_sample);
-            self.sample();
-            self.next_sample += self.settings.sampling;
-        }
-        self.let_out(now);
-    }
-
-    fn let_out(&mut self, now: Duration) {
-        while let Some(&first) = self.queue.front().filter(|first| first.leaves <= now) {
-            let packet = first.packet;
-            self.queue.pop_front();
-            self.queue_bytes -= packet.bytes;
-            self.carried += packet.bytes as u64;
-            if let Some(class) = packet.class {
-                self.left[class as usize] += packet.payload as u64;
+        loop {
+            let (moment, event) = self.next_event();
+            if moment > now {
+                return;
             }
-            if packet.class == Some(Class::Background) {
-                self.count_connection(first.leaves.as_secs(), packet);
+            match event {
+                Event::Sent => self.sent(moment),
+                Event::Update => self.discipline.update(),
+                Event::Sample => self.sample(),
             }
         }
     }
 
-    fn count_connection(&mut self, second: u64, packet: Packet) {
-        let connection = self
-            .connections
-            .entry(packet.ports)
-            .or_insert_with(|| Connection {
-                ports: packet.ports,
-                from_s: second,
-                payload: Vec::new(),
-            });
-        let index = (second - connection.from_s) as usize;
-        if connection.payload.len() <= index {
-            connection.payload.resize(index + 1, 0);
+    /// What happens first. Of what happens at the same moment a sample is last: it
+    /// shows what is left.
+    fn next_event(&self) -> (Duration, Event) {
+        let mut next = (self.recorder.next_sample(), Event::Sample);
+        if let Some(moment) = self.discipline.next_update().filter(|one| *one <= next.0) {
+            next = (moment, Event::Update);
         }
-        connection.payload[index] += packet.payload as u64;
+        match self.sending {
+            Some((moment, _)) if moment <= next.0 => (moment, Event::Sent),
+            _ => next,
+        }
+    }
+
+    fn sent(&mut self, now: Duration) {
+        if let Some((_, packet)) = self.sending.take() {
+            self.recorder.left(now, &packet);
+        }
+        self.send_next(now);
+    }
+
+    /// Puts the next packet on the wire, if one waits.
+    fn send_next(&mut self, now: Duration) {
+        let before = self.dropped.len();
+        let next = self.discipline.dequeue(now, &mut self.dropped);
+        self.recorder.counters.aqm_dropped += (self.dropped.len() - before) as u64;
+        if let Some(packet) = next {
+            let leaves = self.rate.finish(now, packet.bytes);
+            self.sending = Some((leaves, packet));
+            self.recorder.counters.marked += u64::from(packet.is_marked);
+            self.send_on(leaves, packet);
+        }
+    }
+
+    fn send_on(&mut self, leaves: Duration, packet: Packet) {
+        let arrives = self.propagation.arrival(leaves);
+        self.in_flight.push_back(Arriving { arrives, packet });
     }
 
     fn sample(&mut self) {
-        let left = std::mem::take(&mut self.left);
-        let carried = std::mem::take(&mut self.carried);
-        let samples = &mut self.samples;
-        samples.queue_packets.push(self.queue.len() as u32);
-        samples.queue_bytes.push(self.queue_bytes as u64);
-        samples.foreground.push(left[Class::Foreground as usize]);
-        samples.background.push(left[Class::Background as usize]);
-        samples.carried.push(carried);
+        let (packets, bytes) = self.queued();
+        let capacity = self.rate.is_fading().then(|| {
+            let (from, to) = (self.recorder.last_sample(), self.recorder.next_sample());
+            self.rate.capacity(from, to)
+        });
+        self.recorder.sample(packets, bytes, capacity);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Class;
+    use crate::link::packet::Flow;
+    use crate::samples::Connection;
     use crate::scenario::{LinkSpec, QueueSpec};
 
     /// 1500 bytes take 1 ms.
-    fn settings(limit: Limit) -> Settings {
+    fn settings(limit: Limit, change: impl FnOnce(&mut DirectionSpec)) -> Settings {
+        let mut spec = LinkSpec::plain(12.0, 20.0, QueueSpec::Packets(1)).forward();
+        change(&mut spec);
         Settings {
-            rate: Rate::of(&LinkSpec::plain(12.0, 0.0, QueueSpec::Packets(1)).forward()),
-            delay: Duration::from_millis(20),
+            spec,
             limit,
-            jitter: Duration::ZERO,
-            loss: 0.0,
-            outages: Vec::new(),
             seed: 1,
             sampling: Duration::from_millis(10),
         }
+    }
+
+    fn plain(limit: Limit) -> Bottleneck {
+        Bottleneck::new(&settings(limit, |_| {}))
+    }
+
+    fn disciplined(name: &str, ecn: bool) -> Bottleneck {
+        Bottleneck::new(&settings(Limit::Packets(100), |spec| {
+            spec.discipline = name.parse().unwrap();
+            spec.ecn = ecn;
+        }))
     }
 
     fn packet(class: Class) -> Packet {
@@ -250,7 +328,11 @@ mod tests {
             bytes: 1500,
             payload: 1448,
             class: Some(class),
-            ports: (80, 1000),
+            flow: Flow {
+                ports: (80, 1000),
+                ..Flow::default()
+            },
+            ..Packet::default()
         }
     }
 
@@ -258,38 +340,53 @@ mod tests {
         Duration::from_millis(ms)
     }
 
+    /// Packets of the foreground at these moments, numbered.
+    fn arrive(link: &mut Bottleneck, moments: impl IntoIterator<Item = Duration>) {
+        for (buffer, moment) in moments.into_iter().enumerate() {
+            let packet = packet(Class::Foreground);
+            link.arrive(moment, Packet { buffer, ..packet });
+        }
+    }
+
+    /// All that comes until a moment.
+    fn delivered(link: &mut Bottleneck, until: Duration) -> Vec<Arriving> {
+        std::iter::from_fn(|| link.deliver(until)).collect()
+    }
+
+    fn moments(delivered: &[Arriving]) -> Vec<Duration> {
+        delivered.iter().map(|one| one.arrives).collect()
+    }
+
     #[test]
     fn packets_leave_one_after_the_other() {
-        let mut link = Bottleneck::new(settings(Limit::Packets(10)));
-        let class = Class::Foreground;
-        assert_eq!(link.arrive(ms(5), packet(class)), Some(ms(26)));
-        assert_eq!(link.arrive(ms(5), packet(class)), Some(ms(27)));
-        // The wire was idle in between.
-        assert_eq!(link.arrive(ms(9), packet(class)), Some(ms(30)));
+        let mut link = plain(Limit::Packets(10));
+        arrive(&mut link, [5, 5, 9].map(ms));
+        assert_eq!(link.next_arrival(), Some(ms(26)));
+        assert_eq!(link.deliver(ms(25)), None);
+        // The wire was idle before the last.
+        let came = delivered(&mut link, ms(100));
+        assert_eq!(moments(&came), [26, 27, 30].map(ms));
+        assert_eq!(link.next_arrival(), None);
     }
 
     #[test]
     fn a_full_queue_drops_the_last_to_come() {
-        let class = Class::Foreground;
-        let mut link = Bottleneck::new(settings(Limit::Packets(3)));
-        let fates: Vec<_> = (0..5).map(|_| link.arrive(ms(0), packet(class))).collect();
-        assert_eq!(fates.iter().flatten().count(), 3);
+        let mut link = plain(Limit::Packets(3));
         // At 1 ms the first has left: one place.
-        assert!(link.arrive(ms(1), packet(class)).is_some());
-        assert!(link.arrive(ms(1), packet(class)).is_none());
+        arrive(&mut link, [0, 0, 0, 0, 0, 1, 1].map(ms));
+        let dropped: Vec<_> = link.take_dropped().map(|packet| packet.buffer).collect();
+        assert_eq!(dropped, [3, 4, 6]);
         let counters = link.finish(ms(1)).counters;
         assert_eq!((counters.arrived, counters.dropped), (7, 3));
-        let mut link = Bottleneck::new(settings(Limit::Bytes(3100)));
-        let fates: Vec<_> = (0..5).map(|_| link.arrive(ms(0), packet(class))).collect();
-        assert_eq!(fates.iter().flatten().count(), 2);
+        let mut link = plain(Limit::Bytes(3100));
+        arrive(&mut link, [ms(0); 5]);
+        assert_eq!(link.take_dropped().count(), 3);
     }
 
     #[test]
     fn samples_are_exact_however_late_they_are_taken() {
-        let mut link = Bottleneck::new(settings(Limit::Packets(100)));
-        for _ in 0..15 {
-            link.arrive(ms(0), packet(Class::Foreground));
-        }
+        let mut link = plain(Limit::Packets(100));
+        arrive(&mut link, [ms(0); 15]);
         for _ in 0..10 {
             link.arrive(ms(0), packet(Class::Background));
         }
@@ -306,56 +403,125 @@ mod tests {
         assert_eq!(samples.foreground, [14_480, 7_240, 0, 0]);
         assert_eq!(samples.background, [0, 7_240, 7_240, 0]);
         assert_eq!(samples.carried, [15_000, 15_000, 7_500, 0]);
+        assert!(samples.capacity.is_empty());
     }
 
     #[test]
-    fn jitter_delays_evenly_and_nothing_overtakes() {
-        let mut link = Bottleneck::new(Settings {
-            jitter: ms(10),
-            ..settings(Limit::Packets(10))
-        });
-        // So far apart that they cannot meet.
-        let late = (0..2000).map(|i| {
-            let arrives = link.arrive(ms(40 * i), packet(Class::Foreground));
-            (arrives.unwrap() - ms(40 * i + 21)).as_secs_f64() * 1e3
-        });
-        let late: Vec<f64> = late.collect();
-        assert!(late.iter().all(|late| (0.0..10.0).contains(late)));
-        // Five standard deviations of the mean are 0.33 ms.
-        let mean = late.iter().sum::<f64>() / late.len() as f64;
-        assert!((4.6..5.4).contains(&mean), "{mean}");
-        let close = (0..500).map(|i| link.arrive(ms(90_000 + 2 * i), packet(Class::Foreground)));
-        assert!(close.collect::<Vec<_>>().is_sorted());
+    fn what_happens_does_not_depend_on_how_often_somebody_asks() {
+        for name in ["drop_tail", "codel", "pie", "fair", "fq_codel", "policer"] {
+            let run = |looks: bool| {
+                let mut link = disciplined(name, false);
+                let mut came = Vec::new();
+                // 1.4 times what the link carries.
+                for number in 0..3000_u64 {
+                    let now = Duration::from_micros(number * 714);
+                    let one = packet(Class::Foreground);
+                    link.arrive(
+                        now,
+                        Packet {
+                            buffer: number as usize,
+                            ..one
+                        },
+                    );
+                    if looks {
+                        came.extend(delivered(&mut link, now));
+                    }
+                }
+                came.extend(delivered(&mut link, ms(10_000)));
+                (came, link.finish(ms(3000)))
+            };
+            let (often, often_record) = run(true);
+            let (once, once_record) = run(false);
+            assert_eq!(often, once, "{name}");
+            assert_eq!(often_record, once_record, "{name}");
+            let counters = once_record.counters;
+            let gone = counters.dropped + counters.aqm_dropped;
+            assert_eq!(counters.delivered + gone, 3000, "{name}");
+            let has_aqm = ["codel", "pie", "fq_codel"].contains(&name);
+            assert_eq!(counters.aqm_dropped > 0, has_aqm, "{name}");
+        }
+    }
+
+    #[test]
+    fn with_ecn_packets_are_marked_and_others_dropped() {
+        for name in ["codel", "pie", "fq_codel"] {
+            for (ecn, is_ect) in [(true, true), (true, false), (false, true)] {
+                let mut link = disciplined(name, ecn);
+                // A standing queue for a second.
+                for number in 0..1050_u64 {
+                    let now = Duration::from_micros(number * 952);
+                    let one = packet(Class::Foreground);
+                    link.arrive(now, Packet { is_ect, ..one });
+                }
+                let came = delivered(&mut link, ms(5000));
+                let marked = came.iter().filter(|one| one.packet.is_marked).count() as u64;
+                let counters = link.finish(ms(5000)).counters;
+                assert_eq!(counters.marked, marked, "{name}");
+                let what = (counters.marked > 0, counters.aqm_dropped > 0);
+                let marks = ecn && is_ect;
+                assert_eq!(what, (marks, !marks), "{name} {ecn} {is_ect}: {counters:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_policer_delays_nothing() {
+        let mut link = disciplined("policer", false);
+        arrive(&mut link, [ms(5); 120]);
+        let came = delivered(&mut link, ms(25));
+        assert_eq!(moments(&came), vec![ms(25); 100]);
+        let record = link.finish(ms(30));
+        assert_eq!(record.counters.dropped, 20);
+        assert_eq!(record.samples.queue_packets, [0, 0, 0]);
+        assert_eq!(record.samples.carried, [150_000, 0, 0]);
+    }
+
+    #[test]
+    fn what_radio_could_have_carried_is_sampled() {
+        let mut link = Bottleneck::new(&settings(Limit::Packets(2000), |spec| {
+            spec.radio = Some("20:0.4".parse().unwrap());
+        }));
+        arrive(&mut link, [ms(0); 1000]);
+        let samples = link.finish(ms(500)).samples;
+        // A full link carries what it can, to a packet at each end of the interval.
+        assert_eq!(samples.capacity.len(), 50);
+        for (carried, capacity) in samples.carried.iter().zip(&samples.capacity) {
+            assert!(
+                carried.abs_diff(*capacity) <= 1500,
+                "{carried} of {capacity}"
+            );
+            assert!((5990..=15_000).contains(capacity), "{capacity}");
+        }
     }
 
     #[test]
     fn nothing_gets_through_an_outage() {
-        let mut link = Bottleneck::new(Settings {
-            outages: vec![(ms(10), ms(30))],
-            ..settings(Limit::Packets(10))
-        });
-        let mut through = |at| link.arrive(ms(at), packet(Class::Foreground)).is_some();
-        let fates = [9, 10, 29, 30].map(&mut through);
-        assert_eq!(fates, [true, false, false, true]);
-        assert_eq!(link.finish(ms(40)).counters.lost, 2);
+        let mut link = Bottleneck::new(&settings(Limit::Packets(10), |spec| {
+            spec.outage = vec![Interval {
+                from_s: 0.01,
+                until_s: 0.03,
+            }];
+        }));
+        arrive(&mut link, [9, 10, 29, 30].map(ms));
+        let came = delivered(&mut link, ms(100));
+        let numbers: Vec<_> = came.iter().map(|one| one.packet.buffer).collect();
+        assert_eq!(numbers, [0, 3]);
+        assert_eq!(link.finish(ms(100)).counters.lost, 2);
     }
 
     #[test]
     fn losses_are_as_likely_as_asked_and_the_same_for_a_seed() {
         let lost = |seed| {
-            let mut link = Bottleneck::new(Settings {
-                loss: 0.1,
-                seed,
-                ..settings(Limit::Packets(10))
-            });
-            (0..10_000)
-                .map(|i| link.arrive(ms(2 * i), packet(Class::Foreground)).is_none())
-                .collect::<Vec<_>>()
+            let settings = settings(Limit::Packets(10), |spec| spec.loss = 0.1);
+            let mut link = Bottleneck::new(&Settings { seed, ..settings });
+            arrive(&mut link, (0..10_000).map(|i| ms(2 * i)));
+            let lost = link.take_dropped().map(|packet| packet.buffer);
+            lost.collect::<Vec<_>>()
         };
         assert_eq!(lost(1), lost(1));
         assert_ne!(lost(1), lost(2));
         // Five standard deviations of the binomial distribution are 150.
-        let count = lost(1).iter().filter(|lost| **lost).count();
+        let count = lost(1).len();
         assert!((850..1150).contains(&count), "{count}");
     }
 }

@@ -1,7 +1,6 @@
 //! The thread that is a link: reads packets from one device, asks the
 //! bottleneck when they arrive, and writes them to the other at that moment.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,28 +12,23 @@ use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 use tun_rs::SyncDevice;
 
-use crate::link::bottleneck::Bottleneck;
-use crate::link::{Histogram, MTU, PATIENCE, Packet};
+use crate::link::bottleneck::{Arriving, Bottleneck};
+use crate::link::packet::{Packet, mark_congestion};
+use crate::link::{Histogram, MTU, PATIENCE};
 use crate::machine::{Clock, be_punctual};
 use crate::samples::LinkRecord;
 
 /// Packets read in one go before those that are due are looked at again.
 const READ_AT_ONCE: usize = 32;
 
-/// A packet on its way.
-struct InFlight {
-    /// When it reaches the other end.
-    arrives: Duration,
-    bytes: Vec<u8>,
-}
-
 /// Both directions of a link; direction 0 goes from device 0 to device 1.
 pub(crate) struct Forwarder {
     devices: [SyncDevice; 2],
     bottlenecks: [Bottleneck; 2],
-    in_flight: [VecDeque<InFlight>; 2],
-    /// Buffers that are not in flight.
-    spare: Vec<Vec<u8>>,
+    /// Packets, each where its bottleneck says; what is in the others is of no use.
+    buffers: Vec<Vec<u8>>,
+    /// Buffers without a packet.
+    spare: Vec<usize>,
     lateness: Histogram,
     clock: Clock,
 }
@@ -48,7 +42,7 @@ impl Forwarder {
         Self {
             devices,
             bottlenecks,
-            in_flight: [VecDeque::new(), VecDeque::new()],
+            buffers: Vec::new(),
             spare: Vec::new(),
             lateness: Histogram::default(),
             clock,
@@ -86,11 +80,8 @@ impl Forwarder {
     /// Waits for a packet to come or to be due; returns which devices have
     /// one to read.
     fn wait(&self) -> io::Result<[bool; 2]> {
-        let due = self
-            .in_flight
-            .iter()
-            .filter_map(|queue| Some(queue.front()?.arrives))
-            .min();
+        let due = self.bottlenecks.iter();
+        let due = due.filter_map(Bottleneck::next_arrival).min();
         let now = self.clock.now();
         let patience = due.map_or(PATIENCE, |due| due.saturating_sub(now).min(PATIENCE));
         let [left, right] = &self.devices;
@@ -104,44 +95,48 @@ impl Forwarder {
 
     fn take_in(&mut self, direction: usize) -> io::Result<()> {
         for _ in 0..READ_AT_ONCE {
-            let mut bytes = self.spare.pop().unwrap_or_default();
+            let buffer = self.spare.pop().unwrap_or_else(|| {
+                self.buffers.push(Vec::new());
+                self.buffers.len() - 1
+            });
+            let bytes = &mut self.buffers[buffer];
             bytes.resize(usize::from(MTU), 0);
-            let length = match self.devices[direction].recv(&mut bytes) {
+            let length = match self.devices[direction].recv(bytes) {
                 Ok(length) => length,
                 Err(error) => {
-                    self.spare.push(bytes);
+                    self.spare.push(buffer);
                     let is_empty = error.kind() == io::ErrorKind::WouldBlock;
                     return if is_empty { Ok(()) } else { Err(error) };
                 }
             };
             bytes.truncate(length);
-            let now = self.clock.now();
-            match self.bottlenecks[direction].arrive(now, Packet::read(&bytes)) {
-                Some(arrives) => {
-                    self.in_flight[direction].push_back(InFlight { arrives, bytes });
-                }
-                None => self.spare.push(bytes),
-            }
+            let packet = Packet::read(bytes, buffer);
+            let bottleneck = &mut self.bottlenecks[direction];
+            bottleneck.arrive(self.clock.now(), packet);
+            let dropped = bottleneck.take_dropped();
+            self.spare.extend(dropped.map(|packet| packet.buffer));
         }
         Ok(())
     }
 
     /// Hands over what is due.
     fn deliver(&mut self, direction: usize) -> io::Result<()> {
-        let queue = &mut self.in_flight[direction];
-        if queue.is_empty() {
+        let bottleneck = &mut self.bottlenecks[direction];
+        if bottleneck.next_arrival().is_none() {
             return Ok(());
         }
         let now = self.clock.now();
-        while queue.front().is_some_and(|first| first.arrives <= now) {
-            let Some(InFlight { bytes, arrives }) = queue.pop_front() else {
-                break;
-            };
+        while let Some(Arriving { arrives, packet }) = bottleneck.deliver(now) {
             self.lateness.count(now - arrives);
-            self.devices[1 - direction].send(&bytes)?;
-            self.bottlenecks[direction].delivered(bytes.len());
-            self.spare.push(bytes);
+            let bytes = &mut self.buffers[packet.buffer];
+            if packet.is_marked {
+                mark_congestion(bytes);
+            }
+            self.devices[1 - direction].send(bytes)?;
+            self.spare.push(packet.buffer);
         }
+        let dropped = bottleneck.take_dropped();
+        self.spare.extend(dropped.map(|packet| packet.buffer));
         Ok(())
     }
 }

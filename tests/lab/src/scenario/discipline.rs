@@ -8,10 +8,10 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// CoDel's TARGET, ms (RFC 8289, section 4.3).
+/// CoDel's TARGET, ms (RFC 8289, section 5.3).
 const CODEL_TARGET_MS: f64 = 5.0;
 
-/// CoDel's INTERVAL, ms (RFC 8289, section 4.3).
+/// CoDel's INTERVAL, ms (RFC 8289, section 5.3).
 const CODEL_INTERVAL_MS: f64 = 100.0;
 
 /// PIE's `QDELAY_REF`, ms (RFC 8033, section 4.2).

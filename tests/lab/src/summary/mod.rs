@@ -263,8 +263,13 @@ fn mean_rate(samples: &Samples, column: &[u64], window: &Range<f64>) -> f64 {
 fn utilisation(samples: &Samples, link: &DirectionSpec, window: &Range<f64>) -> f64 {
     let carried = mean_rate(samples, &samples.foreground, window)
         + mean_rate(samples, &samples.background, window);
-    let bytes = Rate::of(link).capacity(window.start, window.end);
-    let capacity = ratio(bytes * 8e-6, window.end - window.start) * PAYLOAD_SHARE;
+    let capacity = if samples.capacity.is_empty() {
+        let bytes = Rate::of(link).capacity(window.start, window.end);
+        ratio(bytes * 8e-6, window.end - window.start)
+    } else {
+        mean_rate(samples, &samples.capacity, window)
+    };
+    let capacity = capacity * PAYLOAD_SHARE;
     ratio(carried, capacity).min(1.0)
 }
 

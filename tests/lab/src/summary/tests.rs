@@ -17,7 +17,7 @@ fn link(foreground: &[u64], background: &[u64]) -> LinkRecord {
         queue_bytes: vec![0; foreground.len()],
         foreground: foreground.to_vec(),
         background: background.to_vec(),
-        carried: Vec::new(),
+        ..Samples::default()
     };
     LinkRecord {
         forward: DirectionRecord {

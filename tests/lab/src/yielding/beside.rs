@@ -198,6 +198,7 @@ mod tests {
             foreground: vec![0; 800],
             carried: background.iter().map(|bytes| bytes * 1500 / 1448).collect(),
             background,
+            ..Samples::default()
         };
         let link = LinkRecord {
             forward: DirectionRecord {

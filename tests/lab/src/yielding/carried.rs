@@ -27,6 +27,8 @@ pub(crate) struct Carried {
     foreground: Vec<f64>,
     /// Whole packets of anybody, likewise.
     all: Vec<f64>,
+    /// What the link could have carried, likewise, where it was sampled.
+    could: Option<Vec<f64>>,
     rate: Rate,
 }
 
@@ -39,6 +41,7 @@ impl Carried {
             ours: sums(&samples.background, 1.0 / PAYLOAD_SHARE),
             foreground: sums(&samples.foreground, 1.0),
             all: sums(&samples.carried, 1.0),
+            could: (!samples.capacity.is_empty()).then(|| sums(&samples.capacity, 1.0)),
             rate: Rate::of(link),
         })
     }
@@ -61,6 +64,9 @@ impl Carried {
 
     /// What the link can carry, bytes.
     pub(crate) fn capacity(&self, span: &Range<f64>) -> f64 {
+        if let Some(could) = &self.could {
+            return self.between(could, span);
+        }
         let span = self.indices(span);
         let moment = |index: usize| index as f64 * self.interval;
         self.rate.capacity(moment(span.start), moment(span.end))

@@ -1,0 +1,194 @@
+//! A packet as a bottleneck sees it, and the mark that one may get.
+
+use crate::host::Class;
+
+/// The bits of ECN in the second byte of an IPv4 header (RFC 3168, section 5).
+const ECN: u8 = 0b11;
+
+/// Congestion experienced.
+const CE: u8 = 0b11;
+
+/// Protocol numbers.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// What tells flows apart: the five-tuple.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Flow {
+    /// Protocol above IP.
+    pub protocol: u8,
+    /// Address of the sender.
+    pub source: [u8; 4],
+    /// Address of the receiver.
+    pub destination: [u8; 4],
+    /// Ports of source and destination; 0 where there are none.
+    pub ports: (u16, u16),
+}
+
+/// A packet, to a bottleneck.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// Length with all headers, bytes.
+    pub bytes: usize,
+    /// Payload of TCP or UDP, bytes.
+    pub payload: usize,
+    /// Whose it is.
+    pub class: Option<Class>,
+    /// The flow that it belongs to.
+    pub flow: Flow,
+    /// Whether its sender knows ECN.
+    pub is_ect: bool,
+    /// Whether it is to be marked when it is handed over.
+    pub is_marked: bool,
+    /// The buffer of the forwarder that holds it.
+    pub buffer: usize,
+}
+
+impl Packet {
+    /// Reads the headers of an IP packet in this buffer.
+    #[must_use]
+    pub fn read(bytes: &[u8], buffer: usize) -> Self {
+        let nobodys = Self {
+            bytes: bytes.len(),
+            buffer,
+            ..Self::default()
+        };
+        let Some((header, _)) = bytes.split_first_chunk::<20>() else {
+            return nobodys;
+        };
+        if header[0] >> 4 != 4 {
+            return nobodys;
+        }
+        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
+        let protocol = header[9];
+        let ip_header = header_length(header);
+        let transport_header = match protocol {
+            TCP => bytes
+                .get(ip_header + 12)
+                .map_or(0, |offset| usize::from(offset >> 4) * 4),
+            UDP => 8,
+            _ => 0,
+        };
+        let has_ports = protocol == TCP || protocol == UDP;
+        let port = |at: usize| match bytes.get(at..at + 2) {
+            Some(&[high, low]) if has_ports => u16::from_be_bytes([high, low]),
+            _ => 0,
+        };
+        let mut packet = Self {
+            flow: Flow {
+                protocol,
+                source: [s0, s1, s2, s3],
+                destination: [d0, d1, d2, d3],
+                ports: (port(ip_header), port(ip_header + 2)),
+            },
+            is_ect: header[1] & ECN != 0,
+            ..nobodys
+        };
+        if has_ports {
+            packet.payload = bytes.len().saturating_sub(ip_header + transport_header);
+            // The last octet of the destination; the source's is the same.
+            let mut classes = Class::ALL.into_iter();
+            packet.class = classes.find(|class| class.octet() == d3);
+        }
+        packet
+    }
+
+    /// Marks it in place of dropping it, if its sender knows ECN; returns whether it
+    /// does.
+    pub(crate) fn mark(&mut self) -> bool {
+        self.is_marked |= self.is_ect;
+        self.is_ect
+    }
+}
+
+fn header_length(header: &[u8; 20]) -> usize {
+    usize::from(header[0] & 0x0f) * 4
+}
+
+/// Sets "congestion experienced" in the header of an IPv4 packet, and its checksum.
+pub(crate) fn mark_congestion(bytes: &mut [u8]) {
+    let Some((first, _)) = bytes.split_first_chunk::<20>() else {
+        return;
+    };
+    let length = header_length(first);
+    let Some(header) = bytes.get_mut(..length.max(20)) else {
+        return;
+    };
+    header[1] |= CE;
+    header[10..12].fill(0);
+    let checksum = checksum(header);
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// The complement of the sum of all words, in ones' complement (RFC 1071).
+fn checksum(header: &[u8]) -> u16 {
+    let words = header.chunks_exact(2);
+    let sum: u32 = words
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A TCP segment with timestamps, its sender knowing ECN.
+    fn segment() -> Vec<u8> {
+        let mut bytes = vec![0; 1500];
+        bytes[0] = 0x45;
+        bytes[1] = 0b10;
+        bytes[9] = TCP;
+        bytes[12..20].copy_from_slice(&[10, 78, 0, 2, 10, 78, 1, 2]);
+        bytes[20..24].copy_from_slice(&[0, 80, 0x12, 0x34]);
+        // 32 bytes of TCP header.
+        bytes[32] = 8 << 4;
+        let sum = checksum(&bytes[..20]);
+        bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_tcp_segment_is_its_payload_its_class_and_its_flow() {
+        let packet = Packet::read(&segment(), 7);
+        assert_eq!((packet.bytes, packet.payload), (1500, 1448));
+        assert_eq!(packet.class, Some(Class::Background));
+        assert_eq!(packet.flow.ports, (80, 0x1234));
+        assert_eq!(packet.flow.source, [10, 78, 0, 2]);
+        assert_eq!(packet.flow.destination, [10, 78, 1, 2]);
+        assert!(packet.is_ect && !packet.is_marked);
+        assert_eq!(packet.buffer, 7);
+    }
+
+    #[test]
+    fn what_is_not_tcp_or_udp_is_nobodys() {
+        assert_eq!(Packet::read(&[0x60; 60], 0).class, None);
+        assert_eq!(Packet::read(&[], 0).payload, 0);
+        let mut bytes = segment();
+        bytes[9] = 1;
+        let packet = Packet::read(&bytes, 0);
+        assert_eq!((packet.class, packet.payload), (None, 0));
+        assert_eq!(packet.flow.ports, (0, 0));
+    }
+
+    #[test]
+    fn a_mark_is_congestion_experienced_and_the_checksum_holds() {
+        let mut bytes = segment();
+        assert_eq!(checksum(&bytes[..20]), 0);
+        mark_congestion(&mut bytes);
+        assert_eq!(bytes[1] & ECN, CE);
+        assert_eq!(checksum(&bytes[..20]), 0);
+        // What is no packet stays as it is.
+        mark_congestion(&mut []);
+    }
+
+    #[test]
+    fn only_who_knows_ecn_is_marked() {
+        let mut bytes = segment();
+        assert!(Packet::read(&bytes, 0).mark());
+        bytes[1] = 0;
+        let mut packet = Packet::read(&bytes, 0);
+        assert!(!packet.mark() && !packet.is_marked);
+    }
+}
