@@ -1,6 +1,8 @@
 //! The panels of a run's picture, one function each: what crosses a link, its queue, the
 //! probes, fetches, and what steered the run.
 
+use std::fmt::Write;
+
 use crate::chart::{
     BLUE, ChartResult, Color, GREEN, GREY, INK, PALE_BLUE, RGBColor, VERMILION, dot_style,
 };
@@ -34,7 +36,12 @@ pub(crate) fn rates(strip: &Strip<'_, '_>, link: usize, is_backward: bool) -> Ch
         let title = format!("payload over {name}, Mbit/s (steps of {} s)", strip.width);
         (title, &record.forward.samples, spec.map(LinkSpec::forward))
     };
-    let capacity = spec.map_or(Vec::new(), |spec| capacity(&spec, strip));
+    let capacity = if samples.capacity.is_empty() {
+        spec.map_or(Vec::new(), |spec| capacity(&spec, strip))
+    } else {
+        let steps = rate(samples, &samples.capacity, strip.width);
+        line(&steps, |step| step.mean * PAYLOAD_SHARE)
+    };
     let foreground = rate(samples, &samples.foreground, strip.width);
     let background = rate(samples, &samples.background, strip.width);
     let lower = line(&foreground, |step| step.mean);
@@ -128,14 +135,21 @@ pub(crate) fn queue(strip: &Strip<'_, '_>, link: usize) -> ChartResult<()> {
     );
     let mut plot = strip.plot(&title, largest, 4)?;
     let counters = &forward.counters;
-    let dropped = 100.0 * counters.dropped as f64 / counters.arrived.max(1) as f64;
+    let share = |count: u64| 100.0 * count as f64 / counters.arrived.max(1) as f64;
+    let mut fates = format!(
+        "dropped: {:.2} %",
+        share(counters.dropped + counters.aqm_dropped)
+    );
+    if counters.marked > 0 {
+        let _ = write!(fates, ", marked: {:.2} %", share(counters.marked));
+    }
     if steps.is_empty() {
         plot.label(["not measured".to_owned()], GREY, largest / 2.0);
     } else {
         band(&mut plot, &steps, GREEN)?;
         let lines = [
             format!("mean {:.1}", measured_mean(strip, &steps)),
-            format!("dropped: {dropped:.2} %"),
+            fates,
             "of all packets of the run".to_owned(),
         ];
         plot.label(lines, GREEN, end_of(&steps));

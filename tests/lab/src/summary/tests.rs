@@ -199,6 +199,16 @@ fn nothing_is_zero_and_never_nan() {
 }
 
 #[test]
+fn use_is_of_what_radio_could_have_carried() {
+    let setup = setup("");
+    let mut links = [link(&[0; 10], &[500_000; 10])];
+    links[0].forward.samples.capacity = vec![1_000_000; 10];
+    let summary = summarise(&of(&setup, &links));
+    let expected = 0.5 * 1500.0 / 1448.0;
+    assert!((summary.utilisation - expected).abs() < 1e-9);
+}
+
+#[test]
 fn a_course_is_short_and_has_rates_and_weights() {
     let text = "description = \"test\"\nduration_s = 800.0\nmeasure_from_s = 4.0\n\
                 [[link]]\nrate_mbit = 12.0\ndelay_ms = 10.0\nqueue = { packets = 50 }\n\

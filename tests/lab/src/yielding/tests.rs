@@ -80,6 +80,14 @@ fn what_is_left_is_what_others_do_not_carry() {
 }
 
 #[test]
+fn what_radio_could_not_carry_is_not_left() {
+    let mut link = link(|_| (0.0, 0.345));
+    link.forward.samples.capacity = vec![(0.7 * WHOLE) as u64; 400];
+    let got = YieldFigures::of(&setup(""), &[link], &[began(2.0)]).unwrap();
+    same(got.spare_used, 0.5);
+}
+
+#[test]
 fn the_full_rate_is_there_when_the_next_half_second_has_it() {
     let alone = |t: f64| (0.0, if t < 3.2 { 0.0 } else { 0.98 });
     let got = figures(&setup(""), alone);
