@@ -15,7 +15,7 @@ use crate::scenario;
 pub(crate) enum Discipline {
     DropTail(Fifo),
     Codel { codel: Codel, queue: Fifo },
-    Pie(Pie),
+    Pie(Box<Pie>),
     Fair(Fair),
     FqCodel(FqCodel),
 }
@@ -35,7 +35,9 @@ impl Discipline {
                 codel: Codel::new(ms(target_ms), ms(interval_ms)),
                 queue: Fifo::default(),
             },
-            scenario::Discipline::Pie { target_ms } => Self::Pie(Pie::new(ms(target_ms), seed)),
+            scenario::Discipline::Pie { target_ms } => {
+                Self::Pie(Box::new(Pie::new(ms(target_ms), seed)))
+            }
             scenario::Discipline::Fair => Self::Fair(Fair::default()),
             scenario::Discipline::FqCodel {
                 target_ms,
