@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::calibrate::datagrams::{Arrival, Pattern};
 use crate::calibrate::passage::{FULL, Way, between, delays, rate_of, through};
 use crate::calibrate::{Figure, usual_link};
-use crate::scenario::{DelayStep, LinkSpec};
+use crate::scenario::{DelayStep, LinkSpec, Radio};
 use crate::statistics::percentile;
 
 /// What is checked.
@@ -55,7 +55,7 @@ fn walk() -> io::Result<Vec<Figure>> {
 /// The shares of its rate that a full link carried, one for each draw.
 fn fading(walk: Option<f64>) -> io::Result<Vec<f64>> {
     let mut link = usual_link();
-    link.radio = Some(crate::scenario::Radio {
+    link.radio = Some(Radio {
         every_ms: EVERY_MS,
         least: LEAST,
         walk,

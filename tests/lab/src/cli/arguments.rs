@@ -74,8 +74,9 @@ pub(crate) struct RunArguments {
     /// What makes a sender's weight of its deadline, in place of the scenario's: pid or mbc
     #[arg(long, value_name = "NAME")]
     pub(crate) controller: Option<DeadlineController>,
-    /// Another path in place of the scenario's: Mbit/s, RTT in ms, queue in BDP
-    #[arg(long, value_name = "RATE,RTT,QUEUE")]
+    /// Another path in place of the scenario's: Mbit/s, RTT in ms, queue in BDP, and perhaps how
+    /// packets are queued, as 40,180,0.25,codel,ecn
+    #[arg(long, value_name = "RATE,RTT,QUEUE,...")]
     pub(crate) path: Option<Path>,
     /// How often the links are sampled, ms
     #[arg(long, value_name = "MS", default_value_t = SAMPLING.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=10_000))]
