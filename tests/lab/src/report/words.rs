@@ -108,7 +108,7 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
         if let Some(radio) = link.radio {
             let _ = write!(
                 words,
-                ", of which {} to 100 % every {} ms",
+                ", {} to 100 % of the rate, drawn every {} ms",
                 100.0 * radio.least,
                 radio.every_ms
             );
@@ -119,8 +119,9 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
         if link.aggregate_ms > 0.0 {
             let _ = write!(words, ", arriving together every {} ms", link.aggregate_ms);
         }
-        if let Some(backward) = &link.backward {
-            let _ = write!(words, ", {} Mbit/s back", backward.rate_mbit);
+        let back = link.backward().rate_mbit;
+        if back < link.rate_mbit {
+            let _ = write!(words, ", {back} Mbit/s back");
         }
         if link.loss > 0.0 {
             let _ = write!(words, ", {} % lost at random", 100.0 * link.loss);
@@ -314,6 +315,15 @@ mod tests {
             format!("  - long: 40 Mbit/s, 90 ms one way, queue 0.5 BDP; {times}")
         );
         assert!(found[3].starts_with("  - gone: what it was run on is not in"));
+    }
+
+    #[test]
+    fn a_path_is_told_with_its_discipline_and_its_narrower_way_back() {
+        let path = "10,20,1,codel,ecn,radio=50:0.4:0.1,aggregate=4,backward=0.5";
+        let text = lines(&varied(&["radio"]), &[variant("radio", Some(path))]);
+        let told = "10 Mbit/s, 10 ms one way, queue 1 BDP, codel with ECN, 40 to 100 % of the \
+                    rate, drawn every 50 ms (random walk), arriving together every 4 ms, 0.5 Mbit/s back; ";
+        assert!(text.contains(told), "{text}");
     }
 
     #[test]
