@@ -1,5 +1,6 @@
-//! Tells the lab which commit it is built of: by the time that it measures, the
-//! checkout may be another one.
+//! Compiles what runs in the kernel, if the feature `bpf` is on, and tells the lab
+//! which commit it is built of: by the time that it measures, the checkout may be
+//! another one.
 
 use std::process::Command;
 
@@ -33,6 +34,39 @@ fn main() {
         }
     }
     println!("cargo::rustc-env=FAIRBAT_LAB_COMMIT={}", commit());
+    #[cfg(feature = "bpf")]
+    rivals::compile();
+}
+
+#[cfg(feature = "bpf")]
+mod rivals {
+    use std::path::{Path, PathBuf};
+
+    use libbpf_cargo::SkeletonBuilder;
+
+    /// The congestion controls of others.
+    const RIVALS: [&str; 3] = ["ledbat", "ledbat_pp", "tcp_lp"];
+
+    /// Where the types are that all programs share, those of dalbe as well.
+    const HEADERS: &str = "../../crates/dalbe/src/bpf";
+
+    /// What they include is below the directories that the lab is built of anyway. That
+    /// there is a compiler dalbe has found out.
+    pub(super) fn compile() {
+        println!("cargo::rerun-if-env-changed=CLANG");
+        let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+        let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+        for name in RIVALS {
+            let source = Path::new("src/rivals/bpf").join(format!("{name}.bpf.c"));
+            SkeletonBuilder::new()
+                .source(&source)
+                .clang(&clang)
+                // The instructions of Linux 5.12.
+                .clang_args(["-mcpu=v3", "-Wall", "-Werror", "-I", HEADERS])
+                .build_and_generate(out.join(format!("{name}.skel.rs")))
+                .unwrap_or_else(|error| panic!("{}: {error:?}", source.display()));
+        }
+    }
 }
 
 /// The commit; `-dirty` when sources had been changed, `unknown` where there is

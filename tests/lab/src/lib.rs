@@ -18,6 +18,7 @@ pub mod record;
 pub mod report;
 mod requirement;
 pub mod results;
+pub mod rivals;
 pub mod run;
 pub mod samples;
 pub mod sandbox;

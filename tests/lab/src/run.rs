@@ -13,6 +13,7 @@ use crate::contender::{Contender, ContenderError, Running};
 use crate::host::Host;
 use crate::machine::{Clock, Context as _};
 use crate::record::Record;
+use crate::rivals::LoadedRival;
 use crate::samples::BackgroundRecord;
 use crate::scenario::Scenario;
 use crate::summary::{Measured, summarise};
@@ -54,15 +55,18 @@ pub struct Plan {
 /// When it could not be set up, or a link failed. What a contender does wrong
 /// is in the record.
 pub fn run(plan: &Plan) -> Result<Record, Box<dyn Error>> {
+    plan.contender.check(&plan.scenario)?;
+    // Until the run is over.
+    let rival = plan.contender.load()?;
+    let loaded = rival.as_ref().map(LoadedRival::name);
     let plan = &Plan {
-        scenario: plan.contender.as_run(&plan.scenario),
+        scenario: plan.contender.as_run(&plan.scenario, loaded),
         ..plan.clone()
     };
     let Plan { scenario, seed, .. } = plan;
     let versions = versions::of(plan.contender);
     let provenance =
         versions::provenance(plan.command.clone(), versions, plan.side_by_side.clone());
-    plan.contender.check(scenario)?;
     plan.contender.set_up()?;
     let hosts = topology::hosts(scenario)?;
     let copies = Copy::all(plan)?;

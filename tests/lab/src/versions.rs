@@ -56,7 +56,11 @@ pub fn of(contender: Contender) -> Vec<String> {
     let version_of = |program: &str| first_line(&[program, "--version"]);
     let built = |path: &Path| version_of(&path.to_string_lossy());
     let mut versions = match contender {
-        Contender::None | Contender::Tcp | Contender::TcpReno | Contender::Sender(_) => Vec::new(),
+        Contender::None
+        | Contender::Tcp
+        | Contender::TcpReno
+        | Contender::Sender(_)
+        | Contender::Rledbat => Vec::new(),
         Contender::Utp(_) => {
             let ask = "import libtorrent; print('libtorrent', libtorrent.version)";
             vec![first_line(&[PYTHON, "-c", ask]), version_of(PYTHON)]
@@ -69,7 +73,7 @@ pub fn of(contender: Contender) -> Vec<String> {
             vec![built(fairbat_binary())]
         }
         Contender::Agent => vec![built(agent_binary())],
-        Contender::Curl => vec![version_of("curl")],
+        Contender::Curl | Contender::Rival(_) => vec![version_of("curl")],
         Contender::Aria2 => vec![version_of("aria2c")],
         Contender::Rclone | Contender::RclonePush => vec![version_of("rclone")],
     };

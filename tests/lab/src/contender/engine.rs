@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use url::Url;
 
 use crate::arrivals::Arrival;
-use crate::contender::name::Admitting;
+use crate::contender::kind::Admitting;
 use crate::contender::process::Over;
 use crate::contender::served::FILE;
 use crate::contender::servers::Origin;

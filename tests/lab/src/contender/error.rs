@@ -7,6 +7,7 @@ use dalbe::ebpf::EbpfPart;
 use dalbe::ebpf::setup::SetupError;
 
 use crate::contender::Contender;
+use crate::rivals::RivalError;
 
 /// The kernel's release, as uname(2) has it.
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
@@ -47,6 +48,14 @@ pub enum ContenderError {
         /// Why.
         source: Box<SetupError>,
     },
+    /// The congestion control of a rival could not be loaded.
+    #[error("{contender} needs a congestion control of its own, which cannot be had: {source}")]
+    NotLoaded {
+        /// The contender that needs it.
+        contender: Contender,
+        /// Why.
+        source: RivalError,
+    },
     /// Something that the transfer needs could not be made.
     #[error("cannot {what}: {source}")]
     Prepare {
@@ -68,8 +77,29 @@ impl ContenderError {
     #[must_use]
     pub fn is_of_machine(&self) -> bool {
         let release = fs::read_to_string(RELEASE).unwrap_or_default();
-        matches!(self, Self::NotSetUp { part, source, .. } if is_lacking(*part, source, &release))
+        match self {
+            Self::NotSetUp { part, source, .. } => is_lacking(*part, source, &release),
+            Self::NotLoaded { source, .. } => is_lacking_for_rival(source, &release),
+            Self::Missing { .. } | Self::Unfit { .. } | Self::Prepare { .. } => false,
+        }
     }
+}
+
+/// Whether a kernel of this release, or what may be done with it, is what a rival
+/// lacks.
+fn is_lacking_for_rival(error: &RivalError, release: &str) -> bool {
+    match error {
+        RivalError::NoBtf => true,
+        RivalError::Refused(source) => {
+            source.kind() == io::ErrorKind::PermissionDenied || is_old(release)
+        }
+        RivalError::NotBuilt | RivalError::NoName => false,
+    }
+}
+
+/// Whether a kernel of this release takes no congestion controls.
+fn is_old(release: &str) -> bool {
+    version(release).is_some_and(|version| version < TAKES_CONTROLS)
 }
 
 /// Whether a kernel of this release, or what may be done with it, is what a
@@ -77,10 +107,7 @@ impl ContenderError {
 fn is_lacking(part: EbpfPart, error: &SetupError, release: &str) -> bool {
     match error {
         SetupError::NoBtf | SetupError::NotPermitted { .. } => true,
-        SetupError::Refused { .. } => {
-            let is_old = version(release).is_some_and(|version| version < TAKES_CONTROLS);
-            part == EbpfPart::CongestionControls && is_old
-        }
+        SetupError::Refused { .. } => part == EbpfPart::CongestionControls && is_old(release),
         SetupError::NotBuilt | SetupError::NotOurs { .. } | SetupError::Failed { .. } => false,
     }
 }
@@ -152,6 +179,15 @@ mod tests {
             (&SetupError::NotBuilt, "6.1.0", false),
         ] {
             assert_eq!(is_lacking(part, error, release), expected, "{error:?}");
+        }
+        for (error, release, expected) in [
+            (RivalError::NoBtf, "6.18.1", true),
+            (RivalError::Refused(denied()), "6.18.1", true),
+            (RivalError::Refused(io::Error::other("no")), "6.1.0", true),
+            (RivalError::Refused(io::Error::other("no")), "6.18.1", false),
+            (RivalError::NoName, "6.1.0", false),
+        ] {
+            assert_eq!(is_lacking_for_rival(&error, release), expected, "{error}");
         }
         // Any kernel with BTF takes the observer.
         assert!(!is_lacking(EbpfPart::Observer, &refused, "6.1.0"));

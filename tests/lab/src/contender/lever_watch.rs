@@ -1,5 +1,5 @@
-//! Watches whether a congestion control of ours holds back the connections of a
-//! contender, all the time that it sends.
+//! Watches whether a congestion control that is to hold back the connections of a
+//! contender does, all the time that it sends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -69,17 +69,28 @@ impl LeverWatch {
         }
         let congestion = WeightedCongestion::open().map_err(io::Error::other)?;
         let control = congestion.name(SenderPolicy::default().law()).to_owned();
+        Ok(Self::of(who, host, port, control, start))
+    }
+
+    /// The same with the congestion control of this name, whoever's it is.
+    pub(crate) fn of(
+        who: &'static str,
+        host: &Host,
+        port: Port,
+        control: String,
+        start: Duration,
+    ) -> Self {
         let (end, over) = Over::pair();
         let looks = Looks::new(who, control.clone());
-        Ok(Self {
+        Self {
             control,
             end,
             thread: host.run(move || look(looks, port, start, &over)),
-        })
+        }
     }
 
     /// Notes what has held back what this transfer has moved; it has failed if
-    /// that was nothing of ours, or not always.
+    /// that was something else, or not always.
     pub(crate) fn finish(self, record: &mut BackgroundRecord) {
         drop(self.end);
         let fault = match self.thread.join().expect("looking does not panic") {

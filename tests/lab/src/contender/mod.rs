@@ -9,9 +9,11 @@ mod agent;
 mod engine;
 mod error;
 mod iperf3;
+mod kind;
 mod lever_watch;
 mod name;
 mod process;
+mod rledbat;
 mod sender;
 mod served;
 mod servers;
@@ -34,10 +36,9 @@ use crate::contender::agent::Agent;
 use crate::contender::engine::Jobs;
 pub use crate::contender::error::ContenderError;
 use crate::contender::error::require;
+pub use crate::contender::kind::{Admitting, CongestionControl, Receiver, Sending, TargetDelay};
+pub use crate::contender::name::Contender;
 pub(crate) use crate::contender::name::Server;
-pub use crate::contender::name::{
-    Admitting, CongestionControl, Contender, Receiver, Sending, TargetDelay,
-};
 use crate::contender::process::{End, Over};
 use crate::contender::sender::Ends;
 use crate::contender::served::Served;
@@ -48,6 +49,7 @@ pub(crate) use crate::contender::utp::PYTHON;
 use crate::contender::utp::Seed;
 use crate::host::Host;
 use crate::machine::Clock;
+use crate::rivals::LoadedRival;
 use crate::samples::BackgroundRecord;
 use crate::scenario::{Background, Scenario};
 
@@ -71,17 +73,18 @@ impl Contender {
         }
         // They are built now.
         let _ = self.programs();
-        let installed = match self {
+        let installed: &[(&str, &str)] = match self {
             Self::Utp(_) => return utp::require_libtorrent(),
-            Self::Iperf3(_) => Some(("iperf3", "iperf3")),
-            Self::Curl => Some(("curl", "curl")),
-            Self::Aria2 => Some(("aria2c", "aria2")),
-            Self::Rclone | Self::RclonePush => Some(("rclone", "rclone")),
-            Self::FairbatServed | Self::Agent => Some(("ss", "iproute2")),
-            _ => None,
+            Self::Iperf3(_) => &[("iperf3", "iperf3")],
+            Self::Curl => &[("curl", "curl")],
+            Self::Aria2 => &[("aria2c", "aria2")],
+            Self::Rclone | Self::RclonePush => &[("rclone", "rclone")],
+            Self::FairbatServed | Self::Agent => &[("ss", "iproute2")],
+            Self::Rival(_) => &[("curl", "curl"), ("ss", "iproute2")],
+            _ => &[],
         };
         let nginx = (self.server() == Server::Nginx).then_some(("nginx", "nginx"));
-        let mut all = installed.into_iter().chain(nginx);
+        let mut all = installed.iter().copied().chain(nginx);
         all.try_for_each(|(program, package)| require(program, package))
     }
 
@@ -205,6 +208,22 @@ impl Contender {
         }
     }
 
+    /// Loads the congestion control of a rival; `None` for all others. It is gone when
+    /// what this returns is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn load(self) -> Result<Option<LoadedRival>, ContenderError> {
+        let Self::Rival(rival) = self else {
+            return Ok(None);
+        };
+        let loaded = LoadedRival::new(rival);
+        loaded.map(Some).map_err(|source| ContenderError::NotLoaded {
+            contender: self,
+            source,
+        })
+    }
+
     /// Makes the files that are to be moved in `work`, a directory of a run's
     /// own. A file without an end is made of holes only.
     /// That may take seconds, and is for before the time begins.
@@ -290,12 +309,21 @@ impl Contender {
                 let origin = Origin::start(site, self)?;
                 Box::new(move |site, over| engine::run(site, &origin, over))
             }
+            Self::Rival(_) if site.background.jobs.is_some() => {
+                let origin = Origin::start(site, self)?;
+                Box::new(move |site, over| {
+                    let mut record = tcp::run(site, &origin, over)?;
+                    origin.finish(&mut record);
+                    Ok(record)
+                })
+            }
             Self::Fairbat
             | Self::FairbatServed
             | Self::FairbatNoDeadline(_)
             | Self::Curl
             | Self::Aria2
-            | Self::Rclone => {
+            | Self::Rclone
+            | Self::Rival(_) => {
                 let origin = Origin::start(site, self)?;
                 let tool = Tool::of(self, site, origin.source(site, self)?);
                 Box::new(move |site, over| {
@@ -328,6 +356,10 @@ impl Contender {
             Self::Tcp | Self::TcpReno => {
                 let origin = Origin::start(site, self)?;
                 Box::new(move |site, over| tcp::run(site, &origin, over))
+            }
+            Self::Rledbat => {
+                let origin = Origin::start(site, self)?;
+                Box::new(move |site, over| rledbat::run(site, &origin, over))
             }
             Self::Sender(sending) => {
                 let ends = Ends::open(site)?;

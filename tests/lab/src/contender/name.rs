@@ -6,6 +6,8 @@ use std::str::FromStr;
 use dalbe::ebpf::{CongestionLaw, EbpfPart};
 use serde::Deserialize;
 
+use crate::contender::kind::{Admitting, CongestionControl, Receiver, Sending, TargetDelay};
+use crate::rivals::Rival;
 use crate::scenario::Scenario;
 
 /// What runs in the background.
@@ -53,12 +55,18 @@ pub enum Contender {
     Queue(Admitting),
     /// One of the lab's senders, whose weight is what the scenario says.
     Sender(Sending),
+    /// curl, from a server that sends with another's congestion control of low
+    /// priority; or plain TCP from there, with the scenario's jobs.
+    Rival(Rival),
+    /// A client that holds back its server by rLEDBAT (RFC 9840), as the observer of
+    /// `fairbat setup` sees the packets.
+    Rledbat,
 }
 
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 34] = {
+    const NAMES: [(Self, &str, &str); 39] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
         use Sending::{Kernel, Law, Paced};
@@ -165,6 +173,11 @@ impl Contender {
                 "sender-kernel-cubic",
                 "sender, kernel's CUBIC",
             ),
+            (Self::Rival(Rival::Ledbat), "ledbat", "LEDBAT"),
+            (Self::Rival(Rival::LedbatPlusPlus), "ledbat-pp", "LEDBAT++"),
+            (Self::Rival(Rival::LedbatA), "ledbat-a", "LEDBAT~a"),
+            (Self::Rival(Rival::TcpLp), "tcp-lp", "TCP-LP"),
+            (Self::Rledbat, "rledbat", "rLEDBAT"),
         ]
     };
 
@@ -202,7 +215,9 @@ impl Contender {
             | Self::Rclone
             | Self::Tcp
             | Self::TcpReno
-            | Self::Queue(_) => Server::Nginx,
+            | Self::Queue(_)
+            | Self::Rival(_)
+            | Self::Rledbat => Server::Nginx,
             Self::FairbatServed => Server::Serve,
             Self::Agent | Self::RclonePush => Server::Store,
             Self::Utp(_) | Self::Iperf3(_) | Self::Sender(_) => Server::Own,
@@ -214,14 +229,19 @@ impl Contender {
     /// and with whatever congestion control its host has.
     #[must_use]
     pub fn heeds_server_congestion_control(self) -> bool {
-        let is_nginx = self.server() == Server::Nginx && self != Self::TcpReno;
+        let has_own = matches!(self, Self::TcpReno | Self::Rival(_));
+        let is_nginx = self.server() == Server::Nginx && !has_own;
         is_nginx || self == Self::RclonePush
     }
 
     /// Whether it is a program that downloads files, and leaves them as they were
     /// served.
     pub(crate) fn is_download_tool(self) -> bool {
-        self.is_fairbat() || matches!(self, Self::Curl | Self::Aria2 | Self::Rclone)
+        let is_tool = matches!(
+            self,
+            Self::Curl | Self::Aria2 | Self::Rclone | Self::Rival(_)
+        );
+        self.is_fairbat() || is_tool
     }
 
     /// Whether this is the program `fairbat`.
@@ -254,16 +274,26 @@ impl Contender {
     pub fn takes_jobs(self) -> bool {
         matches!(
             self,
-            Self::None | Self::Tcp | Self::TcpReno | Self::Utp(_) | Self::Queue(_)
+            Self::None
+                | Self::Tcp
+                | Self::TcpReno
+                | Self::Utp(_)
+                | Self::Queue(_)
+                | Self::Rival(_)
         )
     }
 
     /// A scenario as it runs it: with a congestion control of its own, if it has one.
+    /// A rival's is the one that was `loaded`, by the kernel's name.
     #[must_use]
-    pub fn as_run(self, scenario: &Scenario) -> Scenario {
+    pub fn as_run(self, scenario: &Scenario, loaded: Option<&str>) -> Scenario {
         let mut scenario = scenario.clone();
-        if self == Self::TcpReno {
-            scenario.background.congestion_control = CongestionControl::Reno.name().to_owned();
+        let own = match self {
+            Self::TcpReno => Some(CongestionControl::Reno.name()),
+            _ => loaded,
+        };
+        if let Some(name) = own {
+            scenario.background.congestion_control = name.to_owned();
         }
         scenario
     }
@@ -277,6 +307,7 @@ impl Contender {
             }
             Self::Sender(sending) => sending.law().map(|_| EbpfPart::CongestionControls),
             Self::FairbatServed | Self::Agent => Some(EbpfPart::CongestionControls),
+            Self::Rledbat => Some(EbpfPart::Observer),
             _ => None,
         }
     }
@@ -333,147 +364,6 @@ pub(crate) enum Server {
     Own,
 }
 
-/// What delay LEDBAT aims at, and how fast.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TargetDelay {
-    /// The most that RFC 6817 allows, and what libtorrent has by default; with
-    /// libtorrent's gain, too, which is about twice what the RFC allows.
-    Standard,
-    /// That of LEDBAT's first drafts: more polite, and well below what the queues
-    /// of the lab hold. With the largest gain that RFC 6817 allows.
-    Early,
-}
-
-impl TargetDelay {
-    /// In milliseconds.
-    #[must_use]
-    pub fn ms(self) -> u32 {
-        match self {
-            Self::Standard => 100,
-            Self::Early => 25,
-        }
-    }
-
-    /// By how much a window grows in one round trip at most, bytes. RFC 6817's GAIN,
-    /// of at most 1, is this in segments.
-    #[must_use]
-    pub fn gain_bytes(self) -> u32 {
-        match self {
-            Self::Standard => 3000,
-            // The payload of libtorrent's largest packets, where those of 1500 bytes
-            // get through.
-            Self::Early => 1451,
-        }
-    }
-}
-
-/// How our queue admits jobs to the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admitting {
-    /// By FAIRBAT's law, eq. (2) with our damping, over plain TCP: the paper's system.
-    Plain,
-    /// The same by eq. (2) as it is printed, without damping: with a constant gamma of
-    /// 0.05, the one that settles soonest (`lab tuning`), where the paper's may fall.
-    Undamped,
-    /// By FAIRBAT's law, with the receiver lever for what is below one
-    /// connection.
-    Levers,
-    /// Always one connection of plain TCP.
-    One,
-    /// Always four of them.
-    Four,
-}
-
-/// What holds one of the lab's senders back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sending {
-    /// A congestion control of ours.
-    Law(CongestionLaw),
-    /// The rate of its packets, which needs no privilege.
-    Paced,
-    /// The kernel's congestion control and nothing else: what the others are
-    /// compared with.
-    Kernel(CongestionControl),
-}
-
-impl Sending {
-    /// The law that it follows.
-    #[must_use]
-    pub fn law(self) -> Option<CongestionLaw> {
-        match self {
-            Self::Law(law) => Some(law),
-            Self::Paced | Self::Kernel(_) => None,
-        }
-    }
-
-    /// Whether it heeds a weight.
-    #[must_use]
-    pub fn has_weight(self) -> bool {
-        !matches!(self, Self::Kernel(_))
-    }
-
-    /// Whether it heeds CDG's back-off scale.
-    #[must_use]
-    pub fn has_scale(self) -> bool {
-        matches!(
-            self.law(),
-            Some(CongestionLaw::Cdg | CongestionLaw::CdgPaper)
-        )
-    }
-}
-
-/// By what and with what policy `fairbat get` yields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Receiver {
-    /// Its own policy, without privilege.
-    Plain,
-    /// Its own policy, with the observer that `fairbat setup` makes.
-    Observed,
-    /// Vulture's policy, without privilege.
-    Vulture,
-    /// Vulture's policy, with the observer.
-    VultureObserved,
-}
-
-impl Receiver {
-    /// Whether there is an observer.
-    #[must_use]
-    pub fn is_observed(self) -> bool {
-        matches!(self, Self::Observed | Self::VultureObserved)
-    }
-
-    /// What to say for the policy to be this one.
-    pub(crate) fn words(self) -> &'static [&'static str] {
-        match self {
-            Self::Plain | Self::Observed => &[],
-            Self::Vulture | Self::VultureObserved => &["--receiver", "vulture"],
-        }
-    }
-}
-
-/// Congestion control of a kernel's TCP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CongestionControl {
-    /// `NewReno` (RFC 6582).
-    Reno,
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// BBR, version 1.
-    Bbr,
-}
-
-impl CongestionControl {
-    /// The kernel's name for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -494,7 +384,8 @@ mod tests {
              fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
              curl, aria2c, rclone, agent, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
              fairbat-undamped, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
-             sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic"
+             sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
+             ledbat, ledbat-pp, ledbat-a, tcp-lp, rledbat"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! The web server that has the files.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +11,7 @@ use std::{fs, io};
 use fairbat_tests::bin::{fairbat_binary, s3_server_binary};
 use fairbat_tests::nginx::{Config, Nginx};
 use serde::Deserialize;
+use url::Url;
 
 use crate::contender::lever_watch::{LeverWatch, Port, Watched};
 use crate::contender::process::Program;
@@ -32,8 +33,15 @@ pub(crate) struct Origin {
 
 /// Which one; ends when it is dropped.
 enum Server {
-    Nginx(Nginx),
-    Serve { watch: LeverWatch, _serve: Serve },
+    Nginx {
+        nginx: Nginx,
+        /// For a rival, who is there by its congestion control only.
+        watch: Option<LeverWatch>,
+    },
+    Serve {
+        watch: LeverWatch,
+        _serve: Serve,
+    },
 }
 
 impl Origin {
@@ -53,9 +61,10 @@ impl Origin {
         } else {
             String::new()
         };
+        let address = IpAddr::from(site.server_address());
         let config = Config {
             directives,
-            address: site.server_address().into(),
+            address,
             limit_rate: site.background.server_kb_s.map(|rate| (rate * 1e3) as u64),
             ..Config::default()
         };
@@ -65,16 +74,21 @@ impl Origin {
         for served in &site.served {
             symlink(site.origin.join(&served.name), nginx.path(&served.name))?;
         }
+        let base = nginx.url("");
+        let watch = match contender {
+            Contender::Rival(_) => Some(watch(site, &base)?),
+            _ => None,
+        };
         Ok(Self {
-            base: nginx.url(""),
-            server: Server::Nginx(nginx),
+            base,
+            server: Server::Nginx { nginx, watch },
         })
     }
 
     /// Has it serve another file of that directory, too.
     pub(crate) fn add(&self, site: &Site, name: &str) -> io::Result<()> {
         match &self.server {
-            Server::Nginx(nginx) => symlink(site.origin.join(name), nginx.path(name)),
+            Server::Nginx { nginx, .. } => symlink(site.origin.join(name), nginx.path(name)),
             Server::Serve { .. } => Err(io::Error::other("only nginx is given other files")),
         }
     }
@@ -95,8 +109,11 @@ impl Origin {
     /// the server was to do and whether it did.
     pub(crate) fn finish(self, record: &mut BackgroundRecord) {
         match self.server {
-            Server::Nginx(_) => {}
-            Server::Serve { watch, .. } => watch.finish(record),
+            Server::Nginx { watch: None, .. } => {}
+            Server::Nginx {
+                watch: Some(watch), ..
+            }
+            | Server::Serve { watch, .. } => watch.finish(record),
         }
     }
 
@@ -129,6 +146,23 @@ impl Origin {
         ))?;
         Ok(vec!["-i".to_owned(), path.display().to_string()])
     }
+}
+
+/// Watches whether what the nginx at this URL sends has the congestion control that
+/// the route to its client asks for: the kernel would take another one silently.
+fn watch(site: &Site, base: &str) -> io::Result<LeverWatch> {
+    let url = Url::parse(base).map_err(io::Error::other)?;
+    let port = url
+        .port()
+        .ok_or_else(|| io::Error::other(format!("no port in {base}")))?;
+    let start = Duration::from_secs_f64(site.background.start_s);
+    Ok(LeverWatch::of(
+        "nginx",
+        &site.server,
+        Port::Own(port),
+        site.background.congestion_control.clone(),
+        start.saturating_sub(site.clock.now()),
+    ))
 }
 
 /// How long it may take to listen.

@@ -26,7 +26,11 @@ const BLOCK: u64 = 512;
 
 /// Runs the tool until it is done or the run is over.
 pub(crate) fn run(site: &Site, tool: Tool, over: &Over) -> Result<BackgroundRecord, String> {
-    let name = tool.contender.to_string();
+    let name = match tool.contender {
+        // What differs is the server.
+        Contender::Rival(_) => Contender::Curl.to_string(),
+        other => other.to_string(),
+    };
     let is_fairbat = tool.contender.is_fairbat();
     let mut command = if is_fairbat {
         Command::new(fairbat_binary())
@@ -148,7 +152,7 @@ impl Tool {
         let directory = site.download.display().to_string();
         let file = site.download.join(FILE).display().to_string();
         let words: Vec<String> = match contender {
-            Contender::Curl => words(&["-sS", "-f", "-o", &file]),
+            Contender::Curl | Contender::Rival(_) => words(&["-sS", "-f", "-o", &file]),
             Contender::Aria2 => words(&[
                 "-x4",
                 "-s4",

@@ -1,0 +1,144 @@
+//! What contenders of one kind differ in.
+
+use dalbe::ebpf::CongestionLaw;
+
+/// What delay LEDBAT aims at, and how fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetDelay {
+    /// The most that RFC 6817 allows, and what libtorrent has by default; with
+    /// libtorrent's gain, too, which is about twice what the RFC allows.
+    Standard,
+    /// That of LEDBAT's first drafts: more polite, and well below what the queues
+    /// of the lab hold. With the largest gain that RFC 6817 allows.
+    Early,
+}
+
+impl TargetDelay {
+    /// In milliseconds.
+    #[must_use]
+    pub fn ms(self) -> u32 {
+        match self {
+            Self::Standard => 100,
+            Self::Early => 25,
+        }
+    }
+
+    /// By how much a window grows in one round trip at most, bytes. RFC 6817's GAIN,
+    /// of at most 1, is this in segments.
+    #[must_use]
+    pub fn gain_bytes(self) -> u32 {
+        match self {
+            Self::Standard => 3000,
+            // The payload of libtorrent's largest packets, where those of 1500 bytes
+            // get through.
+            Self::Early => 1451,
+        }
+    }
+}
+
+/// How our queue admits jobs to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admitting {
+    /// By FAIRBAT's law, eq. (2) with our damping, over plain TCP: the paper's system.
+    Plain,
+    /// The same by eq. (2) as it is printed, without damping: with a constant gamma of
+    /// 0.05, the one that settles soonest (`lab tuning`), where the paper's may fall.
+    Undamped,
+    /// By FAIRBAT's law, with the receiver lever for what is below one
+    /// connection.
+    Levers,
+    /// Always one connection of plain TCP.
+    One,
+    /// Always four of them.
+    Four,
+}
+
+/// What holds one of the lab's senders back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// A congestion control of ours.
+    Law(CongestionLaw),
+    /// The rate of its packets, which needs no privilege.
+    Paced,
+    /// The kernel's congestion control and nothing else: what the others are
+    /// compared with.
+    Kernel(CongestionControl),
+}
+
+impl Sending {
+    /// The law that it follows.
+    #[must_use]
+    pub fn law(self) -> Option<CongestionLaw> {
+        match self {
+            Self::Law(law) => Some(law),
+            Self::Paced | Self::Kernel(_) => None,
+        }
+    }
+
+    /// Whether it heeds a weight.
+    #[must_use]
+    pub fn has_weight(self) -> bool {
+        !matches!(self, Self::Kernel(_))
+    }
+
+    /// Whether it heeds CDG's back-off scale.
+    #[must_use]
+    pub fn has_scale(self) -> bool {
+        matches!(
+            self.law(),
+            Some(CongestionLaw::Cdg | CongestionLaw::CdgPaper)
+        )
+    }
+}
+
+/// By what and with what policy `fairbat get` yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receiver {
+    /// Its own policy, without privilege.
+    Plain,
+    /// Its own policy, with the observer that `fairbat setup` makes.
+    Observed,
+    /// Vulture's policy, without privilege.
+    Vulture,
+    /// Vulture's policy, with the observer.
+    VultureObserved,
+}
+
+impl Receiver {
+    /// Whether there is an observer.
+    #[must_use]
+    pub fn is_observed(self) -> bool {
+        matches!(self, Self::Observed | Self::VultureObserved)
+    }
+
+    /// What to say for the policy to be this one.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain | Self::Observed => &[],
+            Self::Vulture | Self::VultureObserved => &["--receiver", "vulture"],
+        }
+    }
+}
+
+/// Congestion control of a kernel's TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CongestionControl {
+    /// `NewReno` (RFC 6582).
+    Reno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// BBR, version 1.
+    Bbr,
+}
+
+impl CongestionControl {
+    /// The kernel's name for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+}
