@@ -39,6 +39,7 @@ mod programs {
 
     use libbpf_rs::skel::{OpenSkel, SkelBuilder};
     use libbpf_rs::{ErrorKind, Link};
+    use nix::errno::Errno;
 
     use super::RivalError;
     use crate::rivals::Rival;
@@ -158,13 +159,15 @@ mod programs {
         }
     }
 
-    /// A lack of rights is told apart from everything else.
+    /// A lack of rights (EPERM) is told apart from everything else. The verifier refuses
+    /// a faulty program with EACCES, which libbpf-rs calls by the same name.
     fn io_error(error: &libbpf_rs::Error) -> io::Error {
-        let kind = match error.kind() {
-            ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
-            _ => io::ErrorKind::Other,
+        let text = format!("{error:#}");
+        let kind = match text.contains(&io::Error::from(Errno::EPERM).to_string()) {
+            true => io::ErrorKind::PermissionDenied,
+            false => io::ErrorKind::Other,
         };
-        io::Error::new(kind, format!("{error:#}"))
+        io::Error::new(kind, text)
     }
 }
 

@@ -234,12 +234,12 @@ impl RledbatWindow {
         }
     }
 
-    /// Whether the window is what holds the sender back. In slow start what came a
-    /// round trip ago was the half of it.
+    /// Whether the window is what holds the sender back. In slow start it has grown by
+    /// the gain since what comes now was offered.
     fn is_used(&self, segment: u32) -> bool {
         let share = match self.phase {
             Phase::Avoiding { .. } => USED,
-            _ => USED / 2.0,
+            _ => USED / (1.0 + gain(self.least_rtt)),
         };
         let most = self.in_round.max(self.in_last_round) as f64;
         most >= share * self.window.floor() * f64::from(segment)

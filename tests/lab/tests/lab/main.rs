@@ -13,6 +13,7 @@ mod matrix;
 mod physics;
 mod provenance;
 mod pushed;
+mod rivals;
 mod sender_cost;
 mod senders;
 mod served;

@@ -30,7 +30,6 @@ struct inet_connection_sock {
 	__u64 icsk_ca_priv[13];
 };
 struct tcp_options_received {
-	__u16 saw_tstamp : 1;
 	__u32 rcv_tsval;
 	__u32 rcv_tsecr;
 };
@@ -45,6 +44,7 @@ struct tcp_sock {
 	__u32 prior_cwnd;
 	__u32 packets_out;
 	__u32 max_packets_out;
+	__u32 sacked_out;
 	__u32 srtt_us;
 	__u64 tcp_mstamp;
 	__u8 is_cwnd_limited : 1;
@@ -106,16 +106,29 @@ static __always_inline __u32 smoothed_rtt_us(const struct tcp_sock *tp)
  * arbitrary zero: the receiver's clock when it answered (TSval) minus the sender's
  * clock when it sent (TSecr, RFC 7323). Both tick once a millisecond on Linux. The
  * zero is that of two clocks that differ, so only differences of delays count; they
- * count modulo 2^32 us. Without timestamps it is the round-trip time. */
-static __always_inline __u32 one_way_delay_us(struct tcp_sock *tp, __u32 rtt_us)
+ * count modulo 2^32 us. Without timestamps it is the round-trip time. False where
+ * there is no delay to be had: of a packet that was sent twice, and while something
+ * is missing, since the receiver then echoes an older packet's timestamp (section
+ * 4.3 there). */
+static __always_inline bool one_way_delay(struct tcp_sock *tp, const struct ack_sample *sample,
+					  __u32 *delay_us)
 {
 	__u32 ticks = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr;
+	__s32 rtt_us = sample->rtt_us;
 
-	if (!BPF_CORE_READ_BITFIELD(&tp->rx_opt, saw_tstamp) || !tp->rx_opt.rcv_tsecr)
-		return rtt_us;
+	if (rtt_us <= 0)
+		return false;
+	/* Nobody has echoed a timestamp. */
+	if (!tp->rx_opt.rcv_tsecr) {
+		*delay_us = rtt_us;
+		return true;
+	}
+	if (tp->sacked_out)
+		return false;
+	*delay_us = ticks * 1000;
 	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
-		return ticks;
-	return ticks * 1000;
+		*delay_us = ticks;
+	return true;
 }
 
 /* The reaction to a loss that all rivals share with TCP (RFC 5681): half of the

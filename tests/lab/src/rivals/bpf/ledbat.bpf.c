@@ -38,11 +38,10 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct ledbat *own = STATE_OF(struct ledbat, tp);
-	__s32 rtt_us = sample->rtt_us;
+	__u32 delay_us;
 
-	/* There is none of what was sent twice. */
-	if (rtt_us > 0)
-		take_delay(&own->delays, one_way_delay_us(tp, rtt_us), tp->tcp_mstamp / 1000);
+	if (one_way_delay(tp, sample, &delay_us))
+		take_delay(&own->delays, delay_us, tp->tcp_mstamp / 1000);
 }
 
 SEC("struct_ops")

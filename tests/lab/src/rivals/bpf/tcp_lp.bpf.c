@@ -26,11 +26,10 @@ SEC("struct_ops")
 void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__s32 rtt_us = sample->rtt_us;
+	__u32 delay_us;
 
-	/* There is none of what was sent twice. */
-	if (rtt_us > 0)
-		lp_take_delay(STATE_OF(struct tcp_lp, tp), one_way_delay_us(tp, rtt_us));
+	if (one_way_delay(tp, sample, &delay_us))
+		lp_take_delay(STATE_OF(struct tcp_lp, tp), delay_us);
 }
 
 SEC("struct_ops")

@@ -1,0 +1,207 @@
+//! What the texts of the rivals say of them comes out on a link.
+
+use std::ops::Range;
+use std::path::Path;
+use std::process::Child;
+
+use fairbat_lab::record::Record;
+
+use crate::{alone, expect_success, is_root, lab_with, record_in, was_possible};
+
+/// Alone on a queue that holds 300 ms.
+const DEEP: &str = "
+    description = 'A deep queue'
+    duration_s = 24
+    measure_from_s = 12
+    [[link]]
+    rate_mbit = 10
+    delay_ms = 10
+    queue = { packets = 250 }
+    [background]
+    start_s = 1
+";
+
+/// Beside a flow that fills the queue.
+const GREEDY: &str = "
+    description = 'Beside a greedy flow'
+    duration_s = 24
+    measure_from_s = 12
+    [[link]]
+    rate_mbit = 10
+    delay_ms = 10
+    queue = { packets = 100 }
+    [[foreground]]
+    traffic = { greedy = {} }
+    [background]
+    start_s = 4
+";
+
+/// Round-trip time of the links without a queue, s.
+const BASE_RTT_S: f64 = 0.02;
+
+/// A packet of 1500 bytes takes so long on the links, s.
+const PACKET_S: f64 = 0.0012;
+
+/// Payload of a packet, bytes.
+const PAYLOAD: f64 = 1448.0;
+
+/// Runs them side by side; `None` where this machine does not allow it.
+fn run<const N: usize>(runs: [(&str, &str); N]) -> Option<[Record; N]> {
+    let start = |(scenario, contender): (&str, &str)| -> (tempfile::TempDir, Child) {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let path: &Path = directory.path();
+        let mut command = lab_with(scenario, contender, path);
+        let child = command.args(["--seed", "1"]).spawn().expect("start lab");
+        (directory, child)
+    };
+    let ended = runs.map(start).map(|(directory, child)| {
+        let output = child.wait_with_output().expect("wait for lab");
+        (directory, output)
+    });
+    // All have ended before one is judged.
+    if !ended.iter().all(|(_, output)| was_possible(output)) {
+        return None;
+    }
+    Some(ended.map(|(directory, output)| {
+        expect_success(&output);
+        record_in(directory.path())
+    }))
+}
+
+/// The queue that a packet meets, s, by the samples between two moments, s.
+fn queue(record: &Record, moments: Range<f64>) -> Vec<f64> {
+    let samples = &record.links[0].forward.samples;
+    let step = samples.interval_ms as f64 * 1e-3;
+    let all = samples.queue_packets.iter().enumerate();
+    all.filter(|(place, _)| moments.contains(&((*place as f64 + 1.0) * step)))
+        .map(|(_, packets)| f64::from(*packets) * PACKET_S)
+        .collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// What the background got between two moments, Mbit/s of payload.
+fn goodput(record: &Record, moments: Range<f64>) -> f64 {
+    let samples = &record.links[0].forward.samples;
+    let step = samples.interval_ms as f64 * 1e-3;
+    let all = samples.background.iter().enumerate();
+    let bytes: u64 = all
+        .filter(|(place, _)| moments.contains(&((*place as f64 + 1.0) * step)))
+        .map(|(_, bytes)| *bytes)
+        .sum();
+    bytes as f64 * 8e-6 / (moments.end - moments.start)
+}
+
+#[test]
+fn rivals_do_what_their_texts_say() {
+    if !is_root() {
+        return;
+    }
+    // Whoever measures delays of a few milliseconds needs a machine that runs.
+    let _turn = alone();
+    let Some([ledbat, tuned, plus_plus, low_priority, receiver, beside]) = run([
+        (DEEP, "ledbat"),
+        (DEEP, "ledbat-a"),
+        (DEEP, "ledbat-pp"),
+        (DEEP, "tcp-lp"),
+        (DEEP, "rledbat"),
+        (GREEDY, "tcp-lp"),
+    ]) else {
+        return;
+    };
+    for (record, stem) in [
+        (&ledbat, "ledbat_"),
+        (&tuned, "ledbat_a_"),
+        (&plus_plus, "ledbat_pp_"),
+        (&low_priority, "tcp_lp_"),
+        (&beside, "tcp_lp_"),
+    ] {
+        let held_by = record.background[0].held_by.as_deref().unwrap_or_default();
+        assert!(held_by.starts_with(stem), "{stem}: {held_by}");
+    }
+    ledbat_holds_its_target("ledbat", &ledbat);
+    ledbat_holds_its_target("ledbat-a", &tuned);
+    ledbat_pp_holds_its_target_and_slows_down("ledbat-pp", &plus_plus);
+    ledbat_pp_holds_its_target_and_slows_down("rledbat", &receiver);
+    tcp_lp_halves_at_its_threshold(&low_priority);
+    tcp_lp_infers_others(&beside);
+}
+
+/// RFC 6817: a queueing delay of TARGET, 100 ms, and a link that is full.
+fn ledbat_holds_its_target(name: &str, record: &Record) {
+    let median = median(queue(record, 14.0..24.0));
+    assert!((0.09..=0.112).contains(&median), "{name}: {median} s");
+    let got = goodput(record, 14.0..24.0);
+    assert!(got > 9.4, "{name}: {got} Mbit/s");
+    assert_eq!(record.links[0].forward.counters.dropped, 0, "{name}");
+}
+
+/// The draft: 60 ms, and slowdowns to two packets for two round trips, each nine times
+/// as long after the last one as that took.
+fn ledbat_pp_holds_its_target_and_slows_down(name: &str, record: &Record) {
+    let median = median(queue(record, 5.0..24.0));
+    assert!((0.053..=0.068).contains(&median), "{name}: {median} s");
+    let slowdowns = slowdowns(record);
+    assert!(slowdowns.len() >= 2, "{name}: {slowdowns:?}");
+    for slowdown in &slowdowns {
+        // Two round trips with the queue, in the first of which it drains.
+        let rtt = BASE_RTT_S + median;
+        let held = slowdown.start + rtt..slowdown.start + 2.0 * rtt - 0.02;
+        let packets = goodput(record, held.clone()) / 8e-6 * BASE_RTT_S / PAYLOAD;
+        assert!(packets < 3.5, "{name}: {packets} in a round trip, {slowdowns:?}");
+    }
+    for pair in slowdowns.windows(2) {
+        let took = pair[0].end - pair[0].start;
+        let pause = pair[1].start - pair[0].end;
+        let times = pause / took;
+        // The end of a slowdown is seen by its queue, and so a round trip later.
+        assert!((6.5..=11.0).contains(&times), "{name}: {times}, {slowdowns:?}");
+    }
+}
+
+/// From when the queue begins to drain, which had been there, until it is back, s.
+fn slowdowns(record: &Record) -> Vec<Range<f64>> {
+    const STEP: f64 = 0.01;
+    let queue = queue(record, 0.0..24.0);
+    let full = 0.8 * median(queue.clone());
+    let mut all = Vec::new();
+    let mut last_full = None;
+    for (place, length) in queue.into_iter().enumerate() {
+        let at = place as f64 * STEP;
+        if length >= full {
+            // Everything below was one, if it went down to nothing.
+            if let Some((from, true)) = last_full {
+                all.push(from..at);
+            }
+            last_full = Some((at, false));
+        } else if length <= PACKET_S
+            && let Some((_, is_empty)) = &mut last_full
+        {
+            *is_empty = true;
+        }
+    }
+    all
+}
+
+/// The paper: an early indication at 15 % of the range of delays, at which the window
+/// is halved once when nobody else is there, and grows again after the time-out.
+fn tcp_lp_halves_at_its_threshold(record: &Record) {
+    assert!(record.links[0].forward.counters.dropped > 0, "slow start");
+    let range = 250.0 * PACKET_S;
+    let late = queue(record, 12.0..24.0);
+    let most = late.iter().copied().fold(0.0, f64::max);
+    assert!((0.13..=0.22).contains(&(most / range)), "{most} s of {range} s");
+    let got = goodput(record, 12.0..24.0);
+    assert!(got > 8.0, "{got} Mbit/s");
+}
+
+/// The paper: beside a flow that keeps the delay above the threshold, one packet.
+fn tcp_lp_infers_others(record: &Record) {
+    let got = goodput(record, 12.0..24.0);
+    assert!(got < 0.6, "{got} Mbit/s");
+    let foreground = record.summary.foreground_mbit[0];
+    assert!(foreground > 9.0, "{foreground} Mbit/s");
+}
