@@ -218,10 +218,12 @@ impl Contender {
             return Ok(None);
         };
         let loaded = LoadedRival::new(rival);
-        loaded.map(Some).map_err(|source| ContenderError::NotLoaded {
-            contender: self,
-            source,
-        })
+        loaded
+            .map(Some)
+            .map_err(|source| ContenderError::NotLoaded {
+                contender: self,
+                source,
+            })
     }
 
     /// Makes the files that are to be moved in `work`, a directory of a run's

@@ -274,12 +274,7 @@ impl Contender {
     pub fn takes_jobs(self) -> bool {
         matches!(
             self,
-            Self::None
-                | Self::Tcp
-                | Self::TcpReno
-                | Self::Utp(_)
-                | Self::Queue(_)
-                | Self::Rival(_)
+            Self::None | Self::Tcp | Self::TcpReno | Self::Utp(_) | Self::Queue(_) | Self::Rival(_)
         )
     }
 

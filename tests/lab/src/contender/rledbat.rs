@@ -62,9 +62,7 @@ fn connect(server: SocketAddr, over: &Over) -> io::Result<Option<TcpStream>> {
         return Ok(None);
     }
     let stream = connecting.join().expect("connecting does not panic");
-    stream
-        .doing(format_args!("connect to {server}"))
-        .map(Some)
+    stream.doing(format_args!("connect to {server}")).map(Some)
 }
 
 fn fetch(site: &Site, stream: TcpStream, path: &str, over: &Over) -> io::Result<BackgroundRecord> {
