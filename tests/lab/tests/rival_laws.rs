@@ -11,10 +11,12 @@ static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     let runs = Command::new(&clang).arg("--version").output();
     if !runs.is_ok_and(|output| output.status.success()) {
-        assert!(
-            cfg!(not(feature = "bpf")),
-            "the feature bpf needs a compiler"
-        );
+        if cfg!(feature = "bpf") {
+            panic!(
+                "{} cannot be run, and the feature bpf needs it",
+                clang.display()
+            );
+        }
         return None;
     }
     let lab = Path::new(env!("CARGO_MANIFEST_DIR"));
