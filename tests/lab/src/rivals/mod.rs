@@ -14,8 +14,8 @@ pub use self::load::{LoadedRival, RivalError};
 /// A congestion control of somebody else's for a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rival {
-    /// LEDBAT (RFC 6817) with the largest target delay and gain that it allows, which
-    /// it recommends for all: 100 ms, and 1.
+    /// LEDBAT (RFC 6817) with the largest target delay and gain that it allows: 100 ms,
+    /// and 1.
     Ledbat,
     /// LEDBAT~a of the FAIRBAT paper: "tuning its parameters such that it becomes more
     /// competitive in throughput allocation" (section IV).

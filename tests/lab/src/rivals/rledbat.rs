@@ -2,9 +2,8 @@
 //! receives. Pure: the time is an argument, and nothing is read or set.
 //!
 //! The delay is the one-way delay of the data, which a receiver knows of each packet by
-//! its timestamp. The round-trip time, which the RFC also takes, would have in it what
-//! the sender waits for data, and for room in the window that is so small in a
-//! slowdown. Only the gain and the length of a slowdown are by the round-trip time.
+//! its timestamp. The round-trip time would have in it what the sender waits for data,
+//! and for room in the window that is so small in a slowdown. Only the gain and the length of a slowdown are by the round-trip time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -37,8 +36,8 @@ const BASE_HISTORY: usize = 10;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A window of which less than this share is used does not hold the sender back, and
-/// does not grow: RFC 9840's receiver would otherwise offer more and more to a sender
-/// that has its own limit.
+/// does not grow. Otherwise a sender with a limit of its own would be offered more and
+/// more.
 const USED: f64 = 0.8;
 
 /// What a receiver has seen since the last sample.

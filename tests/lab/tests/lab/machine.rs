@@ -18,6 +18,7 @@ fn what_the_machine_lacks_has_an_exit_status_of_its_own() {
     for words in [
         &["sender-cost", "--quick"][..],
         &["run", "physics-short", "--contender", "sender-vegas"],
+        &["run", "physics-short", "--contender", "ledbat"],
         &["matrix", "sender-steps", "--quick"],
     ] {
         let directory = tempfile::tempdir().expect("a temp dir");

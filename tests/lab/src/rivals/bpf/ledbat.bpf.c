@@ -3,9 +3,9 @@
  * LEDBAT (RFC 6817) as a congestion control, and LEDBAT~a of the FAIRBAT paper, which
  * is the same with other parameters. The loader sets them.
  *
- * The delay is the one-way delay of the data, as the RFC demands (section 2.2), from
- * the timestamps that both ends put into their packets: traffic the other way, on
- * which this sender has no influence, does not count. Without timestamps it is the
+ * The delay is the one-way delay of the data, as the RFC has it, from the timestamps
+ * that both ends put into their packets: traffic the other way, on which this sender
+ * has no influence, does not count. Without timestamps it is the
  * round-trip time.
  *
  * Three things are TCP's, for the RFC leaves them to the transport: acknowledgements

@@ -2,7 +2,7 @@
 /*
  * LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus) as a congestion control.
  *
- * The delay is the round-trip time, as in the draft (section 3): it needs no
+ * The delay is the round-trip time, as in the draft: it needs no
  * timestamps and no clocks that agree. The slowdowns measure its base again and again.
  */
 #include "kernel.h"

@@ -3,7 +3,7 @@
  * TCP-LP (Kuzmanovic and Knightly, INFOCOM 2003) as a congestion control.
  *
  * The delay is the one-way delay of the data from the timestamps of both ends, which
- * is what the paper uses (section III-B): so queues on the way back do not count.
+ * is what the paper uses: so queues on the way back do not count.
  * Without timestamps it is the round-trip time.
  *
  * The least and the largest delay are first those of slow start, and indications count

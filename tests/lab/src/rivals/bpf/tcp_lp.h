@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * TCP-LP's early congestion indication and inference (Kuzmanovic and Knightly, "TCP-LP:
- * A Distributed Algorithm for Low Priority Data Transfer", INFOCOM 2003, section III).
+ * A Distributed Algorithm for Low Priority Data Transfer", INFOCOM 2003).
  * This file knows no kernel.
  */
 #pragma once
@@ -62,7 +62,7 @@ static __always_inline void lp_take_delay(struct tcp_lp *own, __u32 delay_us)
 	own->smoothed_us += (__s32)(delay_us - own->smoothed_us) >> SMOOTHING_SHIFT;
 }
 
-/* Whether the smoothed delay is an early congestion indication (eq. 2). */
+/* Whether the smoothed delay is an early congestion indication. */
 static __always_inline bool lp_indicates(const struct tcp_lp *own)
 {
 	__u64 range_us = own->max_us - own->min_us;
@@ -70,7 +70,7 @@ static __always_inline bool lp_indicates(const struct tcp_lp *own)
 	return own->smoothed_us - own->min_us > range_us * THRESHOLD_PERCENT / 100;
 }
 
-/* What to do at this acknowledgement, in congestion avoidance (fig. 2): of `una`,
+/* What to do at this acknowledgement, in congestion avoidance: of `una`,
  * where `nxt` is sent next. */
 static __always_inline enum lp_step lp_acknowledged(struct tcp_lp *own, __u32 una, __u32 nxt,
 						    __u32 rtt_us, __u32 now_us)
