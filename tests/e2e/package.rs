@@ -103,7 +103,9 @@ fn check(config: &str) -> (Option<i32>, String) {
 fn the_configuration_of_the_package_does_nothing_yet() {
     let (code, said) = check("dist/debian/agent.toml");
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(said, "warning: there are no jobs; add [[jobs]]\n");
+    let (warnings, user) = said.split_once('\n').expect("two lines");
+    assert_eq!(warnings, "warning: there are no jobs; add [[jobs]]");
+    assert!(user.starts_with("checked as the user "), "{said}");
 }
 
 /// With the signs of a comment taken away it is a job; it names one store.

@@ -1,6 +1,9 @@
 //! `fairbat-agent check` as a process: what it prints, and how it ends.
 
 use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -20,6 +23,20 @@ fn check(directory: &Path, args: &[&str], variables: &[(&str, &str)]) -> Output 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("messages are UTF-8")
 }
+
+/// The warnings, without the line that names the user.
+fn warnings(output: &Output) -> String {
+    let said = text(&output.stderr);
+    let (warnings, user) = match said.trim_end().rsplit_once('\n') {
+        Some((warnings, user)) => (format!("{warnings}\n"), user),
+        None => (String::new(), said.trim_end()),
+    };
+    assert!(user.starts_with("checked as the user "), "{said}");
+    warnings
+}
+
+/// Where the agent itself writes.
+const AGENT: &str = "[agent]\nstate = \"DIR/state\"\nsocket = \"DIR/agent.sock\"\n";
 
 /// A directory with a configuration. `DIR` in its text is the directory itself.
 fn with_config(config: &str) -> tempfile::TempDir {
@@ -60,13 +77,13 @@ destination = "DIR/back"
 
 #[test]
 fn each_job_is_a_line() {
-    let directory = with_config(GOOD);
+    let directory = with_config(&format!("{AGENT}{GOOD}"));
     for name in ["home", "store"] {
         fs::create_dir(directory.path().join(name)).expect("a new directory");
     }
     let output = check(directory.path(), &["--config", "agent.toml"], &[]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(text(&output.stderr), "");
+    assert_eq!(warnings(&output), "");
     let path = directory.path().display();
     let expected = format!(
         "home: push {path}/home to disk:home, deleting at most 12.5 % of the files; \
@@ -120,7 +137,8 @@ fn a_file_that_cannot_be_read_is_another_error() {
 
 #[test]
 fn what_stands_in_the_way_is_warned_of() {
-    let directory = with_config(
+    let directory = with_config(&format!(
+        "{AGENT}{}",
         r#"
 [stores.nas]
 type = "webdav"
@@ -153,15 +171,15 @@ direction = "pull"
 source = "disk:b"
 destination = "DIR/b"
 "#,
-    );
+    ));
     let credentials = directory.path().join("credentials");
     fs::write(&credentials, "token = hunter2\n").expect("a writable directory");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    let mode = PermissionsExt::from_mode(0o644);
     fs::set_permissions(&credentials, mode).expect("a file of our own");
     let variables = [("AWS_ACCESS_KEY_ID", "hunter2")];
     let output = check(directory.path(), &["--config", "agent.toml"], &variables);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let warnings = text(&output.stderr);
+    let warnings = warnings(&output);
     let path = directory.path().display();
     for (start, part) in [
         ("store `disk`: ", "/mnt: No such file"),
@@ -187,7 +205,7 @@ destination = "DIR/b"
 fn secrets_in_plain_text_are_warned_of() {
     let config = |url: &str| {
         format!(
-            "[stores.nas]\ntype = \"webdav\"\nurl = {url:?}\n\
+            "{AGENT}[stores.nas]\ntype = \"webdav\"\nurl = {url:?}\n\
              credentials = \"DIR/credentials\"\n\
              [[jobs]]\nname = \"a\"\nsource = \"DIR\"\ndestination = \"nas:a\"\n"
         )
@@ -200,12 +218,88 @@ fn secrets_in_plain_text_are_warned_of() {
         let directory = with_config(&config(url));
         let credentials = directory.path().join("credentials");
         fs::write(&credentials, "token = hunter2\n").expect("a writable directory");
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        let mode = PermissionsExt::from_mode(0o600);
         fs::set_permissions(&credentials, mode).expect("a file of our own");
         let output = check(directory.path(), &["--config", "agent.toml"], &[]);
-        let warnings = text(&output.stderr);
+        let warnings = warnings(&output);
         let expected = "warning: store `nas`: the token crosses the network unencrypted; \
                         use https\n";
         assert_eq!(warnings, if is_warned { expected } else { "" }, "{url}");
     }
+}
+
+#[test]
+fn what_the_user_may_not_read_or_write_is_warned_of() {
+    let directory = with_config(
+        r#"
+[agent]
+state = "DIR/state"
+socket = "DIR/run/agent.sock"
+
+[stores.disk]
+type = "local"
+path = "DIR/store"
+
+[[jobs]]
+name = "home"
+source = "DIR/home"
+destination = "disk:home"
+exclude = ["skipped"]
+
+[[jobs]]
+name = "back"
+direction = "pull"
+source = "disk:"
+destination = "DIR/state/back"
+"#,
+    );
+    let path = directory.path();
+    let set = |name: &str, mode| {
+        fs::set_permissions(path.join(name), fs::Permissions::from_mode(mode))
+            .expect("a file of our own");
+    };
+    for name in ["state", "run", "store", "home", "home/closed"] {
+        fs::create_dir(path.join(name)).expect("a new directory");
+    }
+    for name in ["home/open", "home/secret", "home/skipped"] {
+        fs::write(path.join(name), "x").expect("a writable directory");
+    }
+    set("", 0o755);
+    set("agent.toml", 0o644);
+    set("home/open", 0o644);
+    for name in ["state", "run", "store", "home"] {
+        set(name, 0o555);
+    }
+    for name in ["home/closed", "home/secret", "home/skipped"] {
+        set(name, 0);
+    }
+    // By descriptor: the checkout may be below a directory that this user must not enter.
+    let program = fs::File::open(env!("CARGO_BIN_EXE_fairbat-agent")).expect("the agent");
+    let mut check = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+    check
+        .args(["check", "--config", "agent.toml"])
+        .current_dir(path);
+    if fs::metadata(path).expect("it is there").uid() == 0 {
+        check.uid(65_534).gid(65_534);
+    }
+    let output = check.output().expect("the binary runs");
+    set("home/closed", 0o700);
+    let (warnings, path) = (warnings(&output), path.display());
+    for expected in [
+        format!("`state`: {path}/state cannot be written: Permission denied"),
+        format!("`socket`: {path}/run cannot be written: Permission denied"),
+        format!("store `disk`: {path}/store cannot be written: Permission denied"),
+        format!("job `home`: {path}/home: closed cannot be opened: Permission denied"),
+        format!("job `back`: {path}/state cannot be written: Permission denied"),
+    ] {
+        assert!(
+            warnings.contains(&format!("warning: {expected}")),
+            "{expected}\n{warnings}"
+        );
+    }
+    assert!(
+        warnings.contains("; and 1 more are like that"),
+        "{warnings}"
+    );
+    assert_eq!(warnings.lines().count(), 5, "{warnings}");
 }

@@ -78,7 +78,7 @@ pub(crate) enum Command {
         /// The shell that will read the script
         shell: Shell,
     },
-    /// Print the manual pages
+    /// Print the manual pages; fairbat-agent man prints those of the agent
     Man {
         /// Write one file per page into this directory (fairbat.1, fairbat-get.1, ...)
         ///

@@ -31,10 +31,12 @@ pub(crate) enum Command {
         long_about = "Reads the configuration and prints one line for each job on standard \
             output: what it does, when it starts next, and when it should be done.\n\n\
             Problems go to standard error, all of them at once. Each has its line and column, \
-            and says what to write instead. There are also warnings: about sources that are \
-            missing or cannot be read, and about credentials that cannot be read. No server is \
-            contacted, and nothing is written.\n\n\
-            Run it as the user of the service: root can read files that the agent cannot. \
+            and says what to write instead. There are also warnings: about sources, files in them, \
+            and credentials that cannot be read, and about directories that cannot be written: of \
+            the state, the socket, local stores and pulls. It walks through all sources for that. \
+            No server is contacted, and nothing is written.\n\n\
+            It looks with the rights of the user who runs it, and names that user. Run it as the \
+            user of the service: root can read files that the agent cannot. \
             Outside of the service, that user lacks two things that systemd provides: the right \
             to read every file (CAP_DAC_READ_SEARCH) and the credentials \
             ($CREDENTIALS_DIRECTORY). So some warnings may be false.\n\n\
@@ -78,13 +80,11 @@ pub(crate) enum Command {
     )]
     Key(KeyArgs),
     /// Print a completion script for a shell
-    #[command(hide = true)]
     Completions {
         /// The shell that will read the script
         shell: Shell,
     },
     /// Print the manual pages
-    #[command(hide = true)]
     Man {
         /// Write one file per page into this directory (fairbat-agent.8, ...)
         ///
@@ -238,6 +238,8 @@ mod tests {
                 "fairbat-agent-run.8",
                 "fairbat-agent-gc.8",
                 "fairbat-agent-key.8",
+                "fairbat-agent-completions.8",
+                "fairbat-agent-man.8",
                 "fairbat-agent.toml.5",
             ]
         );

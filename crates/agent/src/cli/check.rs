@@ -6,8 +6,14 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use fairbat::printable::printable;
-use fairbat_agent::config::{Config, Course, Delete, Due, Job, MaxDelete, Store, Timing};
+use fairbat_agent::config::{
+    self, Agent, Config, Course, Delete, Due, Job, MaxDelete, Store, Timing,
+};
+use fairbat_agent::entry::EntryKind;
+use fairbat_agent::scan::{Scan, ScanOptions};
 use jiff::{SignedDuration, Timestamp, Zoned};
+use nix::unistd::{User, geteuid};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::args::CheckArgs;
 use super::compare;
@@ -23,6 +29,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         for warning in warnings(&config, &now) {
             eprintln!("warning: {warning}");
         }
+        eprintln!("checked as the user {}", user());
         written(print(&config.jobs, &now))
     })
 }
@@ -91,12 +98,24 @@ fn shown(path: &Path) -> String {
     printable(&path.display().to_string())
 }
 
+/// The user whose rights count here.
+fn user() -> String {
+    let id = geteuid();
+    let known = User::from_uid(id).ok().flatten();
+    known.map_or_else(|| id.to_string(), |user| user.name)
+}
+
 /// What may keep a job from its work, as far as this machine can tell.
 fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings = of_agent(&config.agent);
     for (name, store) in &config.stores {
+        let is_pushed_to = |job: &Job| match &job.course {
+            Course::Push { to, .. } => to.store == *name,
+            Course::Pull { .. } => false,
+        };
+        let is_written = config.jobs.iter().any(is_pushed_to);
         warnings.extend(
-            of_store(name, store)
+            of_store(name, store, is_written)
                 .into_iter()
                 .map(|what| format!("store `{name}`: {what}")),
         );
@@ -106,7 +125,12 @@ fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
             matches!(job.timing, Timing::Calendar(_)) && job.timing.next_by_calendar(now).is_none();
         let over = over.then(|| "its schedule has no moment in the future".to_owned());
         let unreadable = source(job, config).and_then(|path| unreadable_directory(&path));
-        let found = over.into_iter().chain(unreadable);
+        let blocked = match &job.course {
+            Course::Push { from, .. } if unreadable.is_none() => unreadable_entries(from, job),
+            Course::Push { .. } => None,
+            Course::Pull { to, .. } => unwritable_directory(to),
+        };
+        let found = over.into_iter().chain(unreadable).chain(blocked);
         warnings.extend(found.map(|what| format!("job `{}`: {what}", job.name)));
     }
     if config.jobs.is_empty() {
@@ -115,7 +139,24 @@ fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
     warnings
 }
 
-fn of_store(name: &str, store: &Store) -> Vec<String> {
+/// The directories that the agent itself needs. In a service, systemd makes the default ones.
+fn of_agent(agent: &Agent) -> Vec<String> {
+    let state = match agent.state.exists() || agent.state != Path::new(config::STATE) {
+        true => unwritable_directory(&agent.state),
+        false => None,
+    };
+    let directory = agent.socket.parent();
+    let directory = directory.filter(|path| *path != Path::new(config::RUNTIME));
+    let socket = directory.and_then(|path| {
+        // The agent makes no directory for it.
+        unreadable_directory(path).or_else(|| unwritable_directory(path))
+    });
+    let named = |key: &str, what: Option<String>| what.map(|what| format!("`{key}`: {what}"));
+    let found = [named("state", state), named("socket", socket)];
+    found.into_iter().flatten().collect()
+}
+
+fn of_store(name: &str, store: &Store, is_written: bool) -> Vec<String> {
     let variable = |name: &str| std::env::var_os(name);
     let credentials = match store.read_credentials(name, variable) {
         Ok(told) => store
@@ -124,7 +165,11 @@ fn of_store(name: &str, store: &Store) -> Vec<String> {
         Err(error) => Some(error.to_string()),
     };
     let file = match store {
-        Store::Local(local) => unreadable_directory(&local.path),
+        Store::Local(local) => unreadable_directory(&local.path).or_else(|| {
+            is_written
+                .then(|| unwritable_directory(&local.path))
+                .flatten()
+        }),
         _ => store.cacert().and_then(unreadable_file),
     };
     credentials.into_iter().chain(file).collect()
@@ -140,6 +185,49 @@ fn source(job: &Job, config: &Config) -> Option<PathBuf> {
             Store::Local(_) | Store::S3(_) | Store::Webdav(_) | Store::Fairbat(_) => None,
         },
     }
+}
+
+/// The files and directories of a source that this user cannot read.
+fn unreadable_entries(source: &Path, job: &Job) -> Option<String> {
+    let options = ScanOptions {
+        one_file_system: job.one_file_system,
+        ..ScanOptions::default()
+    };
+    let scan = match Scan::open(source, job.filter.clone(), options) {
+        Ok(scan) => scan,
+        Err(error) => return Some(printable(&error.to_string())),
+    };
+    let mut unreadable = scan.filter_map(|entry| {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(unreadable) => return Some(unreadable.to_string()),
+        };
+        let EntryKind::File(_) = entry.kind else {
+            return None;
+        };
+        let error = access(&entry.path.under(source), Access::READ_OK).err()?;
+        Some(format!("{} cannot be read: {error}", entry.path))
+    });
+    let first = printable(&unreadable.next()?);
+    Some(match unreadable.count() {
+        0 => format!("{}: {first}", shown(source)),
+        others => format!(
+            "{}: {first}; and {others} more are like that",
+            shown(source)
+        ),
+    })
+}
+
+/// A directory in which this user can make no file. A missing one is made in the first
+/// directory above that is there.
+fn unwritable_directory(path: &Path) -> Option<String> {
+    let there = path.ancestors().find(|path| path.exists())?;
+    let error = access(there, Access::WRITE_OK | Access::EXEC_OK).err()?;
+    Some(format!("{} cannot be written: {error}", shown(there)))
+}
+
+fn access(path: &Path, rights: Access) -> io::Result<()> {
+    Ok(accessat(CWD, path, rights, AtFlags::EACCESS)?)
 }
 
 fn unreadable_directory(path: &Path) -> Option<String> {

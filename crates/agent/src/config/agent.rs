@@ -10,6 +10,10 @@ use toml::Value;
 
 use super::table::Table;
 
+/// Default directory of the state.
+pub const STATE: &str = "/var/lib/fairbat";
+/// Default directory of the socket.
+pub const RUNTIME: &str = "/run/fairbat";
 /// Default address of the metrics and the page: this machine only.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9797);
 /// Default m_max of each direction. Four connections are enough to catch up on a long
@@ -67,8 +71,8 @@ impl Agent {
             })
         };
         Self {
-            state: directory("STATE_DIRECTORY", "/var/lib/fairbat"),
-            socket: directory("RUNTIME_DIRECTORY", "/run/fairbat").join("agent.sock"),
+            state: directory("STATE_DIRECTORY", STATE),
+            socket: directory("RUNTIME_DIRECTORY", RUNTIME).join("agent.sock"),
             listen: Some(DEFAULT_LISTEN),
             connections: DEFAULT_CONNECTIONS,
             min_weight: MIN_WEIGHT,

@@ -26,7 +26,7 @@ use self::problem::{Checker, suggestion};
 use self::store::Stores;
 use self::table::Table;
 
-pub use self::agent::Agent;
+pub use self::agent::{Agent, RUNTIME, STATE};
 pub use self::credentials::Secret;
 pub use self::job::{Course, Delete, Detect, Due, Job, MaxDelete, Timing, Verify};
 pub use self::problem::{ConfigError, Problem, Problems};
