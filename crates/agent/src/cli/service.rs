@@ -84,7 +84,14 @@ async fn serve(
     let mut serving = JoinSet::new();
     if let Some(address) = config.agent.listen {
         let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|error| format!("cannot listen at {address}: {error}"))?;
+        let listener = listener.map_err(|error| {
+            // Else it would look like an agent that does not answer.
+            let _ = std::fs::remove_file(&config.agent.socket);
+            format!(
+                "cannot listen at {address}: {error}; choose another address for `listen` in \
+                 [agent], or write listen = false, which turns off metrics and page"
+            )
+        })?;
         tracing::info!("page at http://{address}/, metrics at http://{address}/metrics");
         serving.spawn(web::serve(
             listener,

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use toml::Spanned;
 use toml::de::DeValue;
+use toml::{Spanned, Value};
 use url::{Host, Url};
 
 use super::credentials::{self, Credentials, CredentialsError, Origin, Spec, Wanted};
@@ -339,12 +339,14 @@ impl Table<'_, '_> {
     /// The mode of files, as text in octal.
     fn file_mode(&mut self) -> Option<u32> {
         const KEY: &str = "file_mode";
-        let text: String = self.get(KEY)?;
-        let mode = u32::from_str_radix(&text, 8).ok();
+        let mode = match self.get(KEY)? {
+            Value::String(text) => u32::from_str_radix(&text, 8).ok(),
+            _ => None,
+        };
         let mode = mode.filter(|mode| mode & 0o600 == 0o600 && mode & !0o666 == 0);
         if mode.is_none() {
-            let advice = "write \"0600\", or \"0640\" to let the group read the files; directories \
-                get the execute bits that they need";
+            let advice = "write \"0600\" with its quotes, or \"0640\" to let the group read the \
+                files; directories get the execute bits that they need";
             self.wrong(
                 KEY,
                 "is not a mode for files that their owner can write",

@@ -109,11 +109,15 @@ pub(crate) async fn download(
     report
 }
 
+/// A file, with its directory, which is made if it is missing; or a directory.
 fn target(to: &Path) -> Target {
-    if to.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        Target::Directory(to.to_owned())
-    } else {
-        Target::File(to.to_owned())
+    let is_directory = to.as_os_str().as_encoded_bytes().ends_with(b"/");
+    match (to.parent(), to.file_name()) {
+        (Some(directory), Some(file)) if !is_directory => Target::FileIn {
+            directory: directory.to_owned(),
+            file: file.into(),
+        },
+        _ => Target::Directory(to.to_owned()),
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct AddArgs {
 
     /// Save to FILE
     ///
-    /// A relative FILE starts from --directory, if that is given.
+    /// The agent makes the directory of FILE if that is missing. A relative FILE starts from --directory, if that is given.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 

@@ -146,8 +146,8 @@ fn stores_need_what_their_type_needs() {
             "choose from `path`",
         ),
         (
-            "type = \"local\"\npath = \"/a\"\nfile_mode = 0o600",
-            "file_mode",
+            "type = \"local\"\npath = \"/a\"\nfile_mode = 600",
+            "write \"0600\" with its quotes",
         ),
         (
             "type = \"local\"\npath = \"/a\"\nfile_mode = \"0700\"",
