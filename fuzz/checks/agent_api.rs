@@ -143,6 +143,7 @@ fn status() -> AgentStatus {
         now: Timestamp::UNIX_EPOCH,
         lanes: Vec::new(),
         tasks: Vec::new(),
+        added: None,
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fairbat_tests::bin::fairbat_binary;
+use fairbat_tests::bin::{agent_binary, fairbat_binary};
 use fairbat_tests::content::Content;
 use fairbat_tests::netns::skipped;
 use fairbat_tests::nginx::{Config, Nginx};
@@ -290,8 +290,8 @@ fn downloads_that_wait_are_limited_in_number_and_memory() {
     assert!(each <= MAX_MEMORY, "{each}");
 }
 
-/// The body of a document of the agent's page.
-fn page(address: &str, path: &str) -> String {
+/// A document of the agent's page, with its head.
+pub(crate) fn page(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connect");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream
@@ -300,6 +300,22 @@ fn page(address: &str, path: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     answer
+}
+
+/// Configures the agent with a page. Returns its address.
+pub(crate) fn configure_with_page(place: &Place, jobs: &str) -> String {
+    // Only these tests listen there.
+    let port = TcpListener::bind("127.9.7.9:0")
+        .expect("listen")
+        .local_addr();
+    let address = port.expect("an address").to_string();
+    let text = format!(
+        "[agent]\nstate = {:?}\nsocket = {:?}\nlisten = {address:?}\n{jobs}",
+        place.join("state"),
+        place.join("socket"),
+    );
+    fs::write(place.join("agent.toml"), text).expect("write a configuration");
+    address
 }
 
 #[test]
@@ -311,19 +327,8 @@ fn the_page_has_no_signatures_and_no_names_of_files() {
     let (source, to) = (dir(), dir());
     // A store that has a directory where a file should go.
     fs::write(source.path().join("letter-to-alice"), "x").expect("write a file");
-    // No other test listens at this address.
-    let port = TcpListener::bind("127.9.7.9:0")
-        .expect("listen")
-        .local_addr();
-    let address = port.expect("an address").to_string();
     let place = Place::new();
-    let jobs = stores(&place, source.path());
-    let text = format!(
-        "[agent]\nstate = {:?}\nsocket = {:?}\nlisten = {address:?}\n{jobs}",
-        place.join("state"),
-        place.join("socket"),
-    );
-    fs::write(place.join("agent.toml"), text).expect("write a configuration");
+    let address = configure_with_page(&place, &stores(&place, source.path()));
     fs::create_dir_all(place.join("disk/home/letter-to-alice/x")).expect("make a directory");
     let service = place.start();
     service.fairbat(&["run", "home", "--wait"]);
@@ -356,4 +361,30 @@ fn the_page_has_no_signatures_and_no_names_of_files() {
         status["tasks"][0]["last"]["files"]["failed"], 1,
         "{status:#}"
     );
+}
+
+#[test]
+fn an_address_that_is_taken_names_its_setting_and_leaves_no_socket() {
+    let taken = TcpListener::bind("127.9.7.9:0").expect("listen");
+    let address = taken.local_addr().expect("an address");
+    let place = Place::new();
+    let text = format!(
+        "[agent]\nstate = {:?}\nsocket = {:?}\nlisten = \"{address}\"\n",
+        place.join("state"),
+        place.join("socket"),
+    );
+    fs::write(place.join("agent.toml"), text).expect("write a configuration");
+    let ended = Command::new(agent_binary())
+        .args(["run", "--config"])
+        .arg(place.join("agent.toml"))
+        .output()
+        .expect("run the agent");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains(&format!("{address}: Address already in use")),
+        "{said}"
+    );
+    assert!(said.contains("`listen` in [agent]"), "{said}");
+    assert!(!place.join("socket").exists());
 }

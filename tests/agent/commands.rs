@@ -7,6 +7,7 @@ use fairbat_tests::content::Content;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
 
+use crate::access::{configure_with_page, page};
 use crate::round_trip::dir;
 use crate::service::{Place, SOON, Service};
 use crate::tree::expect_same;
@@ -226,4 +227,70 @@ fn downloads_are_added_paused_resumed_and_cancelled() {
     // A number is given once.
     let next = service.order(&["add", "-d", &into, &nginx.url("small")]);
     assert!(![id, gone, small].contains(&next), "{next}");
+}
+
+/// The sum of the series that begin so and have this label.
+fn metric(text: &str, name: &str, label: &str) -> f64 {
+    let series = text
+        .lines()
+        .filter(|line| line.starts_with(name) && line.contains(label));
+    let values = series.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+    values.sum()
+}
+
+#[test]
+fn what_a_restore_has_moved_still_counts_when_it_is_cancelled() {
+    const SIZE: usize = 3_000_000;
+    let (source, store, back) = (dir(), dir(), dir());
+    fs::write(source.path().join("f"), vec![7; SIZE]).expect("write a file");
+    let place = Place::new();
+    let job = |more: &str| home(source.path(), store.path(), more);
+    let address = configure_with_page(&place, &job(""));
+    let mut service = place.start();
+    service.order(&["run", "home", "--wait"]);
+    let moved = || {
+        let text = page(&address, "/metrics");
+        let of_tasks = metric(&text, "fairbat_bytes_total{", "direction=\"pull\"");
+        (
+            of_tasks,
+            metric(&text, "fairbat_lane_bytes_total{", "\"pull\""),
+            text,
+        )
+    };
+    let whole = shown(&back.path().join("whole"));
+    let id = service.order(&["restore", "home", "--wait", "--to", &whole]);
+    service.order(&["cancel", &id]);
+    let (of_tasks, of_lane, text) = moved();
+    assert_eq!((of_tasks, of_lane), (SIZE as f64, SIZE as f64), "{text}");
+    let succeeded = metric(&text, "fairbat_runs_total{", "outcome=\"succeeded\"");
+    assert_eq!(succeeded, 2.0, "{text}");
+
+    // Slow enough to be at it still.
+    let config = fs::read_to_string(place.join("agent.toml")).expect("read it");
+    let slow = format!("{config}limit_rate = \"200K\"\n");
+    fs::write(place.join("agent.toml"), slow).expect("write it");
+    service.signal("HUP");
+    place.wait_for_log("changed, from its next run on", 1);
+    let part = shown(&back.path().join("part"));
+    let id = service.order(&["restore", "home", "--to", &part]);
+    service.wait_for_progress(&id);
+    service.order(&["cancel", &id]);
+    assert!(service.task(&id).is_none());
+    wait_until("the bytes of the cancelled run are counted", SOON, || {
+        let (of_tasks, of_lane, _) = moved();
+        of_tasks == of_lane && of_lane > SIZE as f64
+    });
+}
+
+#[test]
+fn the_directory_of_a_download_is_made() {
+    let nginx = Nginx::start(&Config::default());
+    nginx.put("file", &Content::new(7, 1_000));
+    let (place, to) = (Place::new(), dir());
+    place.configure("", "");
+    let service = place.start();
+    let file = to.path().join("new/directory/file");
+    let id = service.order(&["add", &nginx.url("file"), "-o", &shown(&file)]);
+    service.wait_for_task("done", &id, |task| task["phase"] == "done");
+    assert_eq!(fs::metadata(&file).expect("it is there").len(), 1_000);
 }

@@ -22,6 +22,10 @@ pub struct AgentStatus {
     /// Jobs in the order of the configuration, then ad-hoc tasks in the order in which
     /// they were added.
     pub tasks: Vec<TaskStatus>,
+    /// Counts of all ad-hoc tasks since the start, with those that are listed no longer;
+    /// `None` before the first. Only the metrics have it.
+    #[serde(skip)]
+    pub added: Option<Totals>,
 }
 
 /// Which way the data of a lane moves.

@@ -8,8 +8,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use fairbat_agent::metrics::{Metrics, NAMES};
-use fairbat_agent::status::{AgentStatus, LaneDirection, Phase, TaskKind, TaskStatus};
+use fairbat_agent::metrics::{NAMES, render};
+use fairbat_agent::status::{AgentStatus, LaneDirection, Phase, TaskKind, TaskStatus, Totals};
 use scene::{at, status, task};
 
 /// The value of a series, written as it is told.
@@ -58,7 +58,7 @@ fn only(task: TaskStatus) -> AgentStatus {
 
 #[test]
 fn every_metric_is_told_with_help_and_type() {
-    let text = Metrics::new().render(&status(0));
+    let text = render(&status(0));
     assert_eq!(told(&text), NAMES.iter().copied().collect());
     for name in NAMES {
         let heads = |head: &str| {
@@ -71,7 +71,7 @@ fn every_metric_is_told_with_help_and_type() {
 
 #[test]
 fn values_are_those_of_the_status_in_base_units() {
-    let text = Metrics::new().render(&status(0));
+    let text = render(&status(0));
     let expected = [
         (
             "fairbat_bytes_total{task=\"home\",direction=\"push\"}",
@@ -135,10 +135,7 @@ fn what_is_not_known_is_absent() {
         let sample = &mut lane.sample;
         (sample.zeta, sample.rtt_s, sample.queue_s) = (None, Some(f64::NAN), None);
     }
-    let metrics = Metrics::new();
-    // It was known before, which changes nothing.
-    let _ = metrics.render(&scene::status(0));
-    let text = metrics.render(&status);
+    let text = render(&status);
     let told = told(&text);
     for absent in [
         "fairbat_lane_demanded_rate_bytes_per_second",
@@ -159,28 +156,25 @@ fn what_is_not_known_is_absent() {
 }
 
 #[test]
-fn downloads_have_one_label_and_count_on_when_they_are_forgotten() {
+fn downloads_have_one_label_and_count_when_they_are_listed_no_longer() {
     let bytes = "fairbat_bytes_total{task=\"(added)\",direction=\"pull\"}";
-    let download = |id: &str, bytes| {
-        let mut download = task(id, TaskKind::Download, LaneDirection::Pull);
-        download.totals.bytes = bytes;
-        download
+    let with = |added, tasks| {
+        render(&AgentStatus {
+            added,
+            tasks,
+            ..status(0)
+        })
     };
-    let metrics = Metrics::new();
-    let nothing = metrics.render(&AgentStatus {
-        tasks: Vec::new(),
-        ..status(0)
-    });
-    assert_eq!(value(&nothing, bytes), None);
-    let mut both = only(download("add-1", 100));
-    both.tasks.push(download("add-2", 10));
-    let text = metrics.render(&both);
+    assert_eq!(value(&with(None, Vec::new()), bytes), None);
+    let added = Totals {
+        bytes: 110,
+        ..Totals::default()
+    };
+    let download = task("add-2", TaskKind::Download, LaneDirection::Pull);
+    let text = with(Some(added), vec![download]);
     assert_eq!(value(&text, bytes), Some(110.0));
     assert!(!text.contains("add-"), "{text}");
-    let text = metrics.render(&only(download("add-2", 11)));
-    assert_eq!(value(&text, bytes), Some(111.0));
-    let text = metrics.render(&only(download("add-3", 5)));
-    assert_eq!(value(&text, bytes), Some(116.0));
+    assert_eq!(value(&with(Some(added), Vec::new()), bytes), Some(110.0));
 }
 
 #[test]
@@ -202,10 +196,9 @@ fn of_downloads_the_dates_are_those_of_the_latest_that_is_open() {
         due("add-3", "1970-01-01T00:05:00Z", Some(900.0), Phase::Done),
     ]);
     let deadline = "fairbat_task_deadline_timestamp_seconds{task=\"(added)\"}";
-    let metrics = Metrics::new();
-    assert_eq!(value(&metrics.render(&all), deadline), Some(600.0));
+    assert_eq!(value(&render(&all), deadline), Some(600.0));
     all.tasks[1].late_s = Some(60.0);
-    let text = metrics.render(&all);
+    let text = render(&all);
     assert_eq!(value(&text, deadline), Some(1_200.0));
     assert_eq!(
         value(&text, "fairbat_task_late_seconds{task=\"(added)\"}"),
@@ -215,7 +208,7 @@ fn of_downloads_the_dates_are_those_of_the_latest_that_is_open() {
 
 #[test]
 fn nothing_of_urls_files_or_messages_is_told() {
-    let text = Metrics::new().render(&status(0));
+    let text = render(&status(0));
     for secret in [
         "mirror.example.org",
         "/srv",
@@ -293,7 +286,7 @@ fn promtool(args: &[&str], input: &str) -> Option<(bool, String)> {
 
 #[test]
 fn promtool_has_nothing_to_say_of_the_metrics() {
-    let text = Metrics::new().render(&status(0));
+    let text = render(&status(0));
     if let Some((is_good, said)) = promtool(&["check", "metrics"], &text) {
         assert!(is_good && said.is_empty(), "{said}\n{text}");
     }

@@ -149,7 +149,12 @@ impl Daemon {
             let keeping = self.record_task(&id);
             return Ok((id, keeping));
         };
-        self.entries.retain(|entry| entry.id != id);
+        entry.is_removed = true;
+        if entry.active.is_none()
+            && let Some(index) = self.entries.iter().position(|entry| entry.id == id)
+        {
+            self.forget(index);
+        }
         let keeping = self.writer.set_ad_hoc_task(number, None);
         Ok((id, Some(keeping)))
     }
@@ -162,7 +167,9 @@ impl Daemon {
             is_paused: false,
         };
         let unended = |entry: &&TaskEntry| {
-            matches!(entry.work, TaskWork::AdHoc(..)) && entry.ended_adhoc().is_none()
+            matches!(entry.work, TaskWork::AdHoc(..))
+                && !entry.is_removed
+                && entry.ended_adhoc().is_none()
         };
         if self.entries.iter().filter(unended).count() + self.adding >= MAX_UNENDED {
             let what = format!(

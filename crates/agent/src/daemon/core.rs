@@ -19,7 +19,7 @@ use super::systemd::{ServiceManager, status_line};
 use crate::config::{Config, ConfigError};
 use crate::confine::Confinement;
 use crate::state::{CommitHandle, DAMAGED_HINT, StateDatabase, StateError, StateWriter};
-use crate::status::{AgentStatus, LaneDirection, TaskStatus};
+use crate::status::{AgentStatus, LaneDirection, TaskStatus, Totals};
 use crate::sync::RunReport;
 
 /// Why the daemon cannot start.
@@ -93,6 +93,8 @@ pub(crate) struct Daemon {
     pub(crate) meters: [LaneMeter; 2],
     /// Jobs in the order of the configuration, then ad-hoc tasks by number.
     pub(crate) entries: Vec<TaskEntry>,
+    /// Counts of the ad-hoc tasks that have no entry any more; `None` if there were none.
+    pub(crate) forgotten: Option<Totals>,
     /// Runs under way, each with the id of its task.
     pub(crate) running: JoinSet<(String, RunReport)>,
     /// Work that waits for a disk. It runs beside the loop.
@@ -142,6 +144,14 @@ impl Daemon {
         Some(self.writer.set_task_state(&entry.id, written))
     }
 
+    /// Drops an entry. What an ad-hoc task has counted still counts.
+    pub(crate) fn forget(&mut self, index: usize) {
+        let entry = self.entries.remove(index);
+        if let TaskWork::AdHoc(..) = entry.work {
+            *self.forgotten.get_or_insert_default() += entry.schedule.totals;
+        }
+    }
+
     /// The status of the agent now.
     pub(crate) fn status(&mut self) -> AgentStatus {
         let now = self.now().timestamp();
@@ -152,7 +162,20 @@ impl Daemon {
         let mut checks: BTreeMap<_, _> = checks
             .map(|entry| (entry.id.as_str(), entry.check_status()))
             .collect();
-        let tasks = self.entries.iter().filter(|entry| !is_check(entry));
+        let is_adhoc = |entry: &&TaskEntry| matches!(entry.work, TaskWork::AdHoc(..));
+        let adhoc = self.entries.iter().filter(is_adhoc).map(TaskEntry::totals);
+        let added = self
+            .forgotten
+            .into_iter()
+            .chain(adhoc)
+            .reduce(|mut all, one| {
+                all += one;
+                all
+            });
+        // A cancelled ad-hoc task is gone, though its run may not have ended yet.
+        let is_listed =
+            |entry: &&TaskEntry| !(is_check(entry) || is_adhoc(entry) && entry.is_removed);
+        let tasks = self.entries.iter().filter(is_listed);
         let tasks = tasks.map(|entry| TaskStatus {
             check: checks.remove(check_id(&entry.id).as_str()),
             ..entry.status(&lanes, now)
@@ -162,6 +185,7 @@ impl Daemon {
             started: self.started,
             now,
             tasks: tasks.collect(),
+            added,
             lanes,
         }
     }

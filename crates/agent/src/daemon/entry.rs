@@ -30,8 +30,8 @@ pub(crate) struct TaskEntry {
     pub(crate) accept_unmounted: Vec<TreePath>,
     /// What the store lacks or has damaged, as far as checks have found.
     pub(crate) damaged: DamagedFiles,
-    /// Whether the configuration has no such job any more. The entry is dropped when
-    /// the run under way has ended.
+    /// Whether the configuration has no such job any more, or the ad-hoc task was
+    /// cancelled. The entry is dropped when the run under way has ended.
     pub(crate) is_removed: bool,
 }
 
@@ -247,10 +247,15 @@ impl TaskEntry {
         }
     }
 
+    /// Its counts, with those of the run under way.
+    pub(crate) fn totals(&self) -> Totals {
+        let progress = self.active.as_ref().map(|active| active.progress.totals());
+        totals_with_run(self.schedule.totals, &progress.unwrap_or_default())
+    }
+
     /// The status of the checks of a job.
     pub(crate) fn check_status(&self) -> CheckStatus {
-        let progress = self.active.as_ref().map(|active| active.progress.totals());
-        let totals = totals_with_run(self.schedule.totals, &progress.unwrap_or_default());
+        let totals = self.totals();
         CheckStatus {
             running: self.active.is_some(),
             next: self.schedule.next,

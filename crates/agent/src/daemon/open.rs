@@ -137,6 +137,7 @@ impl Daemon {
             started: now.timestamp(),
             wall_clock: WallClock::default(),
             entries,
+            forgotten: None,
             running: JoinSet::new(),
             background: JoinSet::new(),
             adding: 0,

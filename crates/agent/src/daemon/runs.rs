@@ -152,7 +152,7 @@ impl Daemon {
             drop(self.record_state(index));
         }
         if self.entries[index].is_removed {
-            self.entries.remove(index);
+            self.forget(index);
         }
     }
 

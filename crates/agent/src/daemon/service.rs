@@ -27,6 +27,7 @@ pub fn starting_status(now: Timestamp) -> AgentStatus {
         now,
         lanes: Vec::new(),
         tasks: Vec::new(),
+        added: None,
     }
 }
 
@@ -118,7 +119,9 @@ impl Daemon {
             let ended = entry.ended_adhoc();
             ended.is_some_and(|(number, _)| outdated.contains(&number))
         };
-        self.entries.retain(|entry| !is_outdated(entry));
+        while let Some(index) = self.entries.iter().position(is_outdated) {
+            self.forget(index);
+        }
     }
 
     async fn stop(&mut self) {

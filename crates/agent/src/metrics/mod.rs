@@ -1,13 +1,9 @@
 //! The status of the agent in the text format of Prometheus (version 0.0.4).
 //!
 //! Each rendering starts empty. So an unknown value is absent, and never an old value
-//! or a 0. Counters only grow while the agent runs: they keep the counts of ad-hoc
-//! tasks that are listed no longer.
+//! or a 0.
 
 mod families;
-
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 
@@ -21,81 +17,25 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The label of all ad-hoc tasks. No job can have this name.
 const ADHOC_LABEL: &str = "(added)";
 
-/// Renders the metrics. One exists for as long as the agent runs.
-#[derive(Debug, Default)]
-pub struct Metrics {
-    adhoc: Mutex<AdHocTotals>,
-}
-
-impl Metrics {
-    /// All counters start at 0.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+/// Renders all metrics.
+#[must_use]
+pub fn render(status: &AgentStatus) -> String {
+    let out = Exposition::new();
+    agent(&out, status);
+    for lane in &status.lanes {
+        self::lane(&out, lane);
     }
-
-    /// Renders all metrics.
-    #[must_use]
-    pub fn render(&self, status: &AgentStatus) -> String {
-        let out = Exposition::new();
-        agent(&out, status);
-        for lane in &status.lanes {
-            self::lane(&out, lane);
-        }
-        let jobs = status
-            .tasks
-            .iter()
-            .filter(|task| task.kind == TaskKind::Job);
-        for task in jobs {
-            job(&out, task);
-        }
-        let mut adhoc = self.adhoc.lock().unwrap_or_else(PoisonError::into_inner);
-        adhoc.update(&status.tasks);
-        adhoc_tasks(&out, &adhoc, &status.tasks);
-        drop(adhoc);
-        out.render()
+    let jobs = status
+        .tasks
+        .iter()
+        .filter(|task| task.kind == TaskKind::Job);
+    for task in jobs {
+        job(&out, task);
     }
-}
-
-/// The counts of all ad-hoc tasks together, since the start. These tasks come and go, and a
-/// counter must not go back when one goes.
-#[derive(Debug, Default)]
-struct AdHocTotals {
-    /// Counts of the listed tasks, as of the last rendering.
-    listed: BTreeMap<String, (LaneDirection, Totals)>,
-    /// Counts of the tasks that are listed no longer.
-    gone: BTreeMap<LaneDirection, Totals>,
-}
-
-impl AdHocTotals {
-    /// Takes over the counts of the listed tasks. If a task is cancelled, what it moved
-    /// since the last call is lost.
-    fn update(&mut self, tasks: &[TaskStatus]) {
-        let now: BTreeMap<_, _> = tasks
-            .iter()
-            .filter(|task| task.kind != TaskKind::Job)
-            .map(|task| (task.id.clone(), (task.direction, task.totals)))
-            .collect();
-        for (id, (direction, totals)) in std::mem::replace(&mut self.listed, now) {
-            if !self.listed.contains_key(&id) {
-                *self.gone.entry(direction).or_default() += totals;
-            }
-        }
+    if let Some(added) = &status.added {
+        adhoc_tasks(&out, added, &status.tasks);
     }
-
-    /// Whether there has never been an ad-hoc task.
-    fn is_empty(&self) -> bool {
-        self.listed.is_empty() && self.gone.is_empty()
-    }
-
-    /// The counts for each direction with an ad-hoc task.
-    fn totals(&self) -> BTreeMap<LaneDirection, Totals> {
-        let mut sums = self.gone.clone();
-        for (direction, totals) in self.listed.values() {
-            *sums.entry(*direction).or_default() += *totals;
-        }
-        sums
-    }
+    out.render()
 }
 
 fn agent(out: &Exposition, status: &AgentStatus) {
@@ -167,23 +107,12 @@ fn job(out: &Exposition, task: &TaskStatus) {
     }
 }
 
-/// All ad-hoc tasks share one label, or each download would add series. They have no
-/// time of a last success, because none is repeated.
-fn adhoc_tasks(out: &Exposition, adhoc: &AdHocTotals, tasks: &[TaskStatus]) {
-    let mut all = Totals::default();
-    for (direction, totals) in adhoc.totals() {
-        bytes(
-            out,
-            ADHOC_LABEL,
-            direction.name(),
-            (totals.bytes, totals.chunks),
-        );
-        all += totals;
-    }
-    if adhoc.is_empty() {
-        return;
-    }
-    counted(out, ADHOC_LABEL, &all);
+/// All ad-hoc tasks share one label, or each download would add series. All of them pull.
+/// They have no time of a last success, because none is repeated.
+fn adhoc_tasks(out: &Exposition, added: &Totals, tasks: &[TaskStatus]) {
+    let direction = LaneDirection::Pull.name();
+    bytes(out, ADHOC_LABEL, direction, (added.bytes, added.chunks));
+    counted(out, ADHOC_LABEL, added);
     let open = || tasks.iter().filter(|task| is_open(task));
     // The dates all belong to one task, so they are consistent: to the latest task, or else
     // to the task with the next deadline.

@@ -34,7 +34,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use self::history::History;
 use crate::daemon::handle::Handle;
-use crate::metrics::{self, Metrics};
+use crate::metrics;
 use crate::response::{AgentResponse, JSON, json, response};
 use crate::status::{AgentStatus, TaskKind};
 
@@ -84,7 +84,6 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
 #[derive(Debug)]
 struct WebServer {
     handle: Handle,
-    metrics: Metrics,
     /// The time zone of the times on the page.
     zone: TimeZone,
 }
@@ -108,11 +107,7 @@ pub async fn serve(
     zone: TimeZone,
     stop: impl Future<Output = ()>,
 ) {
-    let server = Arc::new(WebServer {
-        handle,
-        metrics: Metrics::new(),
-        zone,
-    });
+    let server = Arc::new(WebServer { handle, zone });
     let limits = AcceptLimits {
         server: "metrics and page",
         max_connections: MAX_CONNECTIONS,
@@ -197,7 +192,7 @@ impl WebServer {
     }
 
     fn metrics(&self) -> AgentResponse {
-        let text = self.metrics.render(&self.handle.status());
+        let text = metrics::render(&self.handle.status());
         private(StatusCode::OK, metrics::CONTENT_TYPE, text)
     }
 }

@@ -317,6 +317,7 @@ pub(crate) fn status(ago: u32) -> AgentStatus {
             lane(LaneDirection::Pull, now(), ago),
         ],
         tasks: vec![home(), mail(), etc(), image()],
+        added: Some(image().totals),
     }
 }
 
