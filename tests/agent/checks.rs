@@ -307,7 +307,9 @@ fn a_manifest_that_is_damaged_or_gone_is_written_anew() {
     for spoil in spoils {
         spoil();
         let found = scene.check(3);
-        assert!(found.contains("manifest"), "{found}");
+        assert!(found.contains("home: .fairbat/manifest: "), "{found}");
+        assert!(found.contains("20 files are intact, 0 are not"), "{found}");
+        assert!(!found.contains("error:"), "said once: {found}");
         service.order(&["run", "home", "--wait"]);
         let task = service.task("home").expect("it is there");
         assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use fairbat_tests::netns::skipped;
+
 use crate::round_trip::dir;
 use crate::service::Place;
 
@@ -55,7 +57,13 @@ fn a_store_makes_no_program_that_runs_as_another_user() {
     service.order(&["run", "copy", "--wait"]);
     expect(pulled.path(), 0o755, 0o755);
     place.wait_for_log("do not get their set-user-ID", 1);
-    assert!(place.log().contains("files=2"), "{}", place.log());
+    assert!(
+        place.log().contains("2 of the files do not"),
+        "{}",
+        place.log()
+    );
+    let told = service.task("copy").expect("it is there")["last"]["notes"].to_string();
+    assert!(told.contains("--setuid"), "{told}");
     let restore = |name: &str, flags: &[&str]| {
         let to = place.join(name);
         let text = to.to_str().expect("a plain path");
@@ -75,4 +83,43 @@ fn a_store_makes_no_program_that_runs_as_another_user() {
     place.wait_for_log("changed, from its next run on", 2);
     service.order(&["run", "copy", "--wait"]);
     expect(pulled.path(), 0o755, 0o755);
+}
+
+#[test]
+fn what_a_restore_leaves_out_is_said_once_with_how_to_have_it() {
+    const NOBODY: u32 = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root, to give a file away");
+    }
+    let (source, store) = (dir(), dir());
+    fs::write(source.path().join("of-nobody"), "x").expect("write a file");
+    std::os::unix::fs::chown(source.path().join("of-nobody"), Some(NOBODY), None)
+        .expect("give it away");
+    fs::write(source.path().join("program"), "x").expect("write a file");
+    fs::set_permissions(
+        source.path().join("program"),
+        PermissionsExt::from_mode(0o4755),
+    )
+    .expect("set a mode");
+    let place = Place::new();
+    let job = format!(
+        "[stores.disk]\ntype = \"local\"\npath = {:?}\n[[jobs]]\nname = \"home\"\n\
+         source = {:?}\ndestination = \"disk:home\"\n",
+        store.path(),
+        source.path(),
+    );
+    place.configure("", &job);
+    let service = place.start();
+    service.order(&["run", "home", "--wait"]);
+    let to = place.join("back").display().to_string();
+    let restored = service.fairbat(&["restore", "home", "--wait", "--to", &to]);
+    restored.expect_code(0);
+    for said in [restored.stderr, place.log()] {
+        assert_eq!(said.matches("restore_owners = true").count(), 1, "{said}");
+        assert_eq!(
+            said.matches("fairbat restore --setuid").count(),
+            1,
+            "{said}"
+        );
+    }
 }

@@ -221,6 +221,9 @@ pub struct LastRun {
     pub files: Outcomes,
     /// The first files that failed, at most 20.
     pub failures: Vec<FileFailure>,
+    /// What the run has left out on purpose, and how to have it, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// A file that has failed.
@@ -280,6 +283,24 @@ pub struct Retries {
     pub busy: u64,
     /// The data that arrived was not the data sent.
     pub integrity: u64,
+}
+
+impl LastRun {
+    /// The problem, unless that is the only failed file, which [`Self::failures`] has.
+    #[must_use]
+    pub fn problem_apart(&self) -> Option<&str> {
+        let is_only = |problem: &&str| match self.failures.as_slice() {
+            [
+                FileFailure {
+                    path,
+                    problem: what,
+                    ..
+                },
+            ] => *problem == format!("{path}: {what}"),
+            _ => false,
+        };
+        self.problem.as_deref().filter(|problem| !is_only(problem))
+    }
 }
 
 impl AddAssign for Outcomes {

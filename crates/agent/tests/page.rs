@@ -126,6 +126,7 @@ fn nothing_that_others_say_is_markup() {
             problem: "only the socket has this".into(),
             hint: None,
         }],
+        notes: Vec::new(),
     });
     let mut status = AgentStatus {
         version: evil.into(),

@@ -224,3 +224,33 @@ fn a_store_without_an_authenticator_gets_one_unless_the_job_says_otherwise() {
     let task = service.task("home").expect("it is there");
     assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");
 }
+
+#[test]
+fn a_damaged_key_is_named_as_such_and_a_new_one_can_be_made() {
+    let scene = Scene::local("");
+    scene.fill(5);
+    let service = scene.place.start();
+    service.order(&["run", "home", "--wait"]);
+    let key = scene.place.join("state/keys/home");
+    fs::write(&key, "damaged").expect("write the key");
+    let failed = service.fairbat(&["run", "home", "--wait"]);
+    failed.expect_code(1);
+    for said in [
+        failed.stderr,
+        scene.agent(1, "key", &["home"], ""),
+        scene.check(1),
+    ] {
+        assert!(said.contains("64 hexadecimal digits"), "{said}");
+        assert!(said.contains("hint: delete the file"), "{said}");
+        assert!(!said.contains("the disk with the state"), "{said}");
+        assert!(!said.contains("files are intact"), "{said}");
+    }
+    fs::remove_file(&key).expect("remove the key");
+    service.order(&["run", "home", "--wait"]);
+    let task = service.task("home").expect("it is there");
+    assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");
+    let made = scene.agent(0, "key", &["home"], "");
+    scene.check(0);
+    scene.agent(0, "key", &["back", "--import"], &made);
+    service.order(&["run", "back", "--wait"]);
+}

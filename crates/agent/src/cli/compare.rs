@@ -90,23 +90,25 @@ async fn by_this_process(config: Config, job: Option<&str>) -> ExitCode {
 /// Shows what a check has found.
 fn show(job: &str, last: &LastRun) -> ExitCode {
     let (same, failed) = (last.files.same, last.files.failed);
-    println!("{job}: {same} files are intact, {failed} are not");
+    if last.problem.is_none() || same > 0 || !last.failures.is_empty() {
+        println!("{job}: {same} files are intact, {failed} are not");
+    }
     for failure in &last.failures {
         println!("{job}: {}: {}", failure.path, failure.problem);
     }
     if failed > last.failures.len() as u64 {
         println!("{job}: the log has the names of the others");
     }
-    if let Some(problem) = &last.problem {
+    if let Some(problem) = last.problem_apart() {
         eprintln!("error: {job}: {problem}");
     }
     if let Some(hint) = &last.hint {
         eprintln!("hint: {hint}");
     }
-    match (last.ok, failed) {
+    match (last.ok, last.failures.is_empty()) {
         (true, _) => ExitCode::Done,
-        (false, 0) => ExitCode::Other,
-        (false, _) => ExitCode::DamagedStore,
+        (false, true) => ExitCode::Other,
+        (false, false) => ExitCode::DamagedStore,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use fairbat_agent::manifest::JobKey;
+use fairbat_agent::manifest::{DAMAGED_KEY_HINT, JobKey};
 
 use super::args::KeyArgs;
 use super::process::{ExitCode, with_config, written};
@@ -19,14 +19,20 @@ pub(crate) fn run(args: &KeyArgs) -> ExitCode {
             return ExitCode::Usage;
         }
         let file = config.agent.key_file(&args.job);
-        let done = match args.import {
-            true => import(&file),
-            false => export(&file),
+        let (done, hint) = match args.import {
+            true => (
+                import(&file),
+                "standard input takes the text that `fairbat-agent key` prints",
+            ),
+            false => (export(&file), DAMAGED_KEY_HINT),
         };
         match done {
             Ok(()) => ExitCode::Done,
             Err(error) => {
                 eprintln!("error: {}: {error}", file.display());
+                if error.kind() == io::ErrorKind::InvalidData {
+                    eprintln!("hint: {hint}");
+                }
                 ExitCode::Other
             }
         }
@@ -50,7 +56,8 @@ fn export(file: &Path) -> io::Result<()> {
 fn import(file: &Path) -> io::Result<()> {
     let mut text = String::new();
     io::stdin().take(MAX_TEXT).read_to_string(&mut text)?;
-    let key = JobKey::parse(&text)?;
+    let key = JobKey::parse(&text)
+        .map_err(|error| io::Error::new(error.kind(), format!("nothing is imported: {error}")))?;
     match key.write(file) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::Error::new(
             error.kind(),

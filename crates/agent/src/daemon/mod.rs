@@ -22,6 +22,7 @@ mod download;
 mod entry;
 pub mod handle;
 mod lanes;
+mod last_run;
 mod open;
 mod reload;
 mod runs;

@@ -16,7 +16,7 @@ use super::core::{Daemon, StartError};
 use super::download::{Download, download};
 use super::entry::{ActiveRun, TaskEntry, TaskWork, check_id, store_address};
 use super::lanes::AgentLane;
-use super::schedule::last_run;
+use super::last_run::last_run;
 use crate::config::{Config, Course, Delete, Job, Store};
 use crate::confine::Confinement;
 use crate::entry::TreePath;

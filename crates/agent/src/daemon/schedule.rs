@@ -6,8 +6,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
+use super::last_run::{last_run, outcomes};
 use crate::config::{Due, Timing};
-use crate::status::{FileFailure, LastRun, Outcomes, Phase, Totals};
+use crate::status::{LastRun, Phase, Totals};
 use crate::sync::{EntryFailure, RunProblem, RunReport};
 
 /// Pause before the first new try of a failed run. Each further failure in a row
@@ -295,6 +296,7 @@ impl TaskSchedule {
                 | RunProblem::OtherWriter
                 | RunProblem::NoJob(_)
                 | RunProblem::NotGenuine(_)
+                | RunProblem::DamagedKey(_)
                 | RunProblem::NeverPushed
                 | RunProblem::NothingPushed,
             ) => false,
@@ -411,58 +413,6 @@ impl TaskState {
 
 fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
     one.into_iter().chain(other).min()
-}
-
-/// The public record of a run that has ended.
-pub(crate) fn last_run(
-    report: &RunReport,
-    began: Timestamp,
-    ended: Timestamp,
-    in_time: Option<bool>,
-) -> LastRun {
-    let failures = report.failures.iter().map(|(path, failure)| FileFailure {
-        path: path.to_string(),
-        problem: failure.to_string(),
-        hint: non_empty(failure.hint()),
-    });
-    let first = report.failures.first();
-    let (problem, hint) = match (&report.problem, first) {
-        (Some(problem), _) => (Some(problem.to_string()), non_empty(problem.hint())),
-        (None, Some((path, failure))) => {
-            let problem = match report.failed {
-                1 => format!("{path}: {failure}"),
-                many => format!("{many} files failed, the first of them {path}: {failure}"),
-            };
-            (Some(problem), non_empty(failure.hint()))
-        }
-        (None, None) => (None, None),
-    };
-    LastRun {
-        began,
-        ended,
-        ok: report.is_clean(),
-        in_time,
-        problem,
-        summary: report.summary(),
-        hint,
-        files: outcomes(report),
-        failures: failures.collect(),
-    }
-}
-
-/// The files of a run, counted by outcome.
-fn outcomes(report: &RunReport) -> Outcomes {
-    Outcomes {
-        same: report.same,
-        moved: report.sent,
-        deleted: report.deleted,
-        changed: report.changed,
-        failed: report.failed - report.changed,
-    }
-}
-
-fn non_empty(hint: &str) -> Option<String> {
-    (!hint.is_empty()).then(|| hint.to_owned())
 }
 
 #[cfg(test)]

@@ -15,6 +15,12 @@ use crate::owner::give_to_owner_of_directory;
 /// Longest text of a key file, bytes. A key has 64 digits and a line feed.
 const MAX_TEXT: u64 = 128;
 
+/// What to do about a key file that has no key.
+pub const DAMAGED_KEY_HINT: &str = "delete the file, and import your copy of the key, or what \
+    `fairbat-agent key JOB` prints on another machine that has it: `fairbat-agent key JOB \
+    --import`; if there is none, the next push makes a new key, writes the manifests anew and \
+    sends no file again, and the machines that pull need the new key";
+
 /// A key for HMAC-SHA-256 (RFC 2104). A file has it as 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JobKey([u8; 32]);
@@ -37,9 +43,10 @@ impl JobKey {
     pub fn parse(text: &str) -> io::Result<Self> {
         let digest: Result<Digest256, _> = text.trim().to_owned().try_into();
         let wrong = |_| {
-            let what = "a key has 64 hexadecimal digits: take it from `fairbat-agent key JOB` on \
-                the machine that pushes";
-            io::Error::new(io::ErrorKind::InvalidData, what)
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a key has 64 hexadecimal digits",
+            )
         };
         Ok(Self(digest.map_err(wrong)?.0))
     }

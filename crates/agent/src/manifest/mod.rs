@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::{Attributes, TreePath};
 pub(crate) use digest::Digest256;
-pub use key::JobKey;
+pub use key::{DAMAGED_KEY_HINT, JobKey};
 pub(crate) use pointer::{Authenticity, MAX_DELTAS, MAX_POINTER};
 pub use pointer::{ManifestPointer, PointerError};
 pub use reader::{ManifestReader, MergeError, MergedManifests};

@@ -33,16 +33,16 @@ impl DamagedFiles {
         first.truncate(MAX_NAMED);
         Ok(Self {
             count: damaged.len() as u64,
-            first: first.into_iter().map(name).collect(),
+            first: first.into_iter().map(Self::name).collect(),
             checked: checked.and_then(|seconds| Timestamp::from_second(seconds).ok()),
         })
     }
-}
 
-/// The root stands for the manifests.
-fn name(path: &TreePath) -> String {
-    match path.as_bytes() {
-        b"" => format!("{OWN}/manifest"),
-        _ => path.to_string(),
+    /// The name of an entry that is damaged. The root stands for the manifests.
+    pub(crate) fn name(path: &TreePath) -> String {
+        match path.as_bytes() {
+            b"" => format!("{OWN}/manifest"),
+            _ => path.to_string(),
+        }
     }
 }

@@ -129,7 +129,11 @@ pub(crate) async fn read_key(file: Option<&Path>) -> Result<Option<JobKey>, RunP
 }
 
 pub(crate) fn key_failed(file: &Path, error: &io::Error) -> RunProblem {
-    RunProblem::State(format!("the key {}: {error}", file.display()))
+    let what = format!("the key {}: {error}", file.display());
+    match error.kind() {
+        io::ErrorKind::InvalidData => RunProblem::DamagedKey(what),
+        _ => RunProblem::State(what),
+    }
 }
 
 /// The valid manifests, and the pointer to them.

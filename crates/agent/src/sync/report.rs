@@ -11,6 +11,7 @@ use super::retry_store::MayBeStoreError;
 use crate::config::MaxDelete;
 use crate::confine::{CONFINED_HINT, Confined};
 use crate::entry::TreePath;
+use crate::manifest::DAMAGED_KEY_HINT;
 use crate::reserved::{RESERVED_HINT, Reserved};
 use crate::scan::ScanError;
 use crate::state::{DAMAGED_HINT, JobId, StateDatabase, StateError};
@@ -49,8 +50,6 @@ pub struct RunReport {
     pub retries: Retries,
     /// Requests that carried data.
     pub requests: u64,
-    /// Entries whose owner or group a pull could not set, because the agent is not root.
-    pub unowned: u64,
     /// Files that a pull has not given their set-user-ID or set-group-ID bits.
     pub setuid_dropped: u64,
     /// Devices, sockets and pipes, which are left out.
@@ -65,6 +64,8 @@ pub struct RunReport {
     /// What the store lacks or has damaged at the end, as far as checks have found and
     /// this run could not send it again. `None` if the run did not get that far.
     pub damaged: Option<DamagedFiles>,
+    /// What it has left out on purpose, in sentences without names of files.
+    pub notes: Vec<String>,
     /// Why the run ended early, if it did.
     pub problem: Option<RunProblem>,
 }
@@ -179,6 +180,9 @@ pub enum RunProblem {
     /// The state is not one that this version can read.
     #[error("the file of the state is damaged: {0}")]
     DamagedState(String),
+    /// The file with the key of the job has no key.
+    #[error("{0}")]
+    DamagedKey(String),
     /// The manifest.
     #[error("{0}")]
     Manifest(String),
@@ -242,6 +246,7 @@ impl RunProblem {
             Self::Scan(_) => "check the source of the job",
             Self::State(_) => "check the disk with the state of the agent, and its room",
             Self::DamagedState(_) => DAMAGED_HINT,
+            Self::DamagedKey(_) => DAMAGED_KEY_HINT,
             Self::Manifest(_) => {
                 "check the disk with temporary files; if the store is damaged, run `fairbat-agent \
                  check --store` and then the job that pushes there; if the state of that job is \
@@ -267,7 +272,7 @@ impl RunProblem {
 
     /// The kind of problem, without names of files or servers. A job's own source and
     /// destination may be named.
-    fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let kind = match self {
             Self::Store(error) => return error.kind.summary().to_owned(),
             Self::EmptySource(_)
@@ -291,6 +296,7 @@ impl RunProblem {
             }
             Self::State(_) | Self::DamagedState(_) => "the state of the agent cannot be used",
             Self::Manifest(_) => "the manifest cannot be used",
+            Self::DamagedKey(_) => "the key of the job is damaged",
             Self::Disk(_) => "a disk of this machine failed, or is full",
         };
         kind.to_owned()
@@ -316,16 +322,6 @@ impl RunReport {
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.failed == 0 && self.problem.is_none()
-    }
-
-    /// The kind of problem, without names of files or servers; `None` if all is well.
-    pub(crate) fn summary(&self) -> Option<String> {
-        match (&self.problem, self.failed) {
-            (Some(problem), _) => Some(problem.summary()),
-            (None, 0) => None,
-            (None, 1) => Some("1 file failed".to_owned()),
-            (None, many) => Some(format!("{many} files failed")),
-        }
     }
 
     /// Takes over the failures of another report.
@@ -404,13 +400,10 @@ impl From<LostThread> for RunProblem {
 
 /// The paths, for people.
 fn list(paths: &[TreePath]) -> String {
-    match paths {
-        [] => "nothing".to_owned(),
-        paths => paths
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", "),
+    let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
+    match paths.is_empty() {
+        true => "nothing".to_owned(),
+        false => paths.join(", "),
     }
 }
 

@@ -67,6 +67,7 @@ fn last(began: &str, ended: &str, files: Outcomes) -> LastRun {
         hint: None,
         files,
         failures: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

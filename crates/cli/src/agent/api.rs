@@ -125,6 +125,8 @@ pub(crate) struct LastRun {
     pub(crate) files: FileCounts,
     /// The first files that failed.
     pub(crate) failures: Vec<FileFailure>,
+    /// What the run has left out on purpose.
+    pub(crate) notes: Vec<String>,
 }
 
 /// A file that failed.

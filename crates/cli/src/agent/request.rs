@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::api::{Accepted, LastRun, Phase, Status, Task};
 use super::client::{Agent, AgentError, read, write_document};
-use super::table::{details, problem};
+use super::table::{details, notes, problem};
 use crate::args::{SocketArgs, TaskArgs};
 use crate::console::Console;
 use crate::exit::ExitCode;
@@ -113,7 +113,12 @@ fn print_end(id: &str, end: &RunEnd, line: &[u8], json: bool) -> Result<ExitCode
     }
     let console = Console::plain();
     match end {
-        RunEnd::Good(last) => console.line(&format!("{id}: in step: {}", summary(last))),
+        RunEnd::Good(last) => {
+            console.line(&format!("{id}: in step: {}", summary(last)));
+            for line in notes(last) {
+                console.line(&format!("  {line}"));
+            }
+        }
         RunEnd::Partial(last) | RunEnd::WillRetry(last) | RunEnd::Failed(last) => {
             console.line(&format!("error: {id}: {}", problem(last)));
             for line in details(last) {

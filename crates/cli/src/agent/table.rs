@@ -207,9 +207,18 @@ pub(crate) fn details(last: &LastRun) -> Vec<String> {
     let mut lines: Vec<String> = failures
         .map(|failure| printable(&format!("{}: {}", failure.path, failure.problem)))
         .collect();
+    // The problem names the only one already.
+    lines.retain(|line| *line != problem(last));
+    lines.extend(notes(last));
     let hint = last.hint.iter();
     lines.extend(hint.map(|hint| printable(&format!("hint: {hint}"))));
     lines
+}
+
+/// What the run has left out on purpose; each line printable.
+pub(crate) fn notes(last: &LastRun) -> impl Iterator<Item = String> {
+    let notes = last.notes.iter();
+    notes.map(|note| printable(&format!("note: {note}")))
 }
 
 fn lane_line(lane: &LaneStatus) -> String {

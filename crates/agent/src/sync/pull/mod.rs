@@ -125,20 +125,9 @@ impl PullRun {
         // After all changes of their members.
         self.set_directory_attributes(passed.directories, report)
             .await?;
-        report.unowned = self.installer.take_unowned();
-        if report.unowned > 0 {
-            tracing::warn!(
-                entries = report.unowned,
-                "owners could not be set: the agent is not root; nobody else gets rights to these"
-            );
-        }
-        if report.setuid_dropped > 0 {
-            tracing::warn!(
-                files = report.setuid_dropped,
-                hint =
-                    "setuid = true in the job, or fairbat restore --setuid, if you trust the store",
-                "files do not get their set-user-ID or set-group-ID bits"
-            );
+        report.notes = notes(self.installer.take_unowned(), report.setuid_dropped);
+        for note in &report.notes {
+            tracing::warn!("{note}");
         }
         // The pull is complete only when the disk has it.
         let run = Arc::clone(self);
@@ -243,6 +232,23 @@ impl PullRun {
         }
         Ok(None)
     }
+}
+
+/// What a pull has left out: the owners of `unowned` entries, and the set-user-ID and
+/// set-group-ID bits of `setuid_dropped` files.
+fn notes(unowned: u64, setuid_dropped: u64) -> Vec<String> {
+    let owners = format!(
+        "owners could not be set for {unowned} of the entries, and nobody else gets rights to \
+         them: only an agent that root starts may, with restore_owners = true in [agent], or in \
+         a service with the drop-in of install.md, \"Give files their owners back\""
+    );
+    let set_id = format!(
+        "{setuid_dropped} of the files do not get their set-user-ID or set-group-ID bits: setuid \
+         = true in the job that pulls, or fairbat restore --setuid, if you trust the store"
+    );
+    let notes = [(unowned, owners), (setuid_dropped, set_id)].into_iter();
+    let notes = notes.filter(|(number, _)| *number > 0);
+    notes.map(|(_, note)| note).collect()
 }
 
 /// Whether nothing is in a directory, or it is not there.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::api::LaneSample;
+use crate::agent::api::{FileFailure, LaneSample};
 
 const PLAIN: TableOptions = TableOptions {
     zone: TimeZone::UTC,
@@ -177,4 +177,24 @@ fn another_run_is_not_compared() {
     let now = status(2, vec![again, task("b", 0)]);
     let rate = rate_of(&now.tasks[0], &now, Some(&before));
     assert_eq!(rate, Some(TaskRate::Shared(10.0)));
+}
+
+#[test]
+fn the_only_failure_is_said_once() {
+    let failure = |path: &str| FileFailure {
+        path: path.to_owned(),
+        problem: "no".to_owned(),
+        hint: None,
+    };
+    let mut last = LastRun {
+        problem: Some("a: no".to_owned()),
+        hint: Some("ask".to_owned()),
+        failures: vec![failure("a")],
+        ..LastRun::default()
+    };
+    assert_eq!(problem(&last), "a: no");
+    assert_eq!(details(&last), ["hint: ask"]);
+    last.problem = Some("2 files failed, the first of them a: no".to_owned());
+    last.failures.push(failure("b"));
+    assert_eq!(details(&last), ["a: no", "b: no", "hint: ask"]);
 }
