@@ -1,6 +1,6 @@
 //! What must hold for any netrc file.
 
-use fairbat::http::credentials::{Netrc, NetrcError};
+use fairbat::http::netrc::{Netrc, NetrcError};
 
 /// Panics if an error quotes the file or names a line that is not there, or if an entry
 /// is not found as it was written.
@@ -12,7 +12,10 @@ pub(crate) fn check(data: &[u8]) {
     match Netrc::parse(text) {
         Ok(netrc) => {
             // Hosts have any case, and addresses their brackets or not.
-            let found = |host: &str| netrc.lookup(host).map(|it| (it.user, it.password));
+            let found = |host: &str| {
+                let credentials = netrc.lookup(host).map_err(|error| error.to_string());
+                credentials.map(|found| found.map(|it| (it.user, it.password)))
+            };
             let host = text.split_ascii_whitespace().nth(1).unwrap_or_default();
             assert_eq!(found(host), found(&host.to_ascii_uppercase()));
             assert_eq!(found("::1"), found("[::1]"));
@@ -42,6 +45,7 @@ fn check_written(text: &str) {
         host.0, password.0, user.0
     );
     let netrc = Netrc::parse(&text).expect("each quote is closed");
-    let found = netrc.lookup(&host.1).expect("the host has an entry");
+    let found = netrc.lookup(&host.1).expect("all words are known");
+    let found = found.expect("the host has an entry");
     assert_eq!((found.user, found.password), (user.1, password.1));
 }

@@ -11,6 +11,8 @@ use std::process::{Command, Output};
 
 use fairbat_tests::bin::{agent_binary, fairbat_binary};
 use fairbat_tests::content::Content;
+use fairbat_tests::fault::FaultServer;
+use fairbat_tests::message::Reply;
 use fairbat_tests::netns::skipped;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_for;
@@ -98,6 +100,38 @@ fn what_belongs_to_the_agent_is_neither_written_nor_sent() {
     let id = service.order(&["add", "-d", &to, &nginx.url("file")]);
     service.wait_for_task("done", &id, |task| task["phase"] == "done");
     assert!(directory.join("file").exists());
+}
+
+#[test]
+fn a_download_that_is_refused_gets_advice_that_add_can_follow() {
+    let server = FaultServer::start();
+    for (path, status, challenge) in [
+        ("/login", 401, "Basic realm=x"),
+        ("/token", 401, "Bearer"),
+        ("/secret", 403, "Basic realm=x"),
+    ] {
+        server.script(path, move |_| {
+            Reply::status(status).header("WWW-Authenticate", challenge)
+        });
+    }
+    let to = dir();
+    let place = Place::new();
+    place.configure("", "");
+    let service = place.start();
+    for (path, said) in [
+        ("/login", "//USER:PASSWORD@HOST/"),
+        ("/token", "`fairbat get`"),
+        ("/secret", "//USER:PASSWORD@HOST/"),
+    ] {
+        let directory = to.path().display().to_string();
+        let id = service.order(&["add", "-d", &directory, &server.url(path)]);
+        let task = service.wait_for_task("failed", &id, |task| task["phase"] == "failed");
+        let hint = task["last"]["hint"].as_str().unwrap_or_default();
+        assert!(hint.contains(said), "{task:#}");
+        for flag in ["-H", "-u", "-n ", "FAIRBAT_"] {
+            assert!(!hint.contains(flag), "{flag}: {task:#}");
+        }
+    }
 }
 
 /// The command with these groups, as a user who owns nothing.

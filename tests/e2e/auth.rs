@@ -186,3 +186,116 @@ fn a_server_that_wants_a_token_is_shown_how_to_get_one() {
             .expect_code(0);
     }
 }
+
+/// A server that refuses everybody with this challenge, and what `get` says to it.
+fn refused(status: u16, challenge: &str, netrc: &str, args: &[&str]) -> String {
+    let server = FaultServer::start();
+    let challenge = challenge.to_owned();
+    server.script("/file", move |_| {
+        Reply::status(status).header("WWW-Authenticate", &challenge)
+    });
+    let elsewhere = server.url_by_name("/file");
+    server.script("/moved", move |_| Reply::redirect(302, &elsewhere));
+    let work = Workdir::new();
+    fs::write(work.join("netrc"), netrc).expect("written");
+    let url = |arg: &&str| match arg.split_once('/') {
+        Some((user, path)) => server
+            .url(&format!("/{path}"))
+            .replace("http://", &format!("http://{user}")),
+        None => (*arg).to_owned(),
+    };
+    let args: Vec<String> = args.iter().map(url).collect();
+    let outcome = work.get().args(&args).env("NETRC", "netrc").run();
+    outcome.expect_code(1);
+    assert!(!outcome.stderr.contains("wr0ng"), "{outcome}");
+    outcome.stderr
+}
+
+#[test]
+fn a_refusal_says_what_was_refused_and_where_it_was_given() {
+    const ENTRY: &str = "machine 127.0.0.1 login me password wr0ng";
+    const BASIC: &str = "Basic realm=x";
+    for (status, challenge, netrc, args, said) in [
+        (
+            401,
+            BASIC,
+            "",
+            &["-u", "me:wr0ng", "/file"][..],
+            "refused the user name and password of -u",
+        ),
+        (
+            401,
+            BASIC,
+            "",
+            &["me:wr0ng@/file"],
+            "refused the user name and password in the URL",
+        ),
+        (
+            401,
+            BASIC,
+            ENTRY,
+            &["-n", "/file"],
+            "refused the user name and password in netrc",
+        ),
+        (
+            401,
+            BASIC,
+            "machine h login me password wr0ng",
+            &["-n", "/file"],
+            "netrc has no entry for 127.0.0.1",
+        ),
+        (
+            401,
+            BASIC,
+            "machine 127.0.0.1\n login me\n passwor wr0ng",
+            &["-n", "/file"],
+            "netrc cannot be used for 127.0.0.1: it has an unknown word in line 3, and no password",
+        ),
+        (
+            401,
+            "Bearer",
+            "",
+            &["-H", "Authorization: Bearer wr0ng", "/file"],
+            "refused the header Authorization of -H",
+        ),
+        (
+            401,
+            "Bearer",
+            "",
+            &["-u", "me:wr0ng", "/file"],
+            "of -u or FAIRBAT_USER; this server wants a token",
+        ),
+        (
+            403,
+            BASIC,
+            "",
+            &["-u", "me:wr0ng", "/file"],
+            "the user name and password of -u or FAIRBAT_USER did not give it",
+        ),
+        (
+            403,
+            BASIC,
+            "",
+            &["/file"],
+            "credentials go with -u, -n or -H",
+        ),
+    ] {
+        let stderr = refused(status, challenge, netrc, args);
+        assert!(stderr.contains(said), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_refusal_behind_a_redirect_names_the_host_that_refused() {
+    for status in [401, 403] {
+        let stderr = refused(status, "Basic realm=x", "", &["-u", "me:wr0ng", "/moved"]);
+        let answered = format!(" answered {status}");
+        let (before, _) = stderr.split_once(&answered).expect(&stderr);
+        let server = before.rsplit(' ').next().expect("a word");
+        assert!(server.starts_with("localhost:"), "{stderr}");
+        let named = server.replace("localhost", "127.0.0.1");
+        let reason =
+            format!("{named} redirected to {server}, and credentials are sent to {named} only");
+        assert!(stderr.contains(&reason), "{stderr}");
+    }
+}

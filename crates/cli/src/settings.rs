@@ -148,6 +148,7 @@ pub(crate) fn http(
             false => None,
         },
         cacert: flags.cacert.clone(),
+        has_flags: true,
         connect_timeout: nonzero(timeouts.connect_timeout),
         stall_timeout: nonzero(timeouts.stall_timeout),
     })

@@ -95,6 +95,9 @@ pub struct HttpSettings {
     /// PEM file with the only certificate authorities to trust; `None` trusts
     /// the system's.
     pub cacert: Option<PathBuf>,
+    /// Whether the user sets the fields above with flags of `fairbat`, so that advice may
+    /// name these.
+    pub has_flags: bool,
     /// How long a connection may take to open.
     pub connect_timeout: Option<Duration>,
     /// How long a response may stay silent before the connection is given up.

@@ -55,7 +55,8 @@ pub(crate) struct RequestArgs {
     /// Read user names and passwords from $NETRC, or from ~/.netrc
     ///
     /// They are for the hosts of the given URLs. Hosts that they redirect to receive none,
-    /// even if the file names them or has a default entry.
+    /// even if the file names them or has a default entry. An entry without a password, but
+    /// with an unknown word, is not used.
     #[arg(short, long)]
     pub(crate) netrc: bool,
 

@@ -1,245 +1,12 @@
-//! Credentials in netrc files and in URLs, and the hosts that may see them.
-//!
-//! A netrc file has the format of ftp(1), read as curl reads it. Words are
-//! separated by white space. `machine NAME` or `default` opens an entry;
-//! `login`, `password` and `account` follow in any order; `macdef` opens a macro
-//! that lasts to the next empty line. As in curl, keywords may have any case,
-//! words may stand in double quotes with `\n`, `\r`, `\t` and `\x` for any
-//! other x, and comments go from `#` to the end of the line where a keyword
-//! could stand. Unknown words are ignored. Errors never quote the file, because
-//! the quote may be a password.
+//! Credentials in URLs, the hosts that may see credentials, and advice when a server
+//! refuses them.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::settings::Credentials;
-
-/// The entries of a netrc file.
-#[derive(Debug, Clone, Default)]
-pub struct Netrc {
-    entries: Vec<Entry>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Entry {
-    /// `None` is the `default` entry.
-    host: Option<String>,
-    credentials: Option<Credentials>,
-}
-
-/// Why a netrc file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum NetrcError {
-    /// The file cannot be read.
-    #[error("cannot be read: {0}")]
-    Io(#[from] std::io::Error),
-    /// The file is not UTF-8. A guess would send a wrong password.
-    #[error("is not UTF-8 text")]
-    NotUtf8,
-    /// A quoted word is not closed on its line.
-    #[error("has an unclosed quote in line {line}")]
-    UnclosedQuote {
-        /// Line number, from 1.
-        line: usize,
-    },
-    /// A keyword is the last word of the file.
-    #[error("ends after a keyword that needs a value (line {line})")]
-    MissingValue {
-        /// Line number, from 1.
-        line: usize,
-    },
-}
-
-impl Netrc {
-    /// Reads the file at `path`.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is malformed.
-    pub fn load(path: &Path) -> Result<Self, NetrcError> {
-        let bytes = std::fs::read(path)?;
-        let text = String::from_utf8(bytes).map_err(|_| NetrcError::NotUtf8)?;
-        Self::parse(&text)
-    }
-
-    /// Reads the text of a netrc file.
-    ///
-    /// # Errors
-    /// A quote is not closed, or a value is missing.
-    pub fn parse(text: &str) -> Result<Self, NetrcError> {
-        let mut words = Words::new(text.trim_start_matches('\u{feff}'));
-        let mut entries: Vec<Entry> = Vec::new();
-        while let Some(word) = words.keyword()? {
-            match word.to_ascii_lowercase().as_str() {
-                "machine" => entries.push(Entry {
-                    host: Some(words.value()?),
-                    ..Entry::default()
-                }),
-                "default" => entries.push(Entry::default()),
-                "login" => {
-                    let user = words.value()?;
-                    set(&mut entries, |credentials| credentials.user = user);
-                }
-                "password" => {
-                    let password = words.value()?;
-                    set(&mut entries, |credentials| credentials.password = password);
-                }
-                // The value could look like a keyword.
-                "account" => drop(words.value()?),
-                "macdef" => words.skip_macro(),
-                _ => {}
-            }
-        }
-        Ok(Self { entries })
-    }
-
-    /// The credentials for `host`, written as in a URL.
-    ///
-    /// The first `machine` of that name counts, without regard to case, else the
-    /// first `default`. An entry without login and password means that there
-    /// are none.
-    #[must_use]
-    pub fn lookup(&self, host: &str) -> Option<Credentials> {
-        let host = without_brackets(host);
-        let named = |entry: &&Entry| {
-            entry
-                .host
-                .as_deref()
-                .is_some_and(|name| without_brackets(name).eq_ignore_ascii_case(host))
-        };
-        self.entries
-            .iter()
-            .find(named)
-            .or_else(|| self.entries.iter().find(|entry| entry.host.is_none()))?
-            .credentials
-            .clone()
-    }
-}
-
-/// Sets a part of the last entry's credentials. Words before the first entry
-/// are ignored.
-fn set(entries: &mut [Entry], part: impl FnOnce(&mut Credentials)) {
-    if let Some(entry) = entries.last_mut() {
-        part(entry.credentials.get_or_insert_default());
-    }
-}
-
-/// The host without brackets: an IPv6 address has them in a URL, but not in most
-/// netrc files.
-fn without_brackets(host: &str) -> &str {
-    host.strip_prefix('[')
-        .and_then(|inner| inner.strip_suffix(']'))
-        .unwrap_or(host)
-}
-
-/// The words of a netrc file, line by line.
-struct Words<'a> {
-    lines: std::iter::Enumerate<std::str::Lines<'a>>,
-    /// The rest of the current line.
-    rest: &'a str,
-    /// The number of the current line, from 1.
-    line: usize,
-}
-
-impl<'a> Words<'a> {
-    fn new(text: &'a str) -> Self {
-        Self {
-            lines: text.lines().enumerate(),
-            rest: "",
-            line: 0,
-        }
-    }
-
-    /// The next word where a keyword or a comment may stand.
-    fn keyword(&mut self) -> Result<Option<String>, NetrcError> {
-        while self.seek() {
-            if self.rest.starts_with('#') {
-                self.rest = "";
-            } else {
-                return self.word().map(Some);
-            }
-        }
-        Ok(None)
-    }
-
-    /// The value of the keyword just read.
-    fn value(&mut self) -> Result<String, NetrcError> {
-        let line = self.line;
-        if self.seek() {
-            self.word()
-        } else {
-            Err(NetrcError::MissingValue { line })
-        }
-    }
-
-    /// Skips to the line after the next empty one.
-    fn skip_macro(&mut self) {
-        self.rest = "";
-        while self.next_line() && !self.rest.trim().is_empty() {}
-        self.rest = "";
-    }
-
-    /// Skips white space. Returns whether another word follows.
-    fn seek(&mut self) -> bool {
-        loop {
-            self.rest = self.rest.trim_ascii_start();
-            if !self.rest.is_empty() {
-                return true;
-            }
-            if !self.next_line() {
-                return false;
-            }
-        }
-    }
-
-    fn next_line(&mut self) -> bool {
-        match self.lines.next() {
-            Some((index, text)) => {
-                self.line = index + 1;
-                self.rest = text;
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// The word at the start of the rest.
-    fn word(&mut self) -> Result<String, NetrcError> {
-        if let Some(quoted) = self.rest.strip_prefix('"') {
-            return self.quoted(quoted);
-        }
-        let end = self
-            .rest
-            .find(|c: char| c.is_ascii_whitespace())
-            .unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        Ok(word.to_owned())
-    }
-
-    /// The word whose opening quote stood before `text`.
-    fn quoted(&mut self, text: &'a str) -> Result<String, NetrcError> {
-        let mut word = String::new();
-        let mut chars = text.chars();
-        loop {
-            match chars.next() {
-                Some('"') => {
-                    self.rest = chars.as_str();
-                    return Ok(word);
-                }
-                Some('\\') => word.extend(chars.next().map(|c| match c {
-                    'n' => '\n',
-                    'r' => '\r',
-                    't' => '\t',
-                    other => other,
-                })),
-                Some(c) => word.push(c),
-                None => return Err(NetrcError::UnclosedQuote { line: self.line }),
-            }
-        }
-    }
-}
 
 /// The URL without user name, password and fragment.
 #[must_use]
@@ -276,181 +43,116 @@ pub(crate) fn is_same_host(named: &Url, url: &Url) -> bool {
     is_upgrade || named.origin() == url.origin()
 }
 
+/// Advice on how to show a token.
+const TOKEN_HINT: &str = "this server wants a token: -H 'Authorization: Bearer TOKEN', or, because \
+     other users can see command lines, the same header in the variable FAIRBAT_HEADER";
+
+/// Where the credentials of a request come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum CredentialSource {
+    /// There are none.
+    #[default]
+    Nothing,
+    /// A header `Authorization` of the user's.
+    Header,
+    /// [`HttpSettings::user`](crate::settings::HttpSettings::user).
+    User,
+    /// The URL.
+    Url,
+    /// This netrc file.
+    Netrc(PathBuf),
+    /// There are none, because the netrc file has none for the host; `why` says it.
+    NotInNetrc { path: PathBuf, why: String },
+    /// There are none, because they are for `named` only, which redirected to `server`.
+    Redirected { named: String, server: String },
+}
+
+/// What a server that refuses a request knows of its user.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Identification {
+    pub(crate) source: CredentialSource,
+    /// Whether the user has flags for credentials.
+    pub(crate) has_flags: bool,
+}
+
+impl Identification {
+    /// The server, as the subject of a sentence.
+    pub(crate) fn server(&self) -> &str {
+        match &self.source {
+            CredentialSource::Redirected { server, .. } => server,
+            _ => "the server",
+        }
+    }
+
+    /// Advice after 401 (RFC 9110, section 15.5.2). `wants_token` says whether the server
+    /// takes a bearer token in place of user name and password.
+    pub(crate) fn advice_at_401(&self, wants_token: bool) -> String {
+        let way = match (wants_token, self.has_flags) {
+            (true, true) => TOKEN_HINT,
+            (true, false) => {
+                "this server wants a token: fetch with `fairbat get`, which can send one"
+            }
+            (false, true) => "give a user name and password with -u, or -n for netrc",
+            (false, false) => "put a user name and password into the URL: //USER:PASSWORD@HOST/",
+        };
+        match (self.reason_for_none(), self.sent()) {
+            (Some(reason), _) => reason,
+            (None, None) => way.to_owned(),
+            (None, Some(sent)) if wants_token && self.source != CredentialSource::Header => {
+                format!("the server refused {sent}; {way}")
+            }
+            (None, Some(sent)) => format!("the server refused {sent}: check what is there"),
+        }
+    }
+
+    /// Advice after 403; `unknown` is that without credentials.
+    pub(crate) fn advice_at_403(&self, unknown: &str) -> String {
+        let flags = match self.has_flags {
+            true => "credentials go with -u, -n or -H",
+            false => "a user name and password go into the URL: //USER:PASSWORD@HOST/",
+        };
+        match (self.reason_for_none(), self.sent()) {
+            (Some(reason), _) => reason,
+            (None, None) => format!("{unknown}; {flags}"),
+            (None, Some(sent)) => format!("{unknown}, and {sent} did not give it"),
+        }
+    }
+
+    /// What was sent, and where the user gave it.
+    fn sent(&self) -> Option<String> {
+        const LOGIN: &str = "the user name and password";
+        match &self.source {
+            CredentialSource::Header => {
+                Some("the header Authorization of -H or FAIRBAT_HEADER".to_owned())
+            }
+            CredentialSource::User => Some(format!("{LOGIN} of -u or FAIRBAT_USER")),
+            CredentialSource::Url => Some(format!("{LOGIN} in the URL")),
+            CredentialSource::Netrc(path) => Some(format!("{LOGIN} in {}", path.display())),
+            CredentialSource::Nothing
+            | CredentialSource::NotInNetrc { .. }
+            | CredentialSource::Redirected { .. } => None,
+        }
+    }
+
+    /// Why nothing was sent although the user may have given something.
+    fn reason_for_none(&self) -> Option<String> {
+        match &self.source {
+            CredentialSource::NotInNetrc { path, why } => Some(format!(
+                "{} {why}: correct that, or give a user name and password with -u",
+                path.display()
+            )),
+            CredentialSource::Redirected { named, server } => Some(format!(
+                "{named} redirected to {server}, and credentials are sent to {named} only; if \
+                 {server} may have them, give its URL"
+            )),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    fn found(text: &str, host: &str) -> Option<(String, String)> {
-        let credentials = Netrc::parse(text).unwrap().lookup(host)?;
-        Some((credentials.user, credentials.password))
-    }
-
-    fn assert_found(text: &str, host: &str, user: &str, password: &str) {
-        assert_eq!(
-            found(text, host),
-            Some((user.to_owned(), password.to_owned())),
-            "{text:?}"
-        );
-    }
-
-    #[test]
-    fn reads_entries_on_one_line_or_many() {
-        let text = "machine a.example login u password p\n\
-                    MACHINE b.example\n\tPassword\n  q\n  account x\n  LOGIN v\n";
-        assert_found(text, "a.example", "u", "p");
-        assert_found(text, "b.example", "v", "q");
-        assert_found(text, "B.Example", "v", "q");
-        assert_eq!(found(text, "c.example"), None);
-        assert_eq!(found(text, "example"), None);
-    }
-
-    #[test]
-    fn the_first_entry_of_a_host_counts_and_default_last() {
-        let text = "machine a login u password p\n\
-                    default login d password e\n\
-                    machine a login v password q\n\
-                    machine b login w password r\n";
-        assert_found(text, "a", "u", "p");
-        assert_found(text, "b", "w", "r");
-        assert_found(text, "c", "d", "e");
-    }
-
-    #[test]
-    fn a_host_called_default_is_not_the_default() {
-        assert_eq!(found("machine default login u password p", "a"), None);
-    }
-
-    #[test]
-    fn comments_stand_where_a_keyword_could() {
-        let text = "# machine a login no password no\n\
-                    machine a login u password p # login no\n\
-                    #machine b\n  # indented\n\
-                    machine b login #u password p#q\n";
-        assert_found(text, "a", "u", "p");
-        assert_found(text, "b", "#u", "p#q");
-    }
-
-    #[test]
-    fn quoted_words_keep_spaces_and_lose_escapes() {
-        assert_found(
-            r#"machine "a" login "u v" password "p\"q\\r\t#""#,
-            "a",
-            "u v",
-            "p\"q\\r\t#",
-        );
-        assert_found("machine a login \"\" password p", "a", "", "p");
-        // Outside quotes they are characters like others.
-        assert_found(r#"machine a login u password p\q"r"#, "a", "u", r#"p\q"r"#);
-    }
-
-    #[test]
-    fn a_macro_lasts_to_the_empty_line() {
-        for newline in ["\n", "\r\n"] {
-            let text = [
-                "machine a login u password p macdef init",
-                "machine b login no password no",
-                "  quit",
-                "",
-                "machine b login v password q",
-                "",
-            ]
-            .join(newline);
-            assert_found(&text, "a", "u", "p");
-            assert_found(&text, "b", "v", "q");
-        }
-        assert_eq!(
-            found("macdef init\nmachine a login u password p", "a"),
-            None
-        );
-    }
-
-    #[test]
-    fn values_may_look_like_keywords_and_unknown_words_are_ignored() {
-        assert_found(
-            "machine a account default login machine password login",
-            "a",
-            "machine",
-            "login",
-        );
-        assert_found("machine a port 21 login u password p", "a", "u", "p");
-        assert_found("login x machine a login u password p", "a", "u", "p");
-    }
-
-    #[test]
-    fn half_an_entry_is_kept_and_an_empty_one_means_none() {
-        assert_found("machine a login u", "a", "u", "");
-        assert_found("machine a password p", "a", "", "p");
-        assert_eq!(found("machine a default login d password e", "a"), None);
-        assert_eq!(found("", "a"), None);
-    }
-
-    #[test]
-    fn ipv6_hosts_match_with_or_without_brackets() {
-        assert_found("machine ::1 login u password p", "[::1]", "u", "p");
-        assert_found("machine [::1] login u password p", "[::1]", "u", "p");
-    }
-
-    #[test]
-    fn a_byte_order_mark_is_ignored() {
-        assert_found("\u{feff}machine a login u password p", "a", "u", "p");
-    }
-
-    #[test]
-    fn errors_name_the_line_and_no_content() {
-        for (text, expected) in [
-            (
-                "machine a\nlogin \"sec\nret\"",
-                "has an unclosed quote in line 2",
-            ),
-            (
-                "machine a login u\npassword\n\n",
-                "ends after a keyword that needs a value (line 2)",
-            ),
-            (
-                "machine",
-                "ends after a keyword that needs a value (line 1)",
-            ),
-        ] {
-            let error = Netrc::parse(text).unwrap_err();
-            assert_eq!(error.to_string(), expected);
-        }
-    }
-
-    #[test]
-    fn debug_output_hides_passwords() {
-        let netrc = Netrc::parse("machine a login u password secret").unwrap();
-        assert!(!format!("{netrc:?}").contains("secret"));
-    }
-
-    #[test]
-    fn loads_a_file_or_says_why_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("netrc");
-        assert!(matches!(
-            Netrc::load(&path),
-            Err(NetrcError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound
-        ));
-        std::fs::write(&path, "machine a login u password p").unwrap();
-        assert_eq!(Netrc::load(&path).unwrap().lookup("a").unwrap().user, "u");
-        std::fs::write(&path, b"machine a login u password \xe9").unwrap();
-        assert!(matches!(Netrc::load(&path), Err(NetrcError::NotUtf8)));
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_taken_without_panic(text in "([a-z\"\\\\# \n]|machine |login |macdef |\\PC){0,60}") {
-            let _ = Netrc::parse(&text);
-        }
-
-        #[test]
-        fn any_password_survives_quoting(password in "\\PC{0,30}") {
-            let quoted = password.replace('\\', "\\\\").replace('"', "\\\"");
-            let text = format!("machine a password \"{quoted}\" login u");
-            assert_found(&text, "a", "u", &password);
-        }
-    }
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()

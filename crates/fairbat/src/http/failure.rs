@@ -8,6 +8,7 @@ use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, StatusCode};
 use rustls::CertificateError;
 
+use super::credentials::Identification;
 use super::fields::retry_after_of;
 use crate::error::{ErrorKind, TransferError};
 
@@ -16,10 +17,6 @@ const TRY_LATER: &str = "try again later";
 
 /// Advice for a host that cannot be found or reached.
 const CHECK_HOST: &str = "check the host name and the network, or try again later";
-
-/// Advice on how to show a token.
-const TOKEN_HINT: &str = "this server wants a token: -H 'Authorization: Bearer TOKEN', or, because \
-     other users can see command lines, the same header in the variable FAIRBAT_HEADER";
 
 /// The text of hyper-util's error for a failed name resolution.
 const DNS_ERROR: &str = "dns error";
@@ -141,21 +138,23 @@ impl Failure {
     }
 
     /// The meaning of a status that brings no bytes (RFC 9110, section 15).
-    pub(crate) fn of_status(status: StatusCode, remarks: Remarks) -> Self {
-        let reason = format!("the server answered {status}");
+    pub(crate) fn of_status(status: StatusCode, remarks: Remarks, user: &Identification) -> Self {
+        let reason = format!("{} answered {status}", user.server());
         let hint = match status {
-            StatusCode::UNAUTHORIZED if remarks.wants_token => TOKEN_HINT,
-            StatusCode::UNAUTHORIZED => "give a user name and password with -u, or -n for netrc",
+            StatusCode::UNAUTHORIZED => user.advice_at_401(remarks.wants_token),
+            StatusCode::FORBIDDEN => user.advice_at_403("this URL needs permission"),
             StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-                "put the proxy's user name and password into the proxy URL"
+                "put the proxy's user name and password into the proxy URL".to_owned()
             }
-            StatusCode::FORBIDDEN => "this URL needs permission; credentials go with -u, -n or -H",
-            StatusCode::NOT_FOUND | StatusCode::GONE => "check the URL; the file is not there",
+            StatusCode::NOT_FOUND | StatusCode::GONE => {
+                "check the URL; the file is not there".to_owned()
+            }
             StatusCode::MISDIRECTED_REQUEST => {
                 "the server does not answer under this host name; use its address, or allow the \
                  name there (fairbat serve --allow-host)"
+                    .to_owned()
             }
-            _ => "check the URL",
+            _ => "check the URL".to_owned(),
         };
         let may_pass = status.is_server_error()
             && !matches!(
@@ -286,6 +285,8 @@ fn find_tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
 pub(crate) enum TrustAnchors {
     /// Those that the system trusts.
     System,
+    /// The same, and the user has no flag to name others.
+    SystemOnly,
     /// Those that the user named with `--cacert`, and no others.
     Named,
 }
@@ -331,6 +332,10 @@ fn explain_tls(error: &rustls::Error, anchors: TrustAnchors) -> (String, &'stati
         ) => {
             "self-signed, or signed by a private certificate authority? then name the file of that \
              certificate, or authority, with --cacert"
+        }
+        (_, TrustAnchors::SystemOnly) => {
+            "if the server uses a private certificate authority, add it to those of the system; a \
+             store can name its file as cacert"
         }
         (CertificateError::UnknownIssuer | CertificateError::BadSignature, TrustAnchors::Named) => {
             "no authority in the file that was given has signed it; one that is self-signed has to \

@@ -9,7 +9,8 @@
 //! | [`digest`] | `Repr-Digest`, `Content-Digest`, `Want-Repr-Digest` |
 //! | [`content_disposition`] | the file name that a server suggests |
 //! | [`priority`] | `Priority`, `Fairbat-Deadline` and `Fairbat` |
-//! | [`credentials`] | netrc files, credentials in URLs, and the hosts that may see them |
+//! | [`netrc`] | credentials in netrc files |
+//! | [`credentials`] | credentials in URLs, the hosts that may see credentials, and advice when they are refused |
 //! | [`host`] | the hosts that a request may name |
 //! | `failure` | what a failed request means, and what to do about it |
 
@@ -19,11 +20,13 @@ pub mod digest;
 mod failure;
 pub mod fields;
 pub mod host;
+pub mod netrc;
 pub mod priority;
 pub mod range;
 pub mod validator;
 
 pub use credentials::without_credentials;
+pub(crate) use credentials::{CredentialSource, Identification};
 pub use failure::{Failure, Transient};
 pub(crate) use failure::{Remarks, TrustAnchors};
 pub use fields::retry_after_of;

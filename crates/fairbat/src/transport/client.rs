@@ -10,13 +10,14 @@ use http::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, US
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, RequestBuilder, Response};
-use url::Url;
+use url::{Position, Url};
 
 use super::tap::Tap;
 use crate::error::{ErrorKind, TransferError};
-use crate::http::credentials::{Netrc, credentials_in, is_same_host};
+use crate::http::credentials::{credentials_in, is_same_host};
+use crate::http::netrc::Netrc;
 use crate::http::priority::{self, DeadlineHint};
-use crate::http::{Failure, TrustAnchors, without_credentials};
+use crate::http::{CredentialSource, Failure, Identification, TrustAnchors, without_credentials};
 use crate::settings::{Credentials, HttpSettings};
 
 /// Redirects in a row that are followed. RFC 9110, section 15.4, asks clients to
@@ -165,7 +166,8 @@ impl HttpClient {
     pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let anchors = match self.settings.cacert {
             Some(_) => TrustAnchors::Named,
-            None => TrustAnchors::System,
+            None if self.settings.has_flags => TrustAnchors::System,
+            None => TrustAnchors::SystemOnly,
         };
         let sent = request.send().await;
         sent.map_err(|error| Failure::of_request(error, anchors))
@@ -198,23 +200,28 @@ impl HttpClient {
         named: &Url,
         url: &Url,
     ) -> RequestBuilder {
-        let is_named = is_same_host(named, url);
-        let own = if is_named {
+        let own = if is_same_host(named, url) {
             self.settings.headers.as_slice()
         } else {
             &[]
         };
-        let user = is_named.then(|| self.credentials(named)).flatten();
         if !own.iter().any(|(name, _)| name == USER_AGENT) {
             request = request.header(USER_AGENT, concat!("fairbat/", env!("CARGO_PKG_VERSION")));
         }
         for (name, value) in own {
             request = request.header(name, value);
         }
-        let has_own = own.iter().any(|(name, _)| name == AUTHORIZATION);
-        match user {
-            Some(user) if !has_own => request.basic_auth(user.user, Some(user.password)),
-            _ => request,
+        match self.credentials(named, url).1 {
+            Some(user) => request.basic_auth(user.user, Some(user.password)),
+            None => request,
+        }
+    }
+
+    /// What the server of `url` is told of the user.
+    pub(crate) fn identification(&self, named: &Url, url: &Url) -> Identification {
+        Identification {
+            source: self.credentials(named, url).0,
+            has_flags: self.settings.has_flags,
         }
     }
 
@@ -248,13 +255,36 @@ impl HttpClient {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The credentials for the URL that the user named: those of `-u`, else those in the
-    /// URL, else those in netrc.
-    fn credentials(&self, named: &Url) -> Option<Credentials> {
-        let given = self.settings.user.clone();
-        given
-            .or_else(|| credentials_in(named))
-            .or_else(|| self.netrc.as_ref()?.lookup(named.host_str()?))
+    /// The credentials for `url`, and where they come from: if it is at the host that the
+    /// user named, from a header, `-u`, the named URL, or netrc, in this order. A header is
+    /// sent as it is.
+    fn credentials(&self, named: &Url, url: &Url) -> (CredentialSource, Option<Credentials>) {
+        let authority = |url: &Url| url[Position::BeforeHost..Position::AfterPort].to_owned();
+        if !is_same_host(named, url) {
+            let (named, server) = (authority(named), authority(url));
+            return (CredentialSource::Redirected { named, server }, None);
+        }
+        let mut headers = self.settings.headers.iter();
+        if headers.any(|(name, _)| name == AUTHORIZATION) {
+            return (CredentialSource::Header, None);
+        }
+        if let Some(user) = self.settings.user.clone() {
+            return (CredentialSource::User, Some(user));
+        }
+        if let Some(user) = credentials_in(named) {
+            return (CredentialSource::Url, Some(user));
+        }
+        let Some(path) = self.settings.netrc.clone() else {
+            return (CredentialSource::Nothing, None);
+        };
+        let host = named.host_str().unwrap_or_default();
+        let why = match self.netrc.as_ref().map(|netrc| netrc.lookup(host)) {
+            Some(Ok(Some(user))) => return (CredentialSource::Netrc(path), Some(user)),
+            Some(Ok(None)) => format!("has no entry for {host}"),
+            Some(Err(error)) => format!("cannot be used for {host}: it {error}"),
+            None => "does not exist".to_owned(),
+        };
+        (CredentialSource::NotInNetrc { path, why }, None)
     }
 }
 

@@ -127,12 +127,13 @@ impl Body {
     }
 }
 
-/// The failure that a response without the requested bytes stands for.
-fn refusal(response: &Response) -> Failure {
-    Failure::of_status(response.status(), Remarks::of(response.headers()))
-}
-
 impl HttpClient {
+    /// The failure that a response of `url` without the requested bytes stands for.
+    fn refusal(&self, response: &Response, named: &Url, url: &Url) -> Failure {
+        let user = self.identification(named, url);
+        Failure::of_status(response.status(), Remarks::of(response.headers()), &user)
+    }
+
     /// Asks for the first byte, to learn size, version and range support. If the server
     /// serves no ranges, the answer carries the whole file. A FAIRBAT server gets `hint`
     /// with a request for the whole file.
@@ -162,7 +163,7 @@ impl HttpClient {
                 }
             }
             StatusCode::OK => return whole_file(named, &url, response),
-            _ => return Err(refusal(&response)),
+            _ => return Err(self.refusal(&response, named, &url)),
         }
         // The answer to the range request is of no use: ask without a range.
         self.whole(named, hint).await
@@ -203,7 +204,7 @@ impl HttpClient {
         let (response, url) = self.get(whole).await?;
         match response.status() {
             StatusCode::OK => whole_file(named, &url, response),
-            _ => Err(refusal(&response)),
+            _ => Err(self.refusal(&response, named, &url)),
         }
     }
 
@@ -231,12 +232,12 @@ impl HttpClient {
             hint: hint.as_ref(),
             ..Get::of(&source.named)
         };
-        let mut response = self.get(get.clone()).await?.0;
+        let (mut response, mut url) = self.get(get.clone()).await?;
         if response.status() == StatusCode::OK && get.if_range.is_some() {
             // Either the file has changed, or something on the way does not support
             // If-Range. A range request without it tells which.
             get.if_range = None;
-            response = self.get(get.clone()).await?.0;
+            (response, url) = self.get(get.clone()).await?;
             if response.status() == StatusCode::PARTIAL_CONTENT {
                 source.is_conditional.store(false, Ordering::Relaxed);
             }
@@ -254,12 +255,12 @@ impl HttpClient {
             )),
             // A signed URL that a redirect gave may have expired.
             status if status.is_client_error() && source.url != source.named => {
-                Err(match refusal(&response) {
+                Err(match self.refusal(&response, &source.named, &url) {
                     Failure::Fatal(error) => Failure::Expired(error),
                     other => other,
                 })
             }
-            _ => Err(refusal(&response)),
+            _ => Err(self.refusal(&response, &source.named, &url)),
         }
     }
 }

@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_e
 use url::Url;
 
 use crate::error::{ErrorKind, TransferError};
-use crate::http::Failure;
+use crate::http::{Failure, Identification};
 use crate::transport::PutAnswer;
 
 /// All characters but those that RFC 3986 section 2.3 calls unreserved.
@@ -62,13 +62,14 @@ pub(crate) enum PutOutcome {
     Elsewhere(Url),
 }
 
-/// Decides on an answer from `url` to an upload of `file`; `tries` counts this
+/// Decides on an answer from `url` to an upload of `file` by `user`; `tries` counts this
 /// one.
 ///
 /// # Errors
 /// The server has not taken the file.
 pub(crate) fn verdict(
     answer: &PutAnswer,
+    user: &Identification,
     url: &Url,
     file: &Path,
     tries: u32,
@@ -86,7 +87,7 @@ pub(crate) fn verdict(
         status if status.is_success() || status.is_redirection() => Err(Failure::server(format!(
             "the server answered {status}, which does not say that it has the file"
         ))),
-        _ => Err(refusal(answer, may_be_directory(url, file), tries)),
+        _ => Err(refusal(answer, user, may_be_directory(url, file), tries)),
     }
 }
 
@@ -105,12 +106,15 @@ fn redirected(answer: &PutAnswer, url: &Url) -> Failure {
 }
 
 /// 4xx and 5xx of a URL that may be that of a directory.
-fn refusal(answer: &PutAnswer, may_be_directory: bool, tries: u32) -> Failure {
+fn refusal(
+    answer: &PutAnswer,
+    user: &Identification,
+    may_be_directory: bool,
+    tries: u32,
+) -> Failure {
     let status = answer.status;
     let hint = match status {
-        StatusCode::FORBIDDEN => {
-            "this server or user may not write there; credentials go with -u, -n or -H".to_owned()
-        }
+        StatusCode::FORBIDDEN => user.advice_at_403("writing there needs permission"),
         StatusCode::NOT_FOUND | StatusCode::GONE => {
             "check the URL; the directory has to be there first".to_owned()
         }
@@ -166,9 +170,9 @@ fn refusal(answer: &PutAnswer, may_be_directory: bool, tries: u32) -> Failure {
                  to it",
             ));
         }
-        _ => return Failure::of_status(status, answer.remarks),
+        _ => return Failure::of_status(status, answer.remarks, user),
     };
-    Failure::refused(format!("the server answered {status}"), hint)
+    Failure::refused(format!("{} answered {status}", user.server()), hint)
 }
 
 #[cfg(test)]
@@ -241,6 +245,7 @@ mod tests {
     fn decide(answer: &PutAnswer) -> Result<PutOutcome, Failure> {
         verdict(
             answer,
+            &Identification::default(),
             &Url::parse("https://h/a").unwrap(),
             Path::new("a"),
             1,
@@ -293,7 +298,13 @@ mod tests {
         let url = Url::parse("https://h/a").unwrap();
         for tries in 1..5 {
             let is_final = matches!(
-                verdict(&answer(500), &url, Path::new("a"), tries),
+                verdict(
+                    &answer(500),
+                    &Identification::default(),
+                    &url,
+                    Path::new("a"),
+                    tries
+                ),
                 Err(Failure::Fatal(_))
             );
             assert_eq!(is_final, tries >= MAX_TRIES_AT_500, "{tries}");

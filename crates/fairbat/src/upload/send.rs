@@ -177,7 +177,8 @@ impl Upload {
             self.lane
                 .with_core(|core, _| core.controller.disconnected());
             let decided = answer.and_then(|answer| {
-                let verdict = verdict(&answer, &url, &self.request.file, self.tries)?;
+                let user = self.client.identification(&self.request.url, &url);
+                let verdict = verdict(&answer, &user, &url, &self.request.file, self.tries)?;
                 Ok((answer.status, verdict))
             });
             match decided {
@@ -436,7 +437,10 @@ impl Upload {
             )),
             // The upload is sent elsewhere, and asks there.
             status if status.is_redirection() => Ok(()),
-            status => Err(Failure::of_status(status, answer.remarks)),
+            status => {
+                let user = self.client.identification(&self.request.url, url);
+                Err(Failure::of_status(status, answer.remarks, &user))
+            }
         }
     }
 
