@@ -199,3 +199,19 @@ fn without_continue_a_complete_file_is_fetched_again() {
     assert!(requests[before..].iter().any(|r| !r.is_probe()));
     work.assert_holds(&[("disk.img", &A)]);
 }
+
+#[test]
+fn a_file_without_a_version_is_fetched_again_with_a_reason() {
+    let server = FaultServer::start();
+    let certain = Version::new(&A).last_modified(Some(DATE));
+    let uncertain = certain.clone().etag(None).last_modified(None);
+    for (first, second) in [(&uncertain, &certain), (&certain, &uncertain)] {
+        let work = Workdir::new();
+        server.serve("/disk.img", first.clone());
+        get(&work, &server, "/disk.img", IN_DIRECTORY);
+        server.serve("/disk.img", second.clone());
+        let again = get(&work, &server, "/disk.img", IN_DIRECTORY);
+        again.expect_said(&["disk.img may be this file, but the server did not say for certain"]);
+        work.assert_holds(&[("disk.img", &A), ("disk.img.1", &A)]);
+    }
+}

@@ -1,8 +1,8 @@
 //! In a directory that users share, somebody else can put a file under any name: nothing
 //! that another user owns counts as ours, and it is left as it is.
 
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, lchown, symlink};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use fairbat_tests::bin::suffixed;
@@ -138,6 +138,54 @@ fn a_link_of_another_user_does_not_say_which_file_is_replaced() {
         return;
     }
     let outcome = get(&work, &server, ["-o", "x"]);
-    outcome.expect_code(6).expect_said(&["another user"]);
+    outcome
+        .expect_code(6)
+        .expect_said(&["x is a link that belongs to another user"])
+        .expect_said(&["or remove x"]);
+    // There is none yet that could be chowned.
+    assert!(!outcome.said().contains(".part"), "{outcome}");
     work.assert_holds(&[("victim", &THEIRS), ("x", &THEIRS)]);
+}
+
+#[test]
+fn a_file_of_another_user_is_not_replaced_where_everybody_may_write() {
+    let server = serve();
+    for (mode, is_replaced) in [(0o1777, false), (0o777, false), (0o755, true)] {
+        let work = Workdir::new();
+        THEIRS.write_to(&work.join("x")).expect("written");
+        fs::set_permissions(work.path(), Permissions::from_mode(mode)).expect("our own");
+        if !give_away(&[&work.join("x")]) {
+            return;
+        }
+        let outcome = get(&work, &server, ["-o", "x"]);
+        if is_replaced {
+            outcome.expect_code(0);
+            work.assert_holds(&[("x", &FILE)]);
+        } else {
+            outcome
+                .expect_code(6)
+                .expect_said(&["x belongs to another user"])
+                .expect_said(&["or move x away"]);
+            work.assert_holds(&[("x", &THEIRS)]);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_another_user_makes_meanwhile_is_not_replaced() {
+    let server = serve();
+    let work = Workdir::new();
+    fs::set_permissions(work.path(), Permissions::from_mode(0o1777)).expect("our own");
+    let version = Version::new(&FILE);
+    server.script("/x", move |request| version.answer(request).rate(RATE));
+    let run = work.get().args(["-o", "x", "-x", "1"]);
+    let mut run = run.arg(server.url("/x")).spawn();
+    run.wait_for_part(&work.join("x"), 1);
+    THEIRS.write_to(&work.join("x")).expect("written");
+    let is_given = give_away(&[&work.join("x")]);
+    let outcome = run.wait();
+    if is_given {
+        outcome.expect_code(6).expect_said(&["another user"]);
+        assert_content(&work.join("x"), &THEIRS);
+    }
 }

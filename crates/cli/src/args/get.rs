@@ -64,7 +64,8 @@ pub(crate) struct GetArgs {
 pub(crate) struct FileArgs {
     /// Save to FILE; with one URL only
     ///
-    /// An existing FILE stays until the new one is complete. Then it is replaced at once. A
+    /// An existing FILE stays until the new one is complete. Then it is replaced at once,
+    /// unless another user owns it and everybody may write to its directory, as to /tmp. A
     /// relative FILE starts from --directory, if that is given.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -76,7 +77,8 @@ pub(crate) struct FileArgs {
     /// Existing files are never replaced. If a name is taken, a free one is used instead:
     /// NAME.1, NAME.2 and so on. A file that you saved there with fairbat earlier is not
     /// fetched again if neither side has changed. To detect that, the server must send an ETag
-    /// or Last-Modified.
+    /// or Last-Modified; a file that changed in the last second may have neither that counts.
+    /// It is fetched again then, with a warning.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
 

@@ -240,6 +240,9 @@ impl PartFile {
             .map_err(|error| self.write_error(error))?;
         self.sync(&mut state, File::sync_all)?;
         self.check(*state)?;
+        if replace {
+            owner::check_target(&self.paths)?;
+        }
         let target = &self.paths.target;
         self.rename(replace)
             .map_err(|error| PartError::io("move the finished file to", target, error))?;

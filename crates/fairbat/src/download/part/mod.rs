@@ -109,6 +109,7 @@ impl PartStore {
     /// The file that the user named.
     fn open_named(&self, path: &Path, incoming: &Incoming) -> Result<OpenedPart, PartError> {
         let paths = Paths::of(regular_file(path)?);
+        owner::check_target(&paths)?;
         let part = paths.part.clone();
         self.claimed().insert(paths.target.clone());
         self.open_at(paths, true, incoming)?
@@ -171,7 +172,17 @@ impl PartStore {
                 let _ = paths.remove_journal();
                 return Ok(Some(OpenedPart::Complete(paths.target)));
             }
-            Ok(_) if !named => return Ok(None),
+            Ok(_) if !named => {
+                if self.resume && incoming.may_be_at(&paths) {
+                    tracing::warn!(
+                        "{} may be this file, but the server did not say for certain which \
+                         version it sent (it cannot for a file that changed in the last second): \
+                         it is fetched again, under another name",
+                        paths.target.display()
+                    );
+                }
+                return Ok(None);
+            }
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(PartError::io("look at", &paths.target, error));
             }
@@ -267,7 +278,7 @@ fn regular_file(path: &Path) -> Result<PathBuf, PartError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
         // Somebody else's link would choose the file that is replaced.
         Ok(meta) if meta.is_symlink() && !owner::may_follow(&meta) => {
-            return Err(PartError::NotOwn(path.to_owned()));
+            return Err(PartError::LinkNotOwn(path.to_owned()));
         }
         Ok(meta) if meta.is_symlink() => {
             fs::canonicalize(path).map_err(|error| PartError::io("follow the link", path, error))?
@@ -335,6 +346,13 @@ impl Incoming {
     fn is_at(&self, paths: &Paths) -> bool {
         self.identity()
             .is_some_and(|identity| owner::has_label(paths, &identity))
+    }
+
+    /// Whether a file of an earlier run is in place, and nothing identified its version then
+    /// or nothing identifies this one.
+    fn may_be_at(&self, paths: &Paths) -> bool {
+        owner::own_label(paths)
+            .is_some_and(|(label, _)| label.is_empty() || self.identity().is_none())
     }
 }
 

@@ -44,6 +44,24 @@ pub(crate) fn check_working_files(paths: &Paths) -> Result<(), PartError> {
     Ok(())
 }
 
+/// Fails if the finished file would replace one of another user where everybody may write:
+/// nobody asked that user. In a directory with the sticky bit, only root could replace it.
+pub(crate) fn check_target(paths: &Paths) -> Result<(), PartError> {
+    const STICKY_OR_WRITABLE_BY_ALL: u32 = 0o1002;
+    let target = &paths.target;
+    let failed = |error| PartError::io("look at", target, error);
+    let meta = match std::fs::symlink_metadata(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(failed)?,
+    };
+    let directory = std::fs::metadata(paths.directory()).map_err(failed)?;
+    let is_shared = directory.mode() & STICKY_OR_WRITABLE_BY_ALL != 0;
+    match is_shared.then(|| check(&meta, target, paths)) {
+        Some(Err(PartError::NotOwn(target))) => Err(PartError::TargetNotOwn(target)),
+        checked => checked.unwrap_or(Ok(())),
+    }
+}
+
 /// Fails if another user owns the file at `path`.
 fn check(meta: &Metadata, path: &Path, paths: &Paths) -> Result<(), PartError> {
     let failed = |error| PartError::io("make", &paths.sample(), error);
@@ -164,14 +182,18 @@ pub(crate) fn label(file: &File, identity: Option<&str>) -> io::Result<()> {
 /// Whether the finished file is this user's, carries the label of `identity` and has not
 /// been changed since. Others can write any label on files of their own.
 pub(crate) fn has_label(paths: &Paths, identity: &str) -> bool {
+    own_label(paths).is_some_and(|(label, meta)| label == label_of(identity, &meta).as_bytes())
+}
+
+/// The label of the finished file, if it is this user's: empty if nothing identified its
+/// version.
+pub(crate) fn own_label(paths: &Paths) -> Option<(Vec<u8>, Metadata)> {
     let mut open = OpenOptions::new();
     let open = open.read(true).custom_flags(PLAIN).open(&paths.target);
-    open.and_then(|file| {
-        let meta = file.metadata()?;
-        let label = label_of(identity, &meta);
-        Ok(get(&file).as_deref() == Some(label.as_bytes()) && is_own(&meta, paths)?)
-    })
-    .unwrap_or(false)
+    let file = open.ok()?;
+    let meta = file.metadata().ok()?;
+    let label = get(&file)?;
+    is_own(&meta, paths).ok()?.then_some((label, meta))
 }
 
 fn label_of(identity: &str, meta: &Metadata) -> String {

@@ -186,9 +186,15 @@ pub enum PartError {
     /// The part file has no journal: another program made it.
     #[error("{} exists and was not made by fairbat", .0.display())]
     ForeignPart(PathBuf),
-    /// A working file, or a link, is another user's.
+    /// A working file is another user's.
     #[error("{} belongs to another user", .0.display())]
     NotOwn(PathBuf),
+    /// The file to be replaced is another user's, in a directory where everybody may write.
+    #[error("{} belongs to another user, and everybody may write to its directory", .0.display())]
+    TargetNotOwn(PathBuf),
+    /// A link is another user's.
+    #[error("{} is a link that belongs to another user", .0.display())]
+    LinkNotOwn(PathBuf),
     /// A name stands for something that no file can be written to.
     #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
@@ -272,6 +278,16 @@ impl PartError {
                 "it could hold anything, so it is left alone: continue it as its owner, or, if you \
                  trust it, chown NAME.part and NAME.part.fairbat to yourself; else remove {}, or \
                  choose another name or directory with -o or -d",
+                path.display()
+            ),
+            Self::TargetNotOwn(path) => format!(
+                "it is not replaced: choose another name or directory with -o or -d, or move {} \
+                 away",
+                path.display()
+            ),
+            Self::LinkNotOwn(path) => format!(
+                "it could lead anywhere, so it is not followed: choose another name or directory \
+                 with -o or -d, or remove {}",
                 path.display()
             ),
             Self::NotAFile(_) => "choose another name with -o".to_owned(),
