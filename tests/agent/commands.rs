@@ -42,7 +42,9 @@ fn a_job_is_run_and_restored() {
         (&"done".into(), &"restore".into())
     );
     let refused = service.fairbat(&["restore", "home", "--to", &shown(&to)]);
-    refused.expect_code(1).expect_said(&["is not empty"]);
+    refused
+        .expect_code(1)
+        .expect_said(&["is not empty; restore into a new or an empty directory"]);
     for args in [
         &["restore", &id, "--to", "/nowhere"],
         &["restore", "hom", "--to", "/nowhere"],

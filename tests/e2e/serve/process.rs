@@ -160,7 +160,9 @@ fn a_token_that_others_may_read_is_refused() {
     if is_root {
         chmod(0o600);
         chown(&token, Some(65_534), None).expect("changed");
-        expect_refused();
+        let outcome = run().arg("token").timeout(SOON).run();
+        outcome.expect_code(1).expect_said(&["run chown 0 token ("]);
+        assert!(!outcome.stderr.contains("chmod"), "{outcome}");
         chown(&token, Some(0), None).expect("changed");
     }
     chmod(0o644);

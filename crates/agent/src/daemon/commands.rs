@@ -290,9 +290,12 @@ async fn check_target(
             CommandError::Impossible(format!("{problem}; {}", problem.hint()))
         })?;
         match &work {
-            AdHocWork::Restore { to, .. } if is_filled(to) => Err(CommandError::Impossible(
-                format!("{} is not empty", to.display()),
-            )),
+            AdHocWork::Restore { to, .. } if is_filled(to) => {
+                Err(CommandError::Impossible(format!(
+                    "{} is not empty; restore into a new or an empty directory",
+                    to.display()
+                )))
+            }
             AdHocWork::Restore { .. } | AdHocWork::Download { .. } => Ok(()),
         }
     });

@@ -40,8 +40,12 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
             Section::lines("Files", SETUP_FILES),
             exit_status(SETUP_EXIT_STATUS),
         ],
-        "completions" => vec![examples(COMPLETIONS_EXAMPLES)],
-        "man" => vec![examples(MAN_EXAMPLES)],
+        "doctor" => vec![exit_status(OUTPUT_EXIT_STATUS)],
+        "completions" => vec![
+            examples(COMPLETIONS_EXAMPLES),
+            exit_status(OUTPUT_EXIT_STATUS),
+        ],
+        "man" => vec![examples(MAN_EXAMPLES), exit_status(OUTPUT_EXIT_STATUS)],
         "status" => of_agent(STATUS_EXAMPLES, STATUS_EXIT_STATUS),
         "add" => of_agent(ADD_EXAMPLES, ADD_EXIT_STATUS),
         "pause" => of_agent("fairbat pause home add-3", TASKS_EXIT_STATUS),
@@ -249,6 +253,11 @@ const SETUP_EXIT_STATUS: &str = "\
     one part failed. With --status: a part is not loaded, or is another version
 2  wrong usage
 3  one part failed and is as before; the other is loaded";
+
+const OUTPUT_EXIT_STATUS: &str = "\
+0  written, whatever it says
+1  it cannot be written
+2  wrong usage";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 fairbat completions bash > ~/.local/share/bash-completion/completions/fairbat

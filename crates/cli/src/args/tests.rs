@@ -435,3 +435,12 @@ fn scripts_know_the_commands_and_flags() {
         }
     }
 }
+
+#[test]
+fn every_command_says_what_its_exit_status_means() {
+    for command in command().get_subcommands_mut() {
+        let help = command.render_long_help().to_string();
+        let name = command.get_name();
+        assert!(help.contains("Exit status"), "{name}: {help}");
+    }
+}

@@ -116,12 +116,16 @@ impl Secret {
         // credential by an ACL, which shows as the group's right.
         if metadata.is_file() && !is_credential(path) && !is_private(mode, owner, geteuid()) {
             let error = format!("other users have access to it (mode {mode:04o}, owner {owner})");
+            let (file, user) = (path.display(), geteuid());
+            let chown = (!owner.is_root() && owner != user).then(|| format!("chown {user} {file}"));
+            let chmod = (mode & 0o077 != 0).then(|| format!("chmod 600 {file}"));
+            let commands: Vec<_> = chown.into_iter().chain(chmod).collect();
             return Err(unusable(&error).with_hint(format!(
-                "run chmod 600 {file} (it has to belong to root, or to the user who serves), and \
-                 make a new {what} if you do not trust these users; if you cannot change the \
-                 file, as in a container, use a pipe (cat {file} | fairbat serve {flag} \
-                 /dev/stdin), or LoadCredential= of systemd",
-                file = path.display()
+                "run {} (it has to belong to root, or to the user who serves), and make a new \
+                 {what} if you do not trust these users; if you cannot change the file, as in a \
+                 container, use a pipe (cat {file} | fairbat serve {flag} /dev/stdin), or \
+                 LoadCredential= of systemd",
+                commands.join(" && ")
             )));
         }
         let mut bytes = Vec::new();
