@@ -130,6 +130,7 @@ fn pull_to(store: InputStore, to: &Path) -> u64 {
         to: to.to_owned(),
         setuid: false,
         was_filled: false,
+        pusher: None,
         pauses: Vec::new(),
     };
     let scene = SCENE.lock().unwrap_or_else(PoisonError::into_inner);

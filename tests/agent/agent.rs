@@ -172,6 +172,7 @@ impl Agent {
             // All that was pushed comes back.
             setuid: true,
             was_filled: false,
+            pusher: None,
             pauses: Vec::new(),
         };
         change(&mut settings);

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use fairbat_agent::sync::MANIFEST_PAUSES;
 use fairbat_tests::bin::agent_binary;
 use fairbat_tests::stores::{S3, S3Kind};
 use rand::rngs::StdRng;
@@ -207,10 +208,24 @@ fn damage_is_found_and_mended(scene: &Scene, files: usize) {
     assert_eq!(check["damaged"], damaged.len(), "{check:#}");
     assert_eq!(check["last"]["files"]["failed"], damaged.len(), "{check:#}");
 
+    let found = format!(
+        "home: {} files are missing or damaged in the store",
+        damaged.len()
+    );
+    let told = service.order(&["status", "home"]);
+    assert!(told.contains(&found), "{told}");
+
     // Of one of them, the source has nothing any more.
     let gone = damaged.first().expect("some");
     fs::remove_file(scene.source.join(gone)).expect("remove a file");
-    service.order(&["run", "home", "--wait"]);
+    let unmended = format!("{gone}: the store has no intact copy, and the source has none");
+    let advice = "put the file back where it was, or let the job delete it";
+    for _ in 0..2 {
+        service
+            .fairbat(&["run", "home", "--wait"])
+            .expect_code(3)
+            .expect_said(&[&unmended, advice]);
+    }
     let check = check_of(&service, "home");
     assert_eq!(check["damaged"], 1, "{check:#}");
     assert_eq!(check["damaged_files"][0], gone.as_str(), "{check:#}");
@@ -249,6 +264,48 @@ fn damage_in_a_directory_is_found_and_mended() {
 #[test]
 fn damage_in_a_bucket_is_found_and_mended() {
     damage_is_found_and_mended(&Scene::s3(""), 400);
+}
+
+#[test]
+fn what_a_mirror_deletes_need_not_be_mended() {
+    let scene = Scene::local("delete = \"mirror\"\nmax_delete = 5");
+    scene.fill(20);
+    let service = scene.place.start();
+    service.order(&["run", "home", "--wait"]);
+    fs::remove_file(scene.object("home/d3/f3")).expect("delete an object");
+    scene.check(3);
+    fs::remove_file(scene.source.join("d3/f3")).expect("remove a file");
+    service.order(&["run", "home", "--wait"]);
+    assert_eq!(check_of(&service, "home")["damaged"], 0);
+    scene.check(0);
+}
+
+#[test]
+fn a_restore_of_what_is_damaged_says_at_once_how_to_mend_it() {
+    let scene = Scene::local("");
+    scene.fill(20);
+    let service = scene.place.start();
+    service.order(&["run", "home", "--wait"]);
+    let content = fs::read(scene.object("home/d3/f3")).expect("read an object");
+    let flipped: Vec<_> = content.iter().map(|byte| !byte).collect();
+    fs::write(scene.object("home/d3/f3"), flipped).expect("write an object");
+    fs::remove_file(scene.object("home/d4/f4")).expect("delete an object");
+    let to = scene.place.join("restored").display().to_string();
+    let restore = ["restore", "home", "--wait", "--to", &to];
+    let advice = "`fairbat-agent check --store JOB` and then `fairbat run JOB`";
+    for command in [&restore[..], &["run", "back", "--wait"]] {
+        let outcome = service.fairbat(command);
+        outcome.expect_code(3);
+        for said in ["d3/f3", "d4/f4", advice] {
+            assert!(outcome.stderr.contains(said), "{said}: {outcome}");
+        }
+        assert!(outcome.elapsed < MANIFEST_PAUSES[0], "{outcome}");
+    }
+    // What it says helps.
+    scene.check(3);
+    service.order(&["run", "home", "--wait"]);
+    service.order(&["run", "back", "--wait"]);
+    expect_same(&scene.source, &scene.place.join("pulled"));
 }
 
 #[test]

@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use fairbat_tests::tmpfs::Bind;
+use fairbat_tests::bin::agent_binary;
+use fairbat_tests::tmpfs::{Bind, TmpFs};
 
 use crate::round_trip::dir;
 use crate::service::{Place, Service};
@@ -114,4 +116,94 @@ fn a_directory_that_is_no_mount_point_any_more_is_pushed_once_that_is_accepted()
 #[test]
 fn a_source_that_is_no_mount_point_any_more_is_pushed_once_that_is_accepted() {
     stays_away("", |source| source.display().to_string());
+}
+
+/// `fairbat-agent COMMAND --config ...` fails, and says this.
+fn agent_refuses(place: &Place, command: &[&str], said: &str) {
+    let outcome = Command::new(agent_binary())
+        .args(command)
+        .arg("--config")
+        .arg(place.join("agent.toml"))
+        .output()
+        .expect("start the agent");
+    let told = String::from_utf8_lossy(&[outcome.stdout, outcome.stderr].concat()).into_owned();
+    assert!(!outcome.status.success(), "{command:?}: {told}");
+    assert!(told.contains(said), "{command:?}: {told}");
+}
+
+#[test]
+fn a_local_store_is_not_written_to_while_its_disk_is_not_mounted() {
+    let (work, source) = (dir(), dir());
+    let (at, store) = (work.path().join("disk"), work.path().join("disk/store"));
+    write(source.path(), "first");
+    let Some(disk) = TmpFs::mount(8 << 20) else {
+        return;
+    };
+    // Also there when the disk is not.
+    for store in [&store, &disk.path().join("store")] {
+        fs::create_dir_all(store).expect("make a directory");
+    }
+    let place = Place::new();
+    place.configure(
+        "",
+        &format!(
+            "[stores.disk]\ntype = \"local\"\npath = {store:?}\n\
+             [[jobs]]\nname = \"home\"\nsource = {:?}\ndestination = \"disk:home\"\n\
+             [[jobs]]\nname = \"copy\"\ndirection = \"pull\"\nsource = \"disk:home\"\n\
+             destination = {:?}\n",
+            source.path(),
+            work.path().join("copy"),
+        ),
+    );
+    let mount = || Bind::mount(disk.path(), &at);
+    let Some(mounted) = mount() else {
+        return;
+    };
+    let service = place.start();
+    run(&service, &[], &[]);
+    write(source.path(), "second");
+    drop(mounted);
+
+    let missed = format!("nothing is mounted at {}", at.display());
+    let is_empty = || fs::read_dir(&store).expect("read it").next().is_none();
+    let hint = "fairbat run JOB --accept-unmounted PATH";
+    run(&service, &[], &[&missed, hint]);
+    agent_refuses(&place, &["check", "--store"], &missed);
+    let pulled = service.fairbat(&["run", "copy", "--wait"]);
+    pulled.expect_code(5).expect_said(&[&missed]);
+    // Only what was mounted is accepted.
+    let path = store.display().to_string();
+    run(
+        &service,
+        &["--accept-unmounted", &path],
+        &["nothing was mounted"],
+    );
+    run(
+        &service,
+        &["--accept-unmounted", "/elsewhere"],
+        &["is not in the source"],
+    );
+    // It is kept.
+    service.kill();
+    agent_refuses(&place, &["gc"], &missed);
+    agent_refuses(&place, &["check", "--store"], &missed);
+    let service = place.start();
+    run(&service, &[], &[&missed]);
+    assert!(is_empty());
+
+    // What is mounted again is used again.
+    let mounted = mount().expect("it was mounted before");
+    run(&service, &[], &[]);
+    assert!(store.join("home/second").exists());
+    drop(mounted);
+    run(&service, &[], &[&missed]);
+    assert!(is_empty());
+    run(
+        &service,
+        &["--accept-unmounted", &at.display().to_string()],
+        &[],
+    );
+    assert!(store.join("home/first").exists());
+    // Said once.
+    run(&service, &[], &[]);
 }

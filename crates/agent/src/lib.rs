@@ -12,6 +12,7 @@
 //!   changed
 //! - [`object_name`]: the key of a file
 //! - [`confine`]: what the process gives up if root starts it
+//! - `store_mount`: the disk that a local store is on
 //! - `reserved`, `disk_path`, `owner`: the files of the agent itself, where nothing else may
 //!   write, and whose they are
 //! - [`status`], [`api`], [`web`], [`metrics`]: what others see
@@ -36,5 +37,6 @@ pub mod scan;
 pub mod state;
 pub mod status;
 pub mod store;
+mod store_mount;
 pub mod sync;
 pub mod web;

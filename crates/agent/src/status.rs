@@ -135,6 +135,9 @@ pub struct TaskStatus {
     pub bytes: u64,
     /// Bytes of them that are done.
     pub bytes_done: u64,
+    /// Why the run under way tries a request again; `None` if it does not.
+    #[serde(default)]
+    pub retry: Option<RetryReason>,
     /// How the last run ended.
     pub last: Option<LastRun>,
     /// When the last successful run ended.
@@ -197,6 +200,17 @@ pub enum Phase {
     Done,
     /// It has failed and will not run again.
     Failed,
+}
+
+/// Why a request is tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryReason {
+    /// The problem, in one sentence.
+    pub problem: String,
+    /// The kind of problem, without names of files or servers: anybody may read it.
+    pub summary: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
 /// How a run ended.

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use fairbat_agent::daemon::handle::channel;
-use fairbat_agent::status::{AgentStatus, FileFailure, LaneDirection, LastRun, Outcomes, TaskKind};
+use fairbat_agent::status::{
+    AgentStatus, FileFailure, LaneDirection, LastRun, Outcomes, RetryReason, TaskKind,
+};
 use scene::{Serving, at, night, status, task};
 use serde_json::{Value, json};
 
@@ -57,8 +59,8 @@ fn it_tells_times_and_amounts_as_people_do_and_keeps_itself_fresh() {
         return;
     };
     for words in [
-        "<h1>1 task needs a look</h1>",
-        "<title>1 task needs a look – fairbat</title>",
+        "<h1>2 tasks need a look</h1>",
+        "<title>2 tasks need a look – fairbat</title>",
         "Wed 25 Mar, 02:14:07",
         ">06:00<",
         "in 3 h 46 min",
@@ -70,6 +72,8 @@ fn it_tells_times_and_amounts_as_people_do_and_keeps_itself_fresh() {
         "1,482 of 2,311 files",
         "3 files failed",
         "`fairbat status mail` says more",
+        "1 file is missing or damaged",
+        "`fairbat status home` says more",
         "yesterday 23:02",
         "58 min early",
         "From this machine",
@@ -89,6 +93,7 @@ fn it_tells_times_and_amounts_as_people_do_and_keeps_itself_fresh() {
         assert!(!drawn.contains(wrong), "{wrong}\n{drawn}");
     }
     assert!(page.contains("role=\"alert\" hidden"), "{page}");
+    assert!(!page.contains("lost.jpg"), "{page}");
 }
 
 /// The page is drawn by its script. What it cannot show without one, the command does.
@@ -128,9 +133,15 @@ fn nothing_that_others_say_is_markup() {
         }],
         notes: Vec::new(),
     });
+    let mut again = task("again", TaskKind::Job, LaneDirection::Push);
+    again.retry = Some(RetryReason {
+        problem: "only the socket has this".into(),
+        summary: Some(evil.into()),
+        hint: Some("only the socket has this".into()),
+    });
     let mut status = AgentStatus {
         version: evil.into(),
-        tasks: vec![odd],
+        tasks: vec![odd, again],
         ..status(0)
     };
     status.lanes[0].lever = evil.into();
@@ -144,9 +155,9 @@ fn nothing_that_others_say_is_markup() {
         "{page}"
     );
     assert_eq!(page.matches("<script>").count(), 1);
-    // Name, from, to, problem, the name in the hint, lever and version.
+    // Name, from, to, problem, the name in the hint, the other problem, lever and version.
     let escaped = "&lt;script&gt;alert(1)&lt;/script&gt;\"'&amp;\u{202e}\u{fffd}";
-    assert_eq!(page.matches(escaped).count(), 7, "{page}");
+    assert_eq!(page.matches(escaped).count(), 8, "{page}");
     assert!(!page.contains("only the socket has this"), "{page}");
 }
 

@@ -2,6 +2,7 @@
 //! credentials are those that are in their file when a run begins.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,6 +15,7 @@ use tempfile::TempDir;
 
 use super::{busy, refusal};
 use crate::round_trip::dir;
+use crate::service::Place;
 
 /// More than anything here takes.
 const SOON: Duration = Duration::from_secs(60);
@@ -215,4 +217,46 @@ fn a_password_that_was_renewed_in_its_file_counts_for_the_next_run() {
         !log.contains("expired-4711") && !log.contains(server.password()),
         "{log}"
     );
+}
+
+#[test]
+fn a_job_whose_store_cannot_be_reached_says_why_and_when_it_tries_again() {
+    let (place, source) = (Place::new(), source(1000));
+    // Nobody listens there.
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = socket.local_addr().expect("an address");
+    drop(socket);
+    let store = format!("[stores.away]\ntype = \"fairbat\"\nurl = \"http://{server}/\"\n");
+    let job = job("remote", source.path(), "away:remote").replace("every", "# every");
+    place.configure("", &(store + &job));
+    let service = place.start();
+    let waiting = Fairbat::new(Path::new("/"))
+        .args(["run", "remote", "--wait"])
+        .env("FAIRBAT_SOCKET", place.join("socket"))
+        .spawn();
+    let task = service.wait_for_task("a reason and a next try", "remote", |task| {
+        task["phase"] == "retrying" && task["retry"]["problem"].is_string()
+    });
+    assert!(task["next"].is_string(), "{task:#}");
+    let problem = task["retry"]["problem"].as_str().expect("a text");
+    assert!(problem.contains("refused"), "{task:#}");
+    assert_eq!(
+        task["retry"]["summary"],
+        "the network or the name service failed"
+    );
+    wait_until("the same for people", SOON, || {
+        let told = service.order(&["status", "remote"]);
+        told.contains("retrying in ") && told.contains(&format!("remote: {problem}"))
+    });
+    // Some tries later.
+    service.wait_for_task("three tries", "remote", |task| {
+        task["totals"]["retries"]["network"].as_u64() > Some(2)
+    });
+    service.order(&["cancel", "remote"]);
+    let outcome = waiting.wait();
+    let told = outcome
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("remote: retrying in ") && line.contains(problem));
+    assert!(told.count() > 1, "{outcome}");
 }

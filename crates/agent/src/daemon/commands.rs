@@ -10,11 +10,10 @@ use jiff::Timestamp;
 
 use super::adhoc::{self, AdHocTask, AdHocWork, MAX_UNENDED};
 use super::core::{AddedTask, BackgroundResult, Daemon};
-use super::entry::{TaskEntry, TaskWork, check_id};
+use super::entry::{TaskEntry, TaskWork, check_id, local_path};
 use super::handle::{CommandAccepted, CommandError, CommandReply, DaemonPort, TaskCommand};
-use crate::config::Course;
+use crate::config::{Config, Course};
 use crate::confine::Confinement;
-use crate::entry::TreePath;
 use crate::reserved::ReservedPlaces;
 use crate::state::CommitHandle;
 
@@ -75,6 +74,7 @@ impl Daemon {
 
     fn run_now(&mut self, job: String, accept_unmounted: &[PathBuf]) -> Handled {
         let now = self.now().timestamp();
+        let config = Arc::clone(&self.config);
         let entry = self.find_job(&job)?;
         if let Some(active) = &entry.active {
             // Whoever asks for a run does not want to wait for the next try.
@@ -91,7 +91,7 @@ impl Daemon {
         }
         entry.accept_unmounted = accept_unmounted
             .iter()
-            .map(|path| path_in_source(entry, path))
+            .map(|path| mountable(&config, entry, path))
             .collect::<Result<_, _>>()?;
         entry.schedule.run_now(now);
         Ok((job, None))
@@ -252,21 +252,23 @@ impl Daemon {
     }
 }
 
-/// The entry of a job's source that a path stands for.
-fn path_in_source(entry: &TaskEntry, path: &Path) -> Result<TreePath, CommandError> {
-    let source = match &entry.work {
-        TaskWork::Job(job) => match &job.course {
-            Course::Push { from, .. } => Some(from),
-            Course::Pull { .. } => None,
-        },
+/// The path, where something may have been mounted that a push needs: in its source, or
+/// at or above its local store.
+fn mountable(config: &Config, entry: &TaskEntry, path: &Path) -> Result<PathBuf, CommandError> {
+    let course = match &entry.work {
+        TaskWork::Job(job) => Some(&job.course),
         TaskWork::Check { .. } | TaskWork::AdHoc(..) => None,
     };
-    let below = source.and_then(|source| {
-        let path = source.join(path);
-        let mut names = path.strip_prefix(source).ok()?.iter();
-        names.try_fold(TreePath::root(), |path, name| path.join(name).ok())
-    });
-    below.ok_or_else(|| {
+    let found = match course {
+        Some(Course::Push { from, to }) => {
+            let path = from.join(path);
+            let is_above = |store: &Path| store.starts_with(&path);
+            let is_of_store = local_path(config, &to.store).is_some_and(is_above);
+            (is_of_store || path.starts_with(from)).then_some(path)
+        }
+        Some(Course::Pull { .. }) | None => None,
+    };
+    found.ok_or_else(|| {
         let what = format!("{} is not in the source of {}", path.display(), entry.id);
         CommandError::Impossible(what)
     })

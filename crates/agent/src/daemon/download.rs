@@ -21,6 +21,9 @@ use crate::config::Agent;
 use crate::store::{StoreError, StoreErrorKind};
 use crate::sync::{Progress, RETRIES, RunProblem, RunReport};
 
+/// The number of the request that a download makes, as its progress has it.
+const DOWNLOAD: u64 = 0;
+
 /// What a download moves, and with what.
 #[derive(Debug, Clone)]
 pub(crate) struct Download {
@@ -133,6 +136,9 @@ async fn follow(
     while let Some(TimedEvent { event, .. }) = events.recv().await {
         match event {
             Event::Control(control) => {
+                if control.bytes_done > progress.totals().bytes_done {
+                    progress.settled(DOWNLOAD);
+                }
                 progress.is_at(control.bytes_done, control.bytes_total);
             }
             Event::Done { bytes, .. } => progress.is_at(bytes, Some(bytes)),
@@ -141,12 +147,15 @@ async fn follow(
                 resumed_bytes,
                 ..
             } => progress.is_at(resumed_bytes, bytes),
-            Event::Retry { cause, .. } => progress.retried(match cause {
-                RetryCause::Network => StoreErrorKind::Network,
-                RetryCause::Server => StoreErrorKind::Server,
-                RetryCause::Busy => StoreErrorKind::Busy,
-                RetryCause::Changed => StoreErrorKind::Integrity,
-            }),
+            Event::Retry { reason, cause, .. } => {
+                let kind = match cause {
+                    RetryCause::Network => StoreErrorKind::Network,
+                    RetryCause::Server => StoreErrorKind::Server,
+                    RetryCause::Busy => StoreErrorKind::Busy,
+                    RetryCause::Changed => StoreErrorKind::Integrity,
+                };
+                progress.retried(DOWNLOAD, StoreError::new(kind, reason));
+            }
             Event::Error { message, hint, .. } => *last_error = Some((message, hint)),
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! One task of the daemon: what it does, its schedule, and its run under way.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::{Timestamp, Zoned};
@@ -8,9 +9,10 @@ use tokio::sync::watch;
 use super::adhoc::{self, AdHocTask, AdHocWork};
 use super::schedule::{TaskSchedule, TaskState};
 use crate::config::{Config, Course, Due, Job, Store, Timing};
-use crate::entry::TreePath;
 use crate::state::PlaceRecord;
-use crate::status::{CheckStatus, LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
+use crate::status::{
+    CheckStatus, LaneDirection, LaneStatus, Phase, RetryReason, TaskKind, TaskStatus, Totals,
+};
 use crate::sync::{DamagedFiles, Progress, ProgressTotals};
 
 /// The store of a [`PlaceRecord`] for directories of this machine, which pulls fill.
@@ -27,7 +29,7 @@ pub(crate) struct TaskEntry {
     /// The state of a job that is recorded, or about to be.
     pub(crate) recorded: TaskState,
     /// Former mount points that the next run accepts as they are.
-    pub(crate) accept_unmounted: Vec<TreePath>,
+    pub(crate) accept_unmounted: Vec<PathBuf>,
     /// What the store lacks or has damaged, as far as checks have found.
     pub(crate) damaged: DamagedFiles,
     /// Whether the configuration has no such job any more, or the ad-hoc task was
@@ -240,6 +242,7 @@ impl TaskEntry {
             files_done: progress.files_done,
             bytes: progress.bytes,
             bytes_done: progress.bytes_done,
+            retry: self.active.as_ref().and_then(ActiveRun::retry),
             last: schedule.last.clone(),
             succeeded: schedule.succeeded,
             totals: totals_with_run(schedule.totals, &progress),
@@ -302,6 +305,16 @@ impl ActiveRun {
         self.progress.forecast()?.wait()
     }
 
+    /// Why it tries a request again, if it does.
+    fn retry(&self) -> Option<RetryReason> {
+        let why = self.progress.retry()?;
+        Some(RetryReason {
+            problem: why.to_string(),
+            summary: Some(why.kind.summary().to_owned()),
+            hint: Some(why.hint).filter(|hint| !hint.is_empty()),
+        })
+    }
+
     /// Ends its wait. Returns whether it waited.
     pub(crate) fn wake(&self) -> bool {
         let forecast = self.progress.forecast();
@@ -336,6 +349,14 @@ pub(crate) fn place(config: &Config, course: &Course) -> PlaceRecord {
 pub(crate) fn store_address(config: &Config, name: &str) -> String {
     let store = config.stores.get(name);
     store.map(Store::address).unwrap_or_default()
+}
+
+/// The path of the store with this name, if it is a directory.
+pub(crate) fn local_path<'a>(config: &'a Config, name: &str) -> Option<&'a Path> {
+    match config.stores.get(name)? {
+        Store::Local(local) => Some(&local.path),
+        Store::S3(_) | Store::Webdav(_) | Store::Fairbat(_) => None,
+    }
 }
 
 /// When a run under way will end, by the wall clock.

@@ -14,6 +14,7 @@ use super::clock::{self, WallClock};
 use super::core::{Daemon, StartError};
 use super::entry::{PreparedJob, TaskEntry, TaskWork, check_id, place};
 use super::lanes::{AgentLane, http_settings};
+use super::runs::check_mounted;
 use super::schedule::TaskState;
 use super::systemd::ServiceManager;
 use crate::config::{Config, Course};
@@ -172,11 +173,13 @@ pub async fn collect(
             continue;
         };
         let (state, writer) = (&daemon.state, &daemon.writer);
-        let aborted = match daemon.push.open_store(&daemon.config, &to.store) {
+        let opened = check_mounted(state, &daemon.config, &to.store)
+            .and_then(|()| Ok(daemon.push.open_store(&daemon.config, &to.store)?));
+        let aborted = match opened {
             Ok(place) => {
                 crate::sync::collect(state, writer, &entry.id, &*place.store, &to.path).await
             }
-            Err(error) => Err(error.into()),
+            Err(problem) => Err(problem),
         };
         collected.push((entry.id.clone(), aborted));
     }

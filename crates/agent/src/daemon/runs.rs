@@ -2,7 +2,7 @@
 //!
 //! A run uses the configuration and the credentials of the moment in which it begins.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -14,15 +14,16 @@ use tokio::sync::watch;
 use super::adhoc::AdHocWork;
 use super::core::{Daemon, StartError};
 use super::download::{Download, download};
-use super::entry::{ActiveRun, TaskEntry, TaskWork, check_id, store_address};
+use super::entry::{ActiveRun, TaskEntry, TaskWork, check_id, local_path, store_address};
 use super::lanes::AgentLane;
 use super::last_run::last_run;
-use crate::config::{Config, Course, Delete, Job, Store};
+use crate::config::{Config, Course, Delete, Job, Place};
 use crate::confine::Confinement;
-use crate::entry::TreePath;
 use crate::filter::Filter;
 use crate::reserved::ReservedPlaces;
+use crate::state::{StateDatabase, StateWriter};
 use crate::status::{LaneDirection, LastRun};
+use crate::store_mount::{is_mounted, mount_point};
 use crate::sync::{
     CheckSettings, LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullSettings,
     PushContext, PushSettings, RunProblem, RunReport, RunSettings, accept_unmounted, check, pull,
@@ -39,7 +40,7 @@ struct RunContext {
     began: Timestamp,
     deadline: Option<Timestamp>,
     /// Former mount points that it accepts as they are.
-    accept_unmounted: Vec<TreePath>,
+    accept_unmounted: Vec<PathBuf>,
     progress: Progress,
     /// Becomes true when the run has to stop.
     stop: watch::Receiver<bool>,
@@ -170,8 +171,8 @@ impl Daemon {
             match &job.course {
                 Course::Push { from, to } => {
                     reserved.check_source(from)?;
-                    if let Some(Store::Local(local)) = config.stores.get(&to.store) {
-                        confinement.check(&local.path)?;
+                    if let Some(store) = local_path(&config, &to.store) {
+                        confinement.check(store)?;
                     }
                 }
                 Course::Pull { to, .. } => {
@@ -218,6 +219,7 @@ impl Daemon {
                         to: to.clone(),
                         setuid: job.setuid,
                         was_filled: entry.schedule.succeeded.is_some(),
+                        pusher: self.pusher(from),
                         pauses: MANIFEST_PAUSES.to_vec(),
                     };
                     self.pull(&from.store, settings, context)
@@ -286,19 +288,26 @@ impl Daemon {
     fn push(&self, store: &str, settings: PushSettings, context: RunContext) -> Run {
         let opening = self.open_place(&self.push, store, context.stop.clone());
         let (state, writer) = (self.state.clone(), self.writer.clone());
+        let local = local_path(&self.config, store).map(Path::to_owned);
         Box::pin(async move {
+            let (id, source) = (context.id, settings.source.clone());
             // First, since the store may not be there.
             let accepted = &context.accept_unmounted;
-            let accepting = accept_unmounted(state, &writer, &context.id, accepted);
+            let accepting =
+                accept_unmounted(state, &writer, &id, &source, local.as_deref(), accepted);
             if let Err(problem) = accepting.await {
                 return failed(problem);
             }
-            match opening.await {
-                Ok(place) => {
-                    push(place, &context.id, settings, context.progress, context.stop).await
-                }
-                Err(problem) => failed(problem),
+            let place = match opening.await {
+                Ok(place) => place,
+                Err(problem) => return failed(problem),
+            };
+            let mut report = push(place, &id, settings, context.progress, context.stop).await;
+            if let Some(store) = local.filter(|_| report.problem.is_none()) {
+                let noted = note_mount(&writer, store).await;
+                report.problem = noted.err();
             }
+            report
         })
     }
 
@@ -337,9 +346,17 @@ impl Daemon {
             to: to.to_owned(),
             setuid,
             was_filled: false,
+            pusher: self.pusher(job.course.place()),
             pauses: MANIFEST_PAUSES.to_vec(),
         };
         self.pull(&job.course.place().store, settings, context)
+    }
+
+    /// The job of this agent that pushes to this place, if there is one, and the state.
+    fn pusher(&self, place: &Place) -> Option<(StateDatabase, String)> {
+        let pushes = |job: &&Job| matches!(&job.course, Course::Push { to, .. } if to == place);
+        let job = self.config.jobs.iter().find(pushes)?;
+        Some((self.state.clone(), job.name.clone()))
     }
 
     /// Opens a store, for a run that also needs the state.
@@ -369,10 +386,13 @@ impl Daemon {
         stop: watch::Receiver<bool>,
     ) -> impl Future<Output = Result<LaneStore, RunProblem>> + Send + use<> {
         let (lane, config) = (Arc::clone(lane), Arc::clone(&self.config));
-        let store = store.to_owned();
+        let (state, store) = (self.state.clone(), store.to_owned());
         // It reads files, and a disk may not answer.
-        let opening = blocking(move || lane.open_store(&config, &store));
-        until_stopped(async move { Ok(opening.await??) }, stop)
+        let opening = blocking(move || {
+            check_mounted(&state, &config, &store)?;
+            Ok(lane.open_store(&config, &store)?)
+        });
+        until_stopped(async move { opening.await? }, stop)
     }
 }
 
@@ -415,6 +435,38 @@ pub async fn check_stores(
         checked.push((name, last_run(&report, began, ended, None)));
     }
     Ok(checked)
+}
+
+/// Checks that the disk of a local store is mounted, as it was when it was last pushed to.
+/// Blocking.
+///
+/// # Errors
+/// [`RunProblem::Unmounted`], or the state cannot be read.
+pub(crate) fn check_mounted(
+    state: &StateDatabase,
+    config: &Config,
+    store: &str,
+) -> Result<(), RunProblem> {
+    let Some(store) = local_path(config, store) else {
+        return Ok(());
+    };
+    match state.store_mount(store)? {
+        Some(mount) if !is_mounted(&mount) => Err(RunProblem::Unmounted(mount)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Remembers where the disk of a local store is mounted.
+async fn note_mount(writer: &StateWriter, store: PathBuf) -> Result<(), RunProblem> {
+    let (store, mount) = blocking(move || {
+        let mount = mount_point(&store);
+        (store, mount)
+    })
+    .await?;
+    Ok(writer
+        .set_store_mount(&store, mount.as_deref())
+        .done()
+        .await?)
 }
 
 /// The report of a run that has failed as a whole.

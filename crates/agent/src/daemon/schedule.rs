@@ -289,7 +289,7 @@ impl TaskSchedule {
             Some(RunProblem::Store(error)) => error.may_pass(),
             Some(
                 RunProblem::EmptySource(_)
-                | RunProblem::NotMounted { .. }
+                | RunProblem::NotMounted(..)
                 | RunProblem::EmptyTarget(_)
                 | RunProblem::EmptyOrigin
                 | RunProblem::TooManyDeletions { .. }
@@ -310,6 +310,7 @@ impl TaskSchedule {
                 | EntryFailure::Unwritable(_)
                 | EntryFailure::Missing
                 | EntryFailure::Damaged
+                | EntryFailure::Lost
                 | EntryFailure::Manifests(_) => false,
             }),
         };

@@ -17,7 +17,9 @@ mod tables;
 mod writer;
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redb::{ReadOnlyTable, ReadableTable, TableDefinition};
@@ -28,7 +30,7 @@ pub(crate) use self::database::{STATE_FILE, make_private_directory};
 pub(crate) use self::tables::DAMAGED_HINT;
 use self::tables::{
     AD_HOC_TASKS, BEGINNING, CHECKS, DAMAGED, ENTRIES, JOBS, LEFT, META, PARTS, REPLACING,
-    TASK_STATES, UNTOLD, UPLOADS, decode, encode, paths_of, texts_of,
+    STORE_MOUNTS, TASK_STATES, UNTOLD, UPLOADS, decode, encode, paths_of, texts_of,
 };
 pub use self::tables::{
     CheckRecord, JobId, JobRecord, ManifestRecord, PlaceRecord, StateError, Synced, SyncedKind,
@@ -82,6 +84,7 @@ impl StateDatabase {
             begun.open_table(CHECKS)?;
             begun.open_table(BEGINNING)?;
             begun.open_table(LEFT)?;
+            begun.open_table(STORE_MOUNTS)?;
         }
         begun.commit()?;
         Ok(Self {
@@ -311,6 +314,16 @@ impl StateDatabase {
             Ok((key.value().to_owned(), name.value().1.to_owned()))
         });
         left.collect()
+    }
+
+    /// The mount point that a local store lay on when it was last pushed to.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn store_mount(&self, store: &Path) -> Result<Option<PathBuf>, StateError> {
+        let table = self.table(STORE_MOUNTS)?;
+        let found = table.get(store.as_os_str().as_bytes())?;
+        Ok(found.map(|mount| OsStr::from_bytes(mount.value()).into()))
     }
 
     /// The ad-hoc tasks, by number.

@@ -32,6 +32,8 @@ pub(crate) const CHECKS: TableDefinition<u32, &[u8]> = TableDefinition::new("che
 pub(crate) const BEGINNING: TableDefinition<(u32, &str), ()> = TableDefinition::new("beginning");
 /// Keys of abandoned uploads, by job and name.
 pub(crate) const LEFT: TableDefinition<(u32, &str), &str> = TableDefinition::new("left");
+/// Mount points that local stores lie on, by the path of the store.
+pub(crate) const STORE_MOUNTS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("store mounts");
 /// Ad-hoc tasks, by number.
 pub(crate) const AD_HOC_TASKS: TableDefinition<u64, &[u8]> = TableDefinition::new("extras");
 /// State of a job's task, by the name of the job. The daemon defines the content.

@@ -6,6 +6,8 @@
 //! memory. A disk that fails costs the changes that wait: their runs fail, and find them
 //! again the next time.
 
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +18,9 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::change::{StateChange, UnpublishedChanges, apply, succeeded};
 use super::database::DatabaseFile;
-use super::tables::{AD_HOC_TASKS, JobId, META, PlaceRecord, StateError, TASK_STATES};
+use super::tables::{
+    AD_HOC_TASKS, JobId, META, PlaceRecord, STORE_MOUNTS, StateError, TASK_STATES,
+};
 
 /// How long changes gather before a commit. A crash loses them, and the work is done
 /// again.
@@ -294,6 +298,20 @@ impl StateWriter {
             match state {
                 Some(state) => states.insert(job.as_str(), state.as_slice())?,
                 None => states.remove(job.as_str())?,
+            };
+            Ok(())
+        })
+    }
+
+    /// Sets the mount point that a local store lies on, or removes it.
+    pub fn set_store_mount(&self, store: &Path, mount: Option<&Path>) -> CommitHandle<()> {
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_owned();
+        let (store, mount) = (bytes(store), mount.map(bytes));
+        self.request(move |transaction| {
+            let mut mounts = transaction.open_table(STORE_MOUNTS)?;
+            match mount {
+                Some(mount) => mounts.insert(store.as_slice(), mount.as_slice())?,
+                None => mounts.remove(store.as_slice())?,
             };
             Ok(())
         })

@@ -69,6 +69,8 @@ pub(crate) struct PushPlan {
     pub(crate) known_files: u64,
     /// Those of them that are gone or displaced.
     pub(crate) removed_files: u64,
+    /// Files that are gone, and that the store lacks or has damaged.
+    pub(crate) lost: Vec<TreePath>,
     /// The numbers and failures of the scan.
     pub(crate) report: RunReport,
     /// Whether content is compared even without a sign of a change.
@@ -207,6 +209,9 @@ impl PushPlan {
         };
         self.removed_files += is_file;
         let path = old.entry.path;
+        if self.unsettled.damaged.contains(&path) {
+            self.lost.push(path.clone());
+        }
         let is_displaced = |by: &TreePath| path.is_at_or_below(by);
         let list = match self.displacing.as_ref().is_some_and(is_displaced) {
             true => &mut self.displaced,
@@ -256,18 +261,19 @@ impl PushPlan {
 /// unknown, and uploads to be continued.
 #[derive(Debug, Default)]
 struct Unsettled {
-    /// Entries whose object may have been replaced, is missing or is damaged.
+    /// Entries whose object may have been replaced.
     replacing: HashSet<TreePath>,
+    /// Entries whose object is missing or damaged.
+    damaged: HashSet<TreePath>,
     /// Uploads that will not continue, as far as is known yet.
     uploads: HashMap<TreePath, UploadRecord>,
 }
 
 impl Unsettled {
     fn of(state: &StateDatabase, job: JobId) -> Result<Self, StateError> {
-        let mut replacing = state.replacing(job)?;
-        replacing.extend(state.damaged(job)?);
         Ok(Self {
-            replacing,
+            replacing: state.replacing(job)?,
+            damaged: state.damaged(job)?,
             uploads: state.uploads(job)?.into_iter().collect(),
         })
     }
@@ -275,7 +281,7 @@ impl Unsettled {
     /// Whether the store may have other content than the state says. Then the file is
     /// sent in any case.
     fn may_be_replaced(&self, path: &TreePath) -> bool {
-        self.replacing.contains(path)
+        self.replacing.contains(path) || self.damaged.contains(path)
     }
 
     /// This version of a file will be sent. An upload of it continues.
@@ -389,6 +395,7 @@ mod tests {
         let names = ["same", "changed", "gone", "d\0unreadable", "dx"];
         let mut unsettled = Unsettled {
             replacing: HashSet::from([path("same")]),
+            damaged: HashSet::from([path("rotten")]),
             uploads: names.map(|name| (path(name), upload(1))).into(),
         };
         unsettled.will_send(&path("same"), &version(1));
@@ -396,6 +403,7 @@ mod tests {
         unsettled.will_send(&path("new"), &version(1));
         unsettled.unreadable(&path("d"));
         assert!(unsettled.may_be_replaced(&path("same")));
+        assert!(unsettled.may_be_replaced(&path("rotten")));
         assert!(!unsettled.may_be_replaced(&path("changed")));
         let mut left: Vec<_> = unsettled
             .uploads

@@ -8,7 +8,7 @@ use fairbat::lane::{Backlog, Member, MemberForecast};
 use fairbat::transport::{RateLimit, RequestContext};
 
 use crate::status::Retries;
-use crate::store::StoreErrorKind;
+use crate::store::{StoreError, StoreErrorKind};
 
 /// How much of what a request has sent may still be in buffers, bytes: two or three
 /// pieces of 64 KiB, and the data in flight.
@@ -52,6 +52,8 @@ struct ProgressState {
     /// Requests that are not counted one by one.
     uncounted: Arc<AtomicU64>,
     forecast: Option<MemberForecast>,
+    /// The latest failure that is tried again, with the number of its request.
+    retry: Option<(u64, StoreError)>,
 }
 
 impl Progress {
@@ -81,15 +83,28 @@ impl Progress {
         self.lock().forecast.clone()
     }
 
-    /// An attempt has failed and is retried.
-    pub(crate) fn retried(&self, why: StoreErrorKind) {
-        let retries = &mut self.lock().totals.retries;
-        match why {
+    /// An attempt of the request with this number has failed and is retried.
+    pub(crate) fn retried(&self, request: u64, why: StoreError) {
+        let mut state = self.lock();
+        let retries = &mut state.totals.retries;
+        match why.kind {
             StoreErrorKind::Network => retries.network += 1,
             StoreErrorKind::Busy => retries.busy += 1,
             StoreErrorKind::Integrity => retries.integrity += 1,
             _ => retries.server += 1,
         }
+        state.retry = Some((request, why));
+    }
+
+    /// The request with this number is not retried any more.
+    pub(crate) fn settled(&self, request: u64) {
+        let retry = &mut self.lock().retry;
+        *retry = retry.take().filter(|(retried, _)| *retried != request);
+    }
+
+    /// The latest failure that is tried again.
+    pub(crate) fn retry(&self) -> Option<StoreError> {
+        self.lock().retry.as_ref().map(|(_, why)| why.clone())
     }
 
     /// The counter of requests that are not counted one by one.
@@ -284,7 +299,7 @@ mod tests {
             StoreErrorKind::Integrity,
         ];
         for kind in kinds {
-            progress.retried(kind);
+            progress.retried(7, StoreError::new(kind, "no"));
         }
         let expected = Retries {
             network: 1,
@@ -293,5 +308,18 @@ mod tests {
             integrity: 1,
         };
         assert_eq!(progress.totals().retries, expected);
+    }
+
+    #[test]
+    fn the_latest_failure_is_told_until_its_request_is_over() {
+        let progress = Progress::default();
+        let told = || progress.retry().map(|why| why.kind);
+        assert_eq!(told(), None);
+        progress.retried(1, StoreError::new(StoreErrorKind::Server, "no"));
+        progress.retried(2, StoreError::new(StoreErrorKind::Network, "no"));
+        progress.settled(1);
+        assert_eq!(told(), Some(StoreErrorKind::Network));
+        progress.settled(2);
+        assert_eq!(told(), None);
     }
 }

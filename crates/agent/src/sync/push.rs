@@ -1,5 +1,6 @@
 //! A push: scan, send, delete, publish.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,7 +14,7 @@ use super::manifest_store::read_key;
 use super::plan::{PushPlan, PushTask, is_empty};
 use super::progress::Progress;
 use super::publisher::{ManifestPublisher, PublishReason, make_key, now};
-use super::report::{MoveError, RunProblem, RunReport, check_deletions};
+use super::report::{EntryFailure, MoveError, RunProblem, RunReport, check_deletions};
 use super::retry_store::RetryStore;
 use super::spool::Spool;
 use super::stop::{StopOnDrop, until_stopped};
@@ -21,7 +22,9 @@ use super::upload::UploadOutcome;
 use crate::config::Delete;
 use crate::entry::TreePath;
 use crate::scan::{MountPoint, Scan, ScanOptions};
-use crate::state::{JobRecord, StateChange, StateDatabase, StateWriter, Synced, SyncedKind};
+use crate::state::{
+    JobRecord, StateChange, StateDatabase, StateError, StateWriter, Synced, SyncedKind,
+};
 use crate::store::part_size;
 
 /// Files are due this share of the remaining time before the deadline, which leaves
@@ -114,8 +117,8 @@ async fn run(
     }
 }
 
-/// Forgets mount points of a job, of which it is known that they stay unmounted. The
-/// store is not needed for that.
+/// Forgets mount points of a job or of its local `store`, of which it is known that they
+/// stay unmounted. The store is not needed for that.
 ///
 /// # Errors
 /// Nothing was mounted at one of them. Then none is forgotten.
@@ -123,26 +126,39 @@ pub(crate) async fn accept_unmounted(
     state: StateDatabase,
     writer: &StateWriter,
     name: &str,
-    accepted: &[TreePath],
+    source: &Path,
+    store: Option<&Path>,
+    accepted: &[PathBuf],
 ) -> Result<(), RunProblem> {
     if accepted.is_empty() {
         return Ok(());
     }
-    let job = name.to_owned();
-    let (id, mut record) = blocking(move || state.job(&job)).await??;
-    let is_known = |path: &&TreePath| record.mounts.iter().any(|mount| mount.path == **path);
-    if let Some(path) = accepted.iter().find(|path| !is_known(path)) {
-        return Err(RunProblem::NotMounted {
-            path: path.clone(),
-            known: record.mounts.into_iter().map(|mount| mount.path).collect(),
-        });
+    let (job, disk) = (name.to_owned(), store.map(Path::to_owned));
+    let ((id, mut record), disk) = blocking(move || {
+        let disk = disk.map(|store| state.store_mount(&store)).transpose()?;
+        Ok::<_, StateError>((state.job(&job)?, disk.flatten()))
+    })
+    .await??;
+    let below = |mount: &MountPoint| mount.path.under(source);
+    let known: Vec<_> = record
+        .mounts
+        .iter()
+        .map(below)
+        .chain(disk.clone())
+        .collect();
+    if let Some(path) = accepted.iter().find(|path| !known.contains(path)) {
+        return Err(RunProblem::NotMounted(path.clone(), known));
     }
     record
         .mounts
-        .retain(|mount| !accepted.contains(&mount.path));
+        .retain(|mount| !accepted.contains(&below(mount)));
+    if let Some(store) = store.filter(|_| disk.is_some_and(|disk| accepted.contains(&disk))) {
+        writer.set_store_mount(store, None).done().await?;
+    }
     let writer = writer.for_run();
     writer.keep(id, StateChange::Job(record)).await?;
     for path in accepted {
+        let path = path.display();
         tracing::warn!(task = name, %path, "is accepted as no mount point");
     }
     Ok(())
@@ -189,31 +205,24 @@ impl PushJob {
         record.mounts = plan.mounts;
         let record = StateChange::Job(record.clone());
         self.keep(record).await?;
-        self.note_damaged(report).await?;
+        report.note_damaged(&self.state, self.id).await?;
         // Published before anything is deleted: if the rest fails, the new files can
         // be pulled.
         publisher.publish(PublishReason::End).await?;
         may_delete?;
-        if matches!(self.settings.run.delete, Delete::Never) {
-            return Ok(());
+        match self.settings.run.delete {
+            Delete::Never => {}
+            Delete::Mirror { .. } if !report.is_clean() => {
+                tracing::warn!("nothing is deleted, because not everything could be sent");
+            }
+            Delete::Mirror { .. } => {
+                self.remove(plan.removed, publisher, report).await?;
+                publisher.publish(PublishReason::End).await?;
+                return report.note_damaged(&self.state, self.id).await;
+            }
         }
-        if !report.is_clean() {
-            tracing::warn!("nothing is deleted, because not everything could be sent");
-            return Ok(());
-        }
-        self.remove(plan.removed, publisher, report).await?;
-        publisher.publish(PublishReason::End).await?;
-        report.note_damaged(&self.state, self.id).await
-    }
-
-    /// Says what the store lacks or has damaged, and could not be sent again.
-    async fn note_damaged(&self, report: &mut RunReport) -> Result<(), RunProblem> {
-        report.note_damaged(&self.state, self.id).await?;
-        for file in report.damaged.iter().flat_map(|damaged| &damaged.first) {
-            tracing::warn!(
-                file,
-                "the store has no intact copy, and the source has none to send again"
-            );
+        for path in plan.lost {
+            report.note(path, MoveError::Entry(EntryFailure::Lost), "not mended")?;
         }
         Ok(())
     }

@@ -21,9 +21,14 @@ use crate::store::StoreError;
 /// How many failed files a report names.
 const MAX_NAMED_FAILURES: usize = 20;
 
-/// What to do about content that the manifest does not know.
-pub(crate) const PUSH_UNDER_WAY: &str = "run it again when the push is through; if none is under \
+/// What to do about a first push that is not complete.
+const PUSH_UNDER_WAY: &str = "run it again when the push is through; if none is under \
     way, run the job that pushes: it goes on with the one that was broken off";
+
+/// What to do about content that the manifest does not know.
+pub(crate) const NEWER_OR_DAMAGED: &str = "if no push is under way, the store is damaged: where \
+    the job pushes, run `fairbat-agent check --store JOB` and then `fairbat run JOB`, which sends \
+    again what is damaged; if one is, run this again when it is through";
 
 /// What to do about a former mount point.
 const ACCEPT_UNMOUNTED: &str = "mount it again; if it stays unmounted, say so once: \
@@ -77,7 +82,7 @@ pub enum EntryFailure {
     #[error("it kept changing while it was read")]
     Changed,
     /// The store has another version than the manifest.
-    #[error("it changed in the store since the manifest was written: a push is under way")]
+    #[error("the store has another content than its manifest says")]
     Newer,
     /// It, or a directory, cannot be read.
     #[error("{0}")]
@@ -97,6 +102,9 @@ pub enum EntryFailure {
     /// A check has found another content in the store.
     #[error("the store has another content than was sent")]
     Damaged,
+    /// A check has found it missing or damaged in the store, and the source has it no more.
+    #[error("the store has no intact copy, and the source has none to send again")]
+    Lost,
     /// A check could not use the manifests.
     #[error("{0}")]
     Manifests(String),
@@ -116,10 +124,13 @@ impl EntryFailure {
             Self::Unmounted => ACCEPT_UNMOUNTED,
             Self::Unwritable(_) => "check the disk, and whether the agent may write there",
             Self::Store(error) => &error.hint,
-            Self::Newer => PUSH_UNDER_WAY,
+            Self::Newer => NEWER_OR_DAMAGED,
             Self::Missing | Self::Damaged => {
                 "run the job: it sends the file again if the source still has it; and check the \
                  store"
+            }
+            Self::Lost => {
+                "put the file back where it was, or let the job delete it (delete = \"mirror\")"
             }
             Self::Manifests(_) => "run the job: it writes the manifests anew; and check the store",
         }
@@ -137,20 +148,12 @@ pub enum RunProblem {
     /// The source cannot be scanned.
     #[error("{0}")]
     Scan(String),
-    /// The source was a mount point.
+    /// The source, or what a local store is on, was a mount point.
     #[error("nothing is mounted at {}, as there was before", .0.display())]
     Unmounted(PathBuf),
-    /// A path is accepted as unmounted at which nothing was mounted before.
-    #[error(
-        "nothing was mounted at {path} of the source before; what was mounted: {}",
-        list(.known)
-    )]
-    NotMounted {
-        /// The path.
-        path: TreePath,
-        /// Where something was mounted.
-        known: Vec<TreePath>,
-    },
+    /// This path is accepted as unmounted, and something was mounted only at others.
+    #[error("nothing was mounted at {} before; what was mounted: {}", .0.display(), list(.1))]
+    NotMounted(PathBuf, Vec<PathBuf>),
     /// The source of a mirror is empty.
     #[error("{} is empty: nothing is deleted for that", .0.display())]
     EmptySource(PathBuf),
@@ -228,7 +231,7 @@ impl RunProblem {
         match self {
             Self::Store(error) => &error.hint,
             Self::Unmounted(_) => ACCEPT_UNMOUNTED,
-            Self::NotMounted { .. } => "accept each of those that stay unmounted by its own path",
+            Self::NotMounted(..) => "accept each of those that stay unmounted by its own path",
             Self::EmptySource(_) => {
                 "mount the disk it is on; if it is meant to be empty, delete the copy by hand"
             }
@@ -291,9 +294,7 @@ impl RunProblem {
             | Self::Stopped
             | Self::Lost => return self.to_string(),
             Self::Scan(_) => "the source cannot be read",
-            Self::Unmounted(_) | Self::NotMounted { .. } => {
-                "a disk below the source is not mounted"
-            }
+            Self::Unmounted(_) | Self::NotMounted(..) => "a disk is not mounted",
             Self::State(_) | Self::DamagedState(_) => "the state of the agent cannot be used",
             Self::Manifest(_) => "the manifest cannot be used",
             Self::DamagedKey(_) => "the key of the job is damaged",
@@ -399,8 +400,11 @@ impl From<LostThread> for RunProblem {
 }
 
 /// The paths, for people.
-fn list(paths: &[TreePath]) -> String {
-    let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     match paths.is_empty() {
         true => "nothing".to_owned(),
         false => paths.join(", "),

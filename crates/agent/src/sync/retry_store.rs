@@ -166,6 +166,7 @@ impl RetryStore {
         let seed = self.seed.fetch_add(1, Ordering::Relaxed);
         RetrySchedule {
             store: self,
+            number: seed,
             rng: StdRng::seed_from_u64(seed),
             backoff: Backoff::new(RETRIES),
         }
@@ -207,6 +208,8 @@ impl Deref for RetryStore {
 #[derive(Debug)]
 pub(crate) struct RetrySchedule<'a> {
     store: &'a RetryStore,
+    /// Number of the request.
+    number: u64,
     rng: StdRng,
     backoff: Backoff,
 }
@@ -225,9 +228,15 @@ impl RetrySchedule<'_> {
             return Err(error);
         };
         tracing::info!(%store, after_s = after.as_secs_f64(), "trying again");
-        self.store.progress.retried(store.kind);
+        self.store.progress.retried(self.number, store.clone());
         self.store.member.back_off(after).await;
         Ok(())
+    }
+}
+
+impl Drop for RetrySchedule<'_> {
+    fn drop(&mut self) {
+        self.store.progress.settled(self.number);
     }
 }
 

@@ -206,6 +206,11 @@ fn public(status: &AgentStatus) -> AgentStatus {
         {
             task.from.truncate(query);
         }
+        let more = format!("`fairbat status {}` says more", task.id);
+        if let Some(retry) = &mut task.retry {
+            retry.problem = retry.summary.take().unwrap_or_default();
+            retry.hint = Some(more.clone());
+        }
         let check = task.check.as_mut().map(|check| {
             check.damaged_files.clear();
             &mut check.last
@@ -217,8 +222,7 @@ fn public(status: &AgentStatus) -> AgentStatus {
         {
             last.failures.clear();
             last.problem = last.summary.take();
-            let more = || format!("`fairbat status {}` says more", task.id);
-            last.hint = last.problem.is_some().then(more);
+            last.hint = last.problem.is_some().then(|| more.clone());
         }
     }
     status

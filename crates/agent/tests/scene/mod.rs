@@ -53,6 +53,7 @@ pub(crate) fn task(id: &str, kind: TaskKind, direction: LaneDirection) -> TaskSt
         succeeded: None,
         totals: Totals::default(),
         check: None,
+        retry: None,
     }
 }
 

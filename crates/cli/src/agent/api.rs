@@ -68,7 +68,29 @@ pub(crate) struct Task {
     pub(crate) files_done: u64,
     pub(crate) bytes: u64,
     pub(crate) bytes_done: u64,
+    /// Why the current run tries a request again.
+    pub(crate) retry: Option<RetryReason>,
     pub(crate) last: Option<LastRun>,
+    /// The checks of the store, for a job that pushes.
+    pub(crate) check: Option<Check>,
+}
+
+/// Why a request is tried again.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct RetryReason {
+    pub(crate) problem: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// What the checks of a store have found.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Check {
+    /// Files that the store lacks or has damaged.
+    pub(crate) damaged: u64,
+    /// The first of them.
+    pub(crate) damaged_files: Vec<String>,
 }
 
 /// What a task is doing.

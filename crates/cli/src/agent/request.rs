@@ -2,15 +2,20 @@
 
 use std::io;
 
-use jiff::Timestamp;
+use fairbat::printable::printable;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::api::{Accepted, LastRun, Phase, Status, Task};
 use super::client::{Agent, AgentError, read, write_document};
-use super::table::{details, notes, problem};
+use super::table::{self, details, notes, problem};
 use crate::args::{SocketArgs, TaskArgs};
 use crate::console::Console;
 use crate::exit::ExitCode;
+
+/// How much later the next try may seem from one status to the next: the agent reckons
+/// its moment anew each time.
+const SAME_TRY: SignedDuration = SignedDuration::from_millis(500);
 
 /// The message for an accepted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,15 +95,36 @@ pub(crate) async fn start(
     let mut run = AwaitedRun::new(&id, &before);
     let mut lines = agent.lines("/v1/status?watch").await?;
     while let Some(line) = lines.next().await? {
-        match run.update(&read(&line)?) {
-            RunUpdate::NewPhase(phase) if !args.json => {
-                Console::plain().line(&format!("{id}: {}", phase.name()));
+        let status = read(&line)?;
+        match run.update(&status) {
+            RunUpdate::NewPhase(_) | RunUpdate::NewTry if !args.json => {
+                print_phase(&id, &status);
             }
-            RunUpdate::NewPhase(_) | RunUpdate::Same => {}
+            RunUpdate::NewPhase(_) | RunUpdate::NewTry | RunUpdate::Same => {}
             RunUpdate::Ended(end) => return print_end(&id, &end, &line, args.json),
         }
     }
     Err(AgentError::ended())
+}
+
+/// Prints the phase of the run, and why it is tried again.
+fn print_phase(id: &str, status: &Status) {
+    let Some(task) = find(status, id) else { return };
+    let phase = table::phase(task, status.now);
+    let console = Console::plain();
+    match task
+        .retry
+        .as_ref()
+        .filter(|_| task.phase == Phase::Retrying)
+    {
+        Some(retry) => {
+            console.line(&format!("{id}: {phase}: {}", printable(&retry.problem)));
+            for line in table::hint(retry.hint.as_deref()) {
+                console.line(&format!("  {line}"));
+            }
+        }
+        None => console.line(&format!("{id}: {phase}")),
+    }
 }
 
 /// Prints how the run has ended. `line` is the status with that result.
@@ -125,7 +151,10 @@ fn print_end(id: &str, end: &RunEnd, line: &[u8], json: bool) -> Result<ExitCode
                 console.line(&format!("  {line}"));
             }
             if let RunEnd::WillRetry(_) = end {
-                console.line("  the agent will try again by itself");
+                let status: Status = read(line)?;
+                let next = find(&status, id).and_then(|task| table::next_try(task, status.now));
+                let next = next.unwrap_or_else(|| "by itself".to_owned());
+                console.line(&format!("  the agent will try again {next}"));
             }
         }
         RunEnd::Cancelled => console.line(&format!("error: {id}: the run was cancelled")),
@@ -168,6 +197,8 @@ struct AwaitedRun {
     last_before: Option<LastRun>,
     /// The phase in the last status.
     phase: Option<Phase>,
+    /// The next try in the last status.
+    next: Option<Timestamp>,
 }
 
 /// What a new status says of the run.
@@ -175,6 +206,8 @@ struct AwaitedRun {
 enum RunUpdate {
     /// The run goes on, in another phase.
     NewPhase(Phase),
+    /// A try has failed, and the run waits for the next one.
+    NewTry,
     /// The run goes on in the same phase.
     Same,
     /// The run has ended.
@@ -205,6 +238,7 @@ impl AwaitedRun {
             requested: status.now,
             last_before: last,
             phase: None,
+            next: None,
         }
     }
 
@@ -231,7 +265,12 @@ impl AwaitedRun {
         if was_under_way && before != Some(Phase::Paused) && !task.phase.is_under_way() {
             return RunUpdate::Ended(RunEnd::Cancelled);
         }
+        let next = task.next.filter(|_| task.phase == Phase::Retrying);
+        let next_before = std::mem::replace(&mut self.next, next);
+        let is_later =
+            |(next, before): (Timestamp, Timestamp)| next.duration_since(before) > SAME_TRY;
         match before == Some(task.phase) {
+            true if next.zip(next_before).is_some_and(is_later) => RunUpdate::NewTry,
             true => RunUpdate::Same,
             false => RunUpdate::NewPhase(task.phase),
         }

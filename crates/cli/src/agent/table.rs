@@ -103,7 +103,7 @@ fn coloured(text: &str, tone: Tone, options: &TableOptions) -> String {
 fn row(task: &Task, rate: Option<TaskRate>, at: &Moments<'_>) -> [Cell; 6] {
     let phase = match task.next.filter(|_| task.phase == Phase::Waiting) {
         Some(next) => format!("waiting until {}", at.local(next)),
-        None => task.phase.name().to_owned(),
+        None => phase(task, at.now),
     };
     let tone = match task.phase {
         Phase::Retrying | Phase::Failed => Tone::Bad,
@@ -124,6 +124,19 @@ fn row(task: &Task, rate: Option<TaskRate>, at: &Moments<'_>) -> [Cell; 6] {
         (deadline.unwrap_or_else(|| "-".to_owned()), Tone::Plain),
         finish(task, at),
     ]
+}
+
+/// The phase, with the time until the next try.
+pub(crate) fn phase(task: &Task, now: Timestamp) -> String {
+    let name = task.phase.name();
+    next_try(task, now).map_or_else(|| name.to_owned(), |next| format!("{name} {next}"))
+}
+
+/// When a task that failed is tried again, if it is.
+pub(crate) fn next_try(task: &Task, now: Timestamp) -> Option<String> {
+    let next = task.next.filter(|_| task.phase == Phase::Retrying)?;
+    let left = next.duration_since(now).as_secs_f64().ceil();
+    Some(format!("in {}", span(left.max(1.0))))
 }
 
 /// The progress of the run, if it is known.
@@ -174,24 +187,38 @@ fn ended(last: &LastRun, late: Option<f64>, at: &Moments<'_>) -> Cell {
     }
 }
 
-/// Appends the problem of the last run, if there was one.
+/// Appends why the run is tried again, or the problem of the last one, and what the
+/// store lacks.
 fn problems(text: &mut String, task: &Task, options: &TableOptions) {
-    let Some(last) = task.last.as_ref().filter(|last| !last.ok) else {
-        return;
+    let mut add = |problem: String, details: Vec<String>| {
+        let id = coloured(&printable(&task.id), Tone::Bad, options);
+        let _ = writeln!(text, "\n{id}: {problem}");
+        for line in details {
+            let _ = writeln!(text, "  {line}");
+        }
     };
-    let id = coloured(&printable(&task.id), Tone::Bad, options);
-    let _ = writeln!(text, "\n{id}: {}", problem(last));
-    for line in details(last) {
-        let _ = writeln!(text, "  {line}");
+    match (&task.retry, &task.last) {
+        (Some(retry), _) => add(printable(&retry.problem), hint(retry.hint.as_deref())),
+        (None, Some(last)) if !last.ok => add(problem(last), details(last)),
+        (None, _) => {}
+    }
+    if let Some(check) = task.check.as_ref().filter(|check| check.damaged > 0) {
+        let are = if check.damaged == 1 { "is" } else { "are" };
+        let found = files(check.damaged);
+        let names = check.damaged_files.iter().take(MAX_FAILURES_SHOWN);
+        let mut details: Vec<_> = names.map(|name| printable(name)).collect();
+        details.extend(hint(Some(
+            "the next run sends again what the source still has",
+        )));
+        add(
+            format!("{found} {are} missing or damaged in the store"),
+            details,
+        );
     }
 }
 
 /// The problem of a run in one printable sentence.
 pub(crate) fn problem(last: &LastRun) -> String {
-    let files = |count: u64| match count {
-        1 => "1 file".to_owned(),
-        count => format!("{count} files"),
-    };
     let (failed, changed) = (last.files.failed, last.files.changed);
     match &last.problem {
         Some(problem) => printable(problem),
@@ -210,8 +237,7 @@ pub(crate) fn details(last: &LastRun) -> Vec<String> {
     // The problem names the only one already.
     lines.retain(|line| *line != problem(last));
     lines.extend(notes(last));
-    let hint = last.hint.iter();
-    lines.extend(hint.map(|hint| printable(&format!("hint: {hint}"))));
+    lines.extend(hint(last.hint.as_deref()));
     lines
 }
 
@@ -219,6 +245,19 @@ pub(crate) fn details(last: &LastRun) -> Vec<String> {
 pub(crate) fn notes(last: &LastRun) -> impl Iterator<Item = String> {
     let notes = last.notes.iter();
     notes.map(|note| printable(&format!("note: {note}")))
+}
+
+/// The line for advice, printable.
+pub(crate) fn hint(hint: Option<&str>) -> Vec<String> {
+    let line = hint.map(|hint| printable(&format!("hint: {hint}")));
+    line.into_iter().collect()
+}
+
+fn files(count: u64) -> String {
+    match count {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    }
 }
 
 fn lane_line(lane: &LaneStatus) -> String {

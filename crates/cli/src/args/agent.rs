@@ -109,8 +109,10 @@ pub(crate) struct RunArgs {
     /// Accept that nothing is mounted at PATH any more; may be repeated
     ///
     /// A directory that was a mount point and is none is not backed up, because its disk may
-    /// only be missing. This says that it stays as it is. PATH is that directory, below the source
-    /// of the job or the source itself. Files that were on the disk count as deleted.
+    /// only be missing. Nor is anything written to a local store whose disk is not mounted. This
+    /// says that it stays as it is. PATH is that directory: below the source of the job, the source
+    /// itself, or where the disk of the store was mounted. Files that were on a disk of the source
+    /// count as deleted.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub(crate) accept_unmounted: Vec<PathBuf>,
 

@@ -17,7 +17,7 @@ use crate::entry::TreePath;
 use crate::object_name;
 use crate::store::StoreErrorKind;
 use crate::sync::install::{FinishedFile, TemporaryFile};
-use crate::sync::report::{EntryFailure, MoveError, PUSH_UNDER_WAY, RunProblem, RunReport};
+use crate::sync::report::{EntryFailure, MoveError, NEWER_OR_DAMAGED, RunProblem, RunReport};
 use crate::sync::spool::Spool;
 
 /// Files that are open beyond the number of connections.
@@ -112,7 +112,7 @@ impl PullRun {
         let key = object_name::under(&self.settings.run.prefix, &wanted.path);
         let get = self.store.get(&key, context).await;
         let mut content = get.map_err(|error| match error.kind {
-            StoreErrorKind::Missing => error.with_hint(PUSH_UNDER_WAY),
+            StoreErrorKind::Missing => error.with_hint(NEWER_OR_DAMAGED),
             _ => error,
         })?;
         let newer = || MoveError::Entry(EntryFailure::Newer);

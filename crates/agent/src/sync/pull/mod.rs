@@ -30,6 +30,7 @@ use super::stop::{StopOnDrop, until_stopped};
 use crate::config::Delete;
 use crate::entry::{Attributes, TreePath};
 use crate::manifest::ManifestPointer;
+use crate::state::{JobRecord, StateError};
 use crate::store::part_size;
 
 /// Brings a directory in step with what was pushed to a place in a store. Ends early
@@ -105,7 +106,8 @@ impl PullRun {
         let mut pauses = self.settings.pauses.iter();
         let passed = loop {
             let passed = self.pass(fetched, !pointer.is_partial, report).await?;
-            if passed.newer == 0 && !pointer.is_partial {
+            let is_complete = !pointer.is_partial;
+            if is_complete && (passed.newer == 0 || self.is_settled(&pointer).await?) {
                 break passed;
             }
             tracing::info!(
@@ -214,6 +216,25 @@ impl PullRun {
         let done = blocking(move || run.set_all_attributes(directories)).await??;
         report.add_failures(done);
         Ok(())
+    }
+
+    /// Whether no push has changed the store since this manifest, as far as this agent can
+    /// tell. Then what differs from it is damaged, and no newer manifest will come.
+    async fn is_settled(&self, pointer: &ManifestPointer) -> Result<bool, RunProblem> {
+        let Some((state, job)) = self.settings.pusher.clone() else {
+            return Ok(false);
+        };
+        let current = (pointer.writer, pointer.base, pointer.last);
+        let settled = blocking(move || {
+            let (id, _) = state.job(&job)?;
+            let is_changing =
+                state.untold(id)?.next().is_some() || !state.replacing(id)?.is_empty();
+            // Read afterwards: what was published meanwhile is in a later manifest.
+            let (_, JobRecord { manifest, .. }) = state.job(&job)?;
+            let is_latest = (manifest.writer, manifest.base, manifest.last) == current;
+            Ok::<_, StateError>(is_latest && !is_changing)
+        });
+        Ok(settled.await??)
     }
 
     /// Waits for other manifests than these. `None` if none come in time.

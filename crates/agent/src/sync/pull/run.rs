@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::entry::TreePath;
 use crate::manifest::JobKey;
+use crate::state::StateDatabase;
 use crate::sync::install::{Installer, is_of_disk};
 use crate::sync::progress::Progress;
 use crate::sync::report::{EntryFailure, MoveError, RunProblem, RunReport};
@@ -36,6 +37,9 @@ pub struct PullSettings {
     /// Whether an earlier run has filled the directory. Then, if it is empty, a disk is
     /// not mounted, and the pull refuses.
     pub was_filled: bool,
+    /// The job of this agent that pushes there, and the state, which knows whether the store
+    /// has changed since the manifest. `None` if another agent pushes there.
+    pub pusher: Option<(StateDatabase, String)>,
     /// Pauses before each new look at the manifest while a push is under way.
     /// [`MANIFEST_PAUSES`], except in tests.
     pub pauses: Vec<Duration>,

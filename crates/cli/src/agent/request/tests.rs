@@ -186,3 +186,30 @@ fn a_cancelled_run_ends_without_a_result_and_a_paused_one_does_not() {
         [RunUpdate::Same, turned, RunUpdate::Ended(RunEnd::Cancelled)]
     );
 }
+
+#[test]
+fn each_failed_try_is_told_once() {
+    let waits = |now, next| {
+        let mut status = status(now, Phase::Retrying, None);
+        status.tasks[1].next = Some(at(next));
+        status
+    };
+    let told = seen(vec![
+        status(10, Phase::Waiting, None),
+        waits(11, 15),
+        waits(12, 15),
+        waits(15, 25),
+        status(25, Phase::Running, None),
+        waits(26, 30),
+    ]);
+    assert_eq!(
+        told,
+        [
+            RunUpdate::NewPhase(Phase::Retrying),
+            RunUpdate::Same,
+            RunUpdate::NewTry,
+            RunUpdate::NewPhase(Phase::Running),
+            RunUpdate::NewPhase(Phase::Retrying),
+        ]
+    );
+}

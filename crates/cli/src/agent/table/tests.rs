@@ -63,6 +63,39 @@ pull: idle; cannot yield here (none): see fairbat doctor
 }
 
 #[test]
+fn what_is_tried_again_and_what_the_store_lacks_is_told() {
+    let json = r#"{
+        "now": "2026-03-02T01:00:00Z",
+        "tasks": [
+            {"id": "off", "phase": "retrying", "next": "2026-03-02T01:00:29.5Z",
+             "retry": {"problem": "cannot connect to h", "hint": "is it running?"},
+             "last": {"ok": false, "problem": "not this"}},
+            {"id": "docs", "phase": "waiting",
+             "check": {"damaged": 5, "damaged_files": ["a", "b\u001b", "c", "d", "e"]}},
+            {"id": "etc", "phase": "waiting", "check": {"damaged": 0}}
+        ]
+    }"#;
+    assert_eq!(
+        shown(json, &PLAIN),
+        "\
+TASK  PHASE             DONE  RATE  DEADLINE  FINISH
+off   retrying in 30 s  -     -     -         -
+docs  waiting           -     -     -         -
+etc   waiting           -     -     -         -
+
+off: cannot connect to h
+  hint: is it running?
+
+docs: 5 files are missing or damaged in the store
+  a
+  b\\u{1b}
+  c
+  hint: the next run sends again what the source still has
+"
+    );
+}
+
+#[test]
 fn colours_change_nothing_else() {
     let options = TableOptions {
         colours: true,
