@@ -57,8 +57,8 @@ pub struct Counters {
     pub arrived: u64,
     /// Found the queue full, or a policer's bucket empty.
     pub dropped: u64,
-    /// Dropped by active queue management (CoDel, PIE), which a longer queue would
-    /// not have helped.
+    /// Dropped by active queue management (CoDel, PIE). A longer queue would not have
+    /// prevented it.
     #[serde(default)]
     pub aqm_dropped: u64,
     /// Marked by it in place of being dropped.
@@ -93,8 +93,8 @@ pub struct Samples {
     /// Whole packets of anybody that left the queue during the interval, bytes.
     #[serde(default)]
     pub carried: Vec<u64>,
-    /// Whole packets that could have left during the interval, bytes; empty where
-    /// that follows from the scenario.
+    /// What the link could have carried during the interval, headers included, bytes.
+    /// Empty if the scenario alone tells it: without radio.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<u64>,
 }

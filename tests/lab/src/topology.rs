@@ -126,7 +126,9 @@ fn device(link: usize) -> String {
     format!("link{}", link + 1)
 }
 
-/// Packets that a queue sized in bandwidth-delay products holds at least.
+/// Packets that a queue sized in bandwidth-delay products holds at least. In slow
+/// start an acknowledgement of two packets releases four at once (RFC 3465, with a
+/// limit of 2): a shorter queue drops some of them however little the link is used.
 const MIN_QUEUE: usize = 4;
 
 fn limit(spec: &DirectionSpec, rtt: Duration) -> Limit {
@@ -148,6 +150,7 @@ mod tests {
     use socket2::SockRef;
 
     use super::*;
+    use crate::scenario::LinkSpec;
 
     const SCENARIO: &str = r#"
 description = "two links"
@@ -164,6 +167,21 @@ rate_mbit = 10
 delay_ms = 2
 queue = { bdp = 1.0 }
 "#;
+
+    #[test]
+    fn a_queue_of_a_share_of_the_bdp_holds_four_packets_at_least() {
+        let packets = |queue| {
+            let spec = LinkSpec::plain(10.0, 10.0, queue).forward();
+            limit(&spec, Duration::from_millis(20))
+        };
+        // 25,000 bytes: 16.7 packets.
+        assert_eq!(packets(QueueSpec::Bdp(1.0)), Limit::Packets(17));
+        assert_eq!(packets(QueueSpec::Bdp(0.3)), Limit::Packets(5));
+        assert_eq!(packets(QueueSpec::Bdp(0.1)), Limit::Packets(4));
+        // Others are as they are given.
+        assert_eq!(packets(QueueSpec::Packets(2)), Limit::Packets(2));
+        assert_eq!(packets(QueueSpec::Bytes(3000)), Limit::Bytes(3000));
+    }
 
     #[test]
     fn a_connection_keeps_its_class_and_the_background_its_congestion_control() {

@@ -126,7 +126,9 @@ fn codel_marks() -> io::Result<Vec<Figure>> {
         ..link(codel())
     };
     let (arrivals, record) = overload(&link, 1.5, 1.0)?;
-    // From the first, as of drops, until the queue has left.
+    // Marks follow each other as drops do, from the first until the queue is empty.
+    // The sum of the first n of 1 over the root of k is about 2 sqrt(n) + zeta(1/2),
+    // and 0.73 is -zeta(1/2) / 2.
     let theory = ((1500.0 - FIRST_DROP_MS) / (2.0 * INTERVAL_MS) + 0.73).powi(2);
     let marked = arrivals.iter().filter(|arrival| arrival.is_marked).count();
     let counters = record.forward.counters;
@@ -164,13 +166,18 @@ fn pie_marks() -> io::Result<Vec<Figure>> {
     let missing = last as f64 - before.count() as f64;
     let counters = record.forward.counters;
     Ok(vec![
-        Figure::exactly(
-            "PIE with ECN: marked, at the receiver",
-            counters.marked as f64,
-            marked as f64,
-        ),
         // Its probability takes some tens of packets to rise to a tenth.
-        Figure::new("  as the link counts", 10.0, marked as f64, (4.0, 30.0)),
+        Figure::new(
+            "PIE with ECN: marked, at the receiver",
+            10.0,
+            marked as f64,
+            (4.0, 30.0),
+        ),
+        Figure::exactly(
+            "  as the link counts",
+            marked as f64,
+            counters.marked as f64,
+        ),
         Figure::exactly("  dropped while it marks", 0.0, missing),
     ])
 }
@@ -259,7 +266,8 @@ fn fq_codel() -> io::Result<Vec<Figure>> {
         interval_ms: INTERVAL_MS,
     });
     let (mut figures, arrivals) = shares("fq_codel", &link)?;
-    // It is new each time: only the packet that is being sent is before it.
+    // It is new each time: it waits for the packet that is being sent, and rarely for
+    // another.
     figures.push(sparse(&link, &arrivals, WIRE_MS));
     Ok(figures)
 }

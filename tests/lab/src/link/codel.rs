@@ -8,8 +8,8 @@ use crate::link::MTU;
 use crate::link::fifo::Fifo;
 use crate::link::packet::Packet;
 
-/// For so many intervals after the last drop the rate of drops that helped is
-/// remembered (section 5.5).
+/// If dropping begins again within this many intervals, it begins at the rate at
+/// which it ended (section 5.5).
 const MEMORY: u32 = 16;
 
 /// The controller of one queue.
@@ -41,19 +41,20 @@ impl Codel {
     }
 
     /// The next packet to leave; those dropped before it are added to `dropped`
-    /// (section 5.5).
+    /// (section 5.5). The other queues of the link hold `others` bytes.
     pub(crate) fn dequeue(
         &mut self,
         queue: &mut Fifo,
+        others: usize,
         now: Duration,
         dropped: &mut Vec<Packet>,
     ) -> Option<Packet> {
-        let (mut packet, mut is_late) = self.first(queue, now);
+        let (mut packet, mut is_late) = self.first(queue, others, now);
         if !self.is_dropping {
             if is_late && let Some(one) = &mut packet {
                 if !one.mark() {
                     dropped.push(*one);
-                    (packet, _) = self.first(queue, now);
+                    (packet, _) = self.first(queue, others, now);
                 }
                 self.begin(now);
             }
@@ -61,14 +62,14 @@ impl Codel {
         }
         self.is_dropping = is_late;
         while self.is_dropping && now >= self.drop_next {
-            let Some(one) = &mut packet else { break };
+            let one = packet.as_mut().expect("only a packet is late");
             self.count += 1;
             if one.mark() {
                 self.drop_next = self.next_after(self.drop_next);
                 break;
             }
             dropped.push(*one);
-            (packet, is_late) = self.first(queue, now);
+            (packet, is_late) = self.first(queue, others, now);
             self.is_dropping = is_late;
             if is_late {
                 self.drop_next = self.next_after(self.drop_next);
@@ -78,13 +79,15 @@ impl Codel {
     }
 
     /// The first packet, and whether one may be dropped.
-    fn first(&mut self, queue: &mut Fifo, now: Duration) -> (Option<Packet>, bool) {
+    fn first(&mut self, queue: &mut Fifo, others: usize, now: Duration) -> (Option<Packet>, bool) {
         let Some((came, packet)) = queue.pop() else {
             self.first_above = None;
             return (None, false);
         };
-        // With less than a packet left there is no standing queue.
-        if now - came < self.target || queue.bytes() <= usize::from(MTU) {
+        // With no more than a packet left the link has no standing queue (section 4.4).
+        // All of its queues count, as in Linux.
+        let left = others + queue.bytes();
+        if now - came < self.target || left <= usize::from(MTU) {
             self.first_above = None;
             return (Some(packet), false);
         }
@@ -137,7 +140,7 @@ mod tests {
             }
             let mut dropped = Vec::new();
             // All of the queue is as old as its first packet.
-            let left = codel.dequeue(&mut queue, MS * now, &mut dropped);
+            let left = codel.dequeue(&mut queue, 0, MS * now, &mut dropped);
             let marked = left.is_some_and(|packet| packet.is_marked);
             assert!(dropped.is_empty() || !marked);
             if marked || !dropped.is_empty() {
@@ -152,8 +155,8 @@ mod tests {
     #[test]
     fn drops_follow_each_other_by_the_root_of_their_number() {
         let found = signals(20, false, 1000);
-        // The queue is long after 20 ms: an interval later the first is dropped,
-        // and the next after an interval over the root of 1, 2, 3, ...
+        // From 5 ms on packets have waited for the target. The first is dropped an
+        // interval later, and the next after an interval over the root of 1, 2, 3, ...
         let mut expected = Vec::new();
         let mut next: f64 = 105.0;
         for count in 1.. {
@@ -187,7 +190,7 @@ mod tests {
         let mut dropped = Vec::new();
         for now in (0..2000).step_by(50) {
             queue.push(MS * now, packet(false));
-            let left = codel.dequeue(&mut queue, MS * (now + 40), &mut dropped);
+            let left = codel.dequeue(&mut queue, 0, MS * (now + 40), &mut dropped);
             assert!(left.is_some());
         }
         assert!(dropped.is_empty());
@@ -201,7 +204,7 @@ mod tests {
             for now in from..until {
                 let mut queue = Fifo::default();
                 (0..20).for_each(|_| queue.push(MS * (now - waited), packet(false)));
-                codel.dequeue(&mut queue, MS * now, &mut dropped);
+                codel.dequeue(&mut queue, 0, MS * now, &mut dropped);
             }
             dropped.len()
         };

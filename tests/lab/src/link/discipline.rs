@@ -66,7 +66,20 @@ impl Discipline {
         }
     }
 
-    /// Whether it lets this packet in, however much room there is; it may mark it.
+    /// Whether a packet that finds the queue full is dropped itself. Otherwise it
+    /// enters, and [`Self::evict`] makes room.
+    pub(crate) fn refuses_when_full(&mut self) -> bool {
+        match self {
+            Self::Pie(pie) => {
+                pie.tail_dropped();
+                true
+            }
+            Self::DropTail(_) | Self::Codel { .. } => true,
+            Self::Fair(_) | Self::FqCodel(_) => false,
+        }
+    }
+
+    /// Whether it lets in this packet, for which there is room; it may mark it.
     pub(crate) fn admits(&mut self, packet: &mut Packet) -> bool {
         match self {
             Self::Pie(pie) => pie.admits(packet),
@@ -84,21 +97,27 @@ impl Discipline {
         }
     }
 
-    /// Drops at least one packet, if there is one: the queue is too long.
+    /// Drops at least one packet: the queue is too long.
     pub(crate) fn evict(&mut self, dropped: &mut Vec<Packet>) {
+        let before = dropped.len();
         match self {
-            Self::DropTail(queue) | Self::Codel { queue, .. } => dropped.extend(queue.pop_last()),
-            Self::Pie(pie) => dropped.extend(pie.queue_mut().pop_last()),
+            Self::DropTail(_) | Self::Codel { .. } | Self::Pie(_) => {
+                unreachable!("a full queue of this discipline takes no packet")
+            }
             Self::Fair(fair) => dropped.extend(fair.evict()),
             Self::FqCodel(queues) => queues.evict(dropped),
         }
+        debug_assert!(
+            dropped.len() > before,
+            "a queue that is too long has packets"
+        );
     }
 
     /// The next packet to leave; those dropped before it are added to `dropped`.
     pub(crate) fn dequeue(&mut self, now: Duration, dropped: &mut Vec<Packet>) -> Option<Packet> {
         match self {
             Self::DropTail(queue) => queue.pop().map(|(_, packet)| packet),
-            Self::Codel { codel, queue } => codel.dequeue(queue, now, dropped),
+            Self::Codel { codel, queue } => codel.dequeue(queue, 0, now, dropped),
             Self::Pie(pie) => pie.dequeue(now),
             Self::Fair(fair) => fair.dequeue(),
             Self::FqCodel(queues) => queues.dequeue(now, dropped),

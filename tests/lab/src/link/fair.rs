@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use crate::link::MTU;
 use crate::link::fifo::Fifo;
 use crate::link::packet::{Flow, Packet};
 
-/// What a flow may send in a turn, bytes: the largest packet with an Ethernet
-/// header, as in RFC 8290.
-const QUANTUM: usize = 1514;
+/// What a flow may send in a turn, bytes: the largest packet.
+const QUANTUM: usize = MTU as usize;
 
 /// The packets of a flow.
 #[derive(Debug, Default)]
@@ -58,13 +58,15 @@ impl Fair {
     pub(crate) fn dequeue(&mut self) -> Option<Packet> {
         loop {
             let flow = *self.turns.front()?;
-            let line = self.lines.get_mut(&flow)?;
-            if line.waiting.first_bytes()? > line.deficit {
+            let line = self.lines.get_mut(&flow);
+            let line = line.expect("a flow that has a turn has a line");
+            let first = line.waiting.first_bytes();
+            if first.expect("a line has packets") > line.deficit {
                 line.deficit += QUANTUM;
                 self.turns.rotate_left(1);
                 continue;
             }
-            let (_, packet) = line.waiting.pop()?;
+            let (_, packet) = line.waiting.pop().expect("a line has packets");
             line.deficit -= packet.bytes;
             // Who has nothing to send keeps no turn for later.
             if line.waiting.is_empty() {
@@ -80,7 +82,7 @@ impl Fair {
     pub(crate) fn evict(&mut self) -> Option<Packet> {
         let lines = self.lines.iter_mut();
         let (&flow, line) = lines.max_by_key(|(_, line)| line.waiting.bytes())?;
-        let packet = line.waiting.pop_last()?;
+        let packet = line.waiting.pop_last().expect("a line has packets");
         if line.waiting.is_empty() {
             self.lines.remove(&flow);
             self.turns.retain(|one| *one != flow);

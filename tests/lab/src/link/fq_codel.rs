@@ -4,12 +4,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::link::MTU;
 use crate::link::codel::Codel;
 use crate::link::fifo::Fifo;
 use crate::link::packet::{Flow, Packet};
 
-/// Bytes that a queue may send in its turn (section 5.2.4).
-const QUANTUM: i64 = 1514;
+/// Bytes that a queue may send in its turn: the largest packet (section 5.2.4). The
+/// 1514 bytes of Ethernet include a header, which packets do not have here.
+const QUANTUM: i64 = MTU as i64;
 
 /// Queues to which flows are assigned (section 5.2.5).
 const QUEUES: usize = 1024;
@@ -105,7 +107,9 @@ impl FqCodel {
                 continue;
             }
             let already = dropped.len();
-            let packet = queue.codel.dequeue(&mut queue.waiting, now, dropped);
+            let others = self.bytes - queue.waiting.bytes();
+            let codel = &mut queue.codel;
+            let packet = codel.dequeue(&mut queue.waiting, others, now, dropped);
             let gone = dropped[already..].iter().chain(&packet);
             for one in gone {
                 self.packets -= 1;
@@ -204,17 +208,13 @@ mod tests {
     #[test]
     fn who_sends_more_than_a_quantum_is_new_no_longer() {
         let mut queue = queue();
-        (0..10).for_each(|_| queue.push(Duration::ZERO, packet(1, 1500)));
-        (0..3).for_each(|_| assert_eq!(next(&mut queue, MS), Some(1)));
+        (0..10).for_each(|_| queue.push(Duration::ZERO, packet(1, 700)));
+        // Three make it an old one, and the fourth leaves some credit.
+        (0..4).for_each(|_| assert_eq!(next(&mut queue, MS), Some(1)));
         (0..10).for_each(|_| queue.push(MS, packet(2, 1500)));
-        let order: Vec<_> = (0..8).filter_map(|_| next(&mut queue, MS)).collect();
-        // A quantum is a packet and 14 bytes: two at first, then in turns.
-        assert_eq!(order[..2], [2, 2]);
-        assert_eq!(
-            order[2..].iter().filter(|port| **port == 1).count(),
-            3,
-            "{order:?}"
-        );
+        let order: Vec<_> = (0..6).filter_map(|_| next(&mut queue, MS)).collect();
+        // The credit of a new one is spent by one full packet.
+        assert_eq!(order[..3], [2, 1, 2], "{order:?}");
     }
 
     #[test]
@@ -252,6 +252,47 @@ mod tests {
         assert!(dropped.iter().all(|one| one.flow.ports.0 == 1));
         let waiting: usize = queue.queues.iter().map(|one| one.waiting.len()).sum();
         assert_eq!(queue.len(), waiting);
+    }
+
+    #[test]
+    fn short_queues_are_a_standing_queue_together() {
+        let mut queue = queue();
+        let mut dropped = Vec::new();
+        for port in 1..=10 {
+            (0..2).for_each(|_| queue.push(Duration::ZERO, packet(port, 1500)));
+        }
+        // Ten flows keep two packets each: with one on the way out, each queue holds
+        // no more than a packet, and each packet has waited for 20 ms.
+        for now in 1..1000_u32 {
+            let mut gone = Vec::new();
+            let left = queue.dequeue(MS * now, &mut gone);
+            for one in gone.iter().chain(&left) {
+                queue.push(MS * now, packet(one.flow.ports.0, 1500));
+            }
+            dropped.append(&mut gone);
+        }
+        let ports: std::collections::BTreeSet<_> =
+            dropped.iter().map(|one| one.flow.ports.0).collect();
+        assert_eq!(ports.len(), 10, "{ports:?}");
+    }
+
+    #[test]
+    fn a_long_queue_loses_no_more_than_a_bound_at_once() {
+        let mut queue = queue();
+        (0..200).for_each(|_| queue.push(Duration::ZERO, packet(1, 1500)));
+        let mut dropped = Vec::new();
+        queue.evict(&mut dropped);
+        assert_eq!((dropped.len(), queue.len()), (64, 136));
+    }
+
+    #[test]
+    fn the_seed_decides_which_queue_is_whose() {
+        let places = |seed| {
+            let of = |port| place(packet(port, 0).flow, seed);
+            (1..=10).map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(places(1), places(1));
+        assert_ne!(places(1), places(2));
     }
 
     #[test]

@@ -45,7 +45,8 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Reads the headers of an IP packet in this buffer.
+    /// Reads the headers of an IP packet in this buffer. All packets that are not
+    /// IPv4 share one flow.
     #[must_use]
     pub fn read(bytes: &[u8], buffer: usize) -> Self {
         let nobodys = Self {

@@ -1,5 +1,5 @@
-//! A token bucket (RFC 2697, section 3, with one colour): what finds as many
-//! tokens as it has bytes goes on at once, what does not is dropped.
+//! A token bucket (RFC 2697 with an excess burst size of 0): green packets, which
+//! find as many tokens as they have bytes, pass at once. Red ones are dropped.
 
 use std::time::Duration;
 

@@ -120,17 +120,21 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
             let _ = write!(words, ", arriving together every {} ms", link.aggregate_ms);
         }
         let back = link.backward().rate_mbit;
-        if back < link.rate_mbit {
+        if back != link.rate_mbit {
             let _ = write!(words, ", {back} Mbit/s back");
         }
         if link.loss > 0.0 {
             let _ = write!(words, ", {} % lost at random", 100.0 * link.loss);
         }
         if link.jitter_ms > 0.0 {
-            if link.jitter_share < 1.0 {
-                let _ = write!(words, ", {} %", 100.0 * link.jitter_share);
-            }
-            let _ = write!(words, ", up to {} ms later at random", link.jitter_ms);
+            let jitter = link.jitter_ms;
+            let _ = if link.jitter_share < 1.0 {
+                let share = 100.0 * link.jitter_share;
+                write!(words, ", {share} % of packets up to {jitter} ms later")
+            } else {
+                write!(words, ", packets up to {jitter} ms later")
+            };
+            words.push_str(" at random");
         }
         for outage in &link.outage {
             let (from, until) = (outage.from_s, outage.until_s);
@@ -140,7 +144,7 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
             let _ = write!(words, ", {} Mbit/s from {} s", step.rate_mbit, step.at_s);
         }
         for step in &link.delay_steps {
-            let _ = write!(words, ", {} ms from {} s", step.delay_ms, step.at_s);
+            let _ = write!(words, ", {} ms one way from {} s", step.delay_ms, step.at_s);
         }
         words
     });
@@ -272,6 +276,7 @@ fn of(variant: Option<&Variant>, scenario: &Scenario) -> String {
 mod tests {
     use super::*;
     use crate::report::tests::synthetic::{matrix, run};
+    use crate::scenario::{DelayStep, DirectionSpec};
 
     fn varied(names: &[&str]) -> MatrixRecord {
         let mut matrix = matrix();
@@ -323,6 +328,26 @@ mod tests {
         let text = lines(&varied(&["radio"]), &[variant("radio", Some(path))]);
         let told = "10 Mbit/s, 10 ms one way, queue 1 BDP, codel with ECN, 40 to 100 % of the \
                     rate, drawn every 50 ms (random walk), arriving together every 4 ms, 0.5 Mbit/s back; ";
+        assert!(text.contains(told), "{text}");
+    }
+
+    #[test]
+    fn a_faster_way_back_jitter_and_another_route_are_told() {
+        let mut matrix = matrix();
+        let scenario = matrix.scenarios.get_mut("greedy").unwrap();
+        let link = &mut scenario.link[0];
+        link.backward = Some(DirectionSpec {
+            rate_mbit: 20.0,
+            ..link.backward()
+        });
+        (link.jitter_ms, link.jitter_share) = (5.0, 0.1);
+        link.delay_steps = vec![DelayStep {
+            at_s: 20.0,
+            delay_ms: 70.0,
+        }];
+        let text = terms(scenario);
+        let told = ", 20 Mbit/s back, 10 % of packets up to 5 ms later at random, 70 ms one \
+                    way from 20 s; ";
         assert!(text.contains(told), "{text}");
     }
 

@@ -6,7 +6,9 @@ use std::process::Child;
 use fairbat_lab::record::Record;
 use fairbat_lab::statistics::jain;
 
-use crate::{alone, expect_success, is_root, lab, record_in, while_the_machine_runs};
+use crate::{
+    alone, expect_success, is_root, lab, lab_with, record_in, shared, while_the_machine_runs,
+};
 
 /// Payload of a link of 10 Mbit/s, in full packets with timestamps.
 const PAYLOAD_MBIT: f64 = 10.0 * 1448.0 / 1500.0;
@@ -52,6 +54,34 @@ fn tcp_behaves_as_known() {
         two_flows_share(&two);
         a_live_stream_sees_no_queue(&constant);
     });
+}
+
+#[test]
+fn tcp_asks_for_marks_where_a_link_gives_them() {
+    const SCENARIO: &str = "
+        description = 'One greedy CUBIC flow over CoDel with ECN'
+        duration_s = 8
+        measure_from_s = 3
+        [[link]]
+        rate_mbit = 10
+        delay_ms = 20
+        queue = { packets = 200 }
+        discipline = 'codel'
+        ecn = true
+        [[foreground]]
+        traffic = { greedy = {} }
+    ";
+    if !is_root() {
+        return;
+    }
+    let _turn = shared();
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let output = lab_with(SCENARIO, "none", directory.path()).output();
+    expect_success(&output.expect("start lab"));
+    let counters = record_in(directory.path()).links[0].forward.counters;
+    assert!(counters.marked > 0, "{counters:?}");
+    // Nothing but data is sent this way, and all of it may be marked.
+    assert_eq!(counters.aqm_dropped, 0, "{counters:?}");
 }
 
 fn one_flow_fills_the_link_and_the_queue(record: &Record) {

@@ -158,6 +158,11 @@ impl Bottleneck {
             }
             return;
         }
+        if !self.has_room(packet.bytes) && self.discipline.refuses_when_full() {
+            self.recorder.counters.dropped += 1;
+            self.dropped.push(packet);
+            return;
+        }
         if !self.discipline.admits(&mut packet) {
             self.recorder.counters.aqm_dropped += 1;
             self.dropped.push(packet);
@@ -174,8 +179,8 @@ impl Bottleneck {
         }
     }
 
-    /// When the next packet reaches the other end, as far as is known. What comes
-    /// after it is known when it does, and not before.
+    /// When the next packet that is on the wire, or has left it, reaches the other
+    /// end. The others have no such moment yet.
     #[must_use]
     pub fn next_arrival(&self) -> Option<Duration> {
         self.in_flight.front().map(|first| first.arrives)
@@ -221,6 +226,12 @@ impl Bottleneck {
             self.discipline.len() + packets,
             self.discipline.bytes() + bytes,
         )
+    }
+
+    /// Whether a packet of so many bytes fits into the queue.
+    fn has_room(&self, more: usize) -> bool {
+        let (packets, bytes) = self.queued();
+        self.limit.holds(packets + 1, bytes + more)
     }
 
     fn is_within_limit(&self) -> bool {

@@ -90,6 +90,28 @@ fn a_full_queue_drops_the_last_to_come() {
 }
 
 #[test]
+fn a_full_queue_drops_before_pie_decides() {
+    let mut link = Bottleneck::new(&settings(Limit::Packets(500), |spec| {
+        spec.discipline = "pie".parse().unwrap();
+    }));
+    // 1.3 times what the link carries for three seconds: PIE drops, and the queue is
+    // never full.
+    arrive(&mut link, (0..3900).map(|i| Duration::from_micros(769 * i)));
+    assert_eq!(link.recorder.counters.dropped, 0);
+    let fill = |link: &mut Bottleneck, count| arrive(link, (0..count).map(|_| ms(3000)));
+    link.advance(ms(3000));
+    while link.has_room(1500) {
+        fill(&mut link, 1);
+    }
+    let before = link.recorder.counters;
+    assert!(before.aqm_dropped > 0, "{before:?}");
+    fill(&mut link, 200);
+    let after = link.recorder.counters;
+    assert_eq!(after.dropped - before.dropped, 200);
+    assert_eq!(after.aqm_dropped, before.aqm_dropped);
+}
+
+#[test]
 fn samples_are_exact_however_late_they_are_taken() {
     let mut link = plain(Limit::Packets(100));
     arrive(&mut link, [ms(0); 15]);

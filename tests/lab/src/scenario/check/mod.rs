@@ -46,6 +46,10 @@ const DELAY: RangeInclusive<f64> = 0.0..=60_000.0;
 /// Delays that a discipline may aim at, and for how long, ms.
 const TARGET: RangeInclusive<f64> = 0.1..=10_000.0;
 
+/// Delays that PIE may aim at, ms. It never drops of two packets, which alone take
+/// longer than a shorter target at 10 Mbit/s.
+const PIE_TARGET: RangeInclusive<f64> = 2.0..=10_000.0;
+
 /// Mean sizes, kB.
 const MEAN_KB: RangeInclusive<f64> = 0.1..=1e6;
 
@@ -223,7 +227,7 @@ fn direction(spec: &DirectionSpec) -> Result<(), String> {
 fn discipline(discipline: Discipline) -> Result<(), String> {
     match discipline {
         Discipline::DropTail | Discipline::Fair | Discipline::Policer => Ok(()),
-        Discipline::Pie { target_ms } => within("discipline: target_ms", target_ms, TARGET),
+        Discipline::Pie { target_ms } => within("discipline: target_ms", target_ms, PIE_TARGET),
         Discipline::Codel {
             target_ms,
             interval_ms,
@@ -233,7 +237,11 @@ fn discipline(discipline: Discipline) -> Result<(), String> {
             interval_ms,
         } => {
             within("discipline: target_ms", target_ms, TARGET)?;
-            within("discipline: interval_ms", interval_ms, TARGET)
+            within("discipline: interval_ms", interval_ms, TARGET)?;
+            if target_ms >= interval_ms {
+                return Err("discipline: target_ms must be less than interval_ms".to_owned());
+            }
+            Ok(())
         }
     }
 }
@@ -241,10 +249,16 @@ fn discipline(discipline: Discipline) -> Result<(), String> {
 fn radio(radio: Radio) -> Result<(), String> {
     within("radio: every_ms", radio.every_ms, 1.0..=3_600_000.0)?;
     within("radio: least", radio.least, 0.01..=1.0)?;
-    match radio.walk {
-        Some(walk) => within("radio: walk", walk, 0.001..=1.0),
-        None => Ok(()),
+    let Some(walk) = radio.walk else {
+        return Ok(());
+    };
+    within("radio: walk", walk, 0.001..=1.0)?;
+    // A longer step would have to be reflected at both ends. The sum is exact where
+    // 1 - least is not, as of 0.9.
+    if walk + radio.least > 1.0 {
+        return Err("radio: walk must be at most 1 - least".to_owned());
     }
+    Ok(())
 }
 
 fn rises(what: &str, moments: impl Iterator<Item = f64>) -> Result<(), String> {

@@ -42,6 +42,15 @@ fn check(text: &str) -> Result<(), String> {
 #[test]
 fn what_can_be_run_is_taken() {
     assert_eq!(check(GOOD), Ok(()));
+    for bound in [
+        "radio = { every_ms = 50, least = 0.4, walk = 0.6 }",
+        "radio = { every_ms = 50, least = 0.9, walk = 0.1 }",
+        "discipline = { pie = { target_ms = 2 } }",
+        "discipline = { codel = { target_ms = 99, interval_ms = 100 } }",
+    ] {
+        let good = GOOD.replacen("delay_ms = 20", &format!("delay_ms = 20\n{bound}"), 1);
+        assert_eq!(check(&good), Ok(()), "{bound}");
+    }
 }
 
 #[test]
@@ -98,6 +107,26 @@ fn what_cannot_be_run_is_refused_by_name() {
             "delay_ms = 20",
             "delay_ms = 20\nradio = { every_ms = 50, least = 0.4, walk = 0 }",
             "link 1: radio: walk",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\nradio = { every_ms = 50, least = 0.4, walk = 0.61 }",
+            "link 1: radio: walk must be at most 1 - least",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\ndiscipline = { pie = { target_ms = 1.9 } }",
+            "link 1: discipline: target_ms",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\ndiscipline = { codel = { target_ms = 100 } }",
+            "link 1: discipline: target_ms must be less",
+        ),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\ndiscipline = { fq_codel = { target_ms = 6, interval_ms = 5 } }",
+            "link 1: discipline: target_ms must be less",
         ),
         (
             "delay_ms = 20",
