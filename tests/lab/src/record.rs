@@ -8,7 +8,7 @@ pub use crate::samples::{
     Forecast, Lateness, LinkRecord, Probe, Progress, Samples, SenderSample, TransferRecord,
 };
 use crate::scenario::Scenario;
-pub use crate::summary::Summary;
+pub use crate::summary::{CallFigures, Summary};
 use crate::summary::{Measured, summarise};
 
 /// One run.

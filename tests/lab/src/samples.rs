@@ -99,12 +99,13 @@ pub struct Samples {
     pub capacity: Vec<u64>,
 }
 
-/// A probe of the round-trip time.
+/// A datagram whose time is measured: a probe's for its round trip, that of a
+/// call's packet for its one way.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
     /// When it was sent.
     pub t: f64,
-    /// What came back took so long, ms; `None` if nothing came back.
+    /// It took so long, ms; `None` if it did not come.
     pub ms: Option<f64>,
 }
 
@@ -118,6 +119,9 @@ pub struct FlowRecord {
     /// What its receiver had got, by 100 ms: element i is the moment
     /// `(i + 1) * 0.1`, cumulative, bytes of payload.
     pub received: Vec<u64>,
+    /// Each packet of a call, in the order of sending; empty for other flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packets: Vec<Probe>,
 }
 
 /// A fetch with a beginning and an end.

@@ -30,6 +30,13 @@ pub fn terminal(record: &Record) -> String {
         let words = format!("{count}, mean {mean}, 95 % within {p95}, {unfinished} unfinished");
         lines.push(line("fetches", words));
     }
+    lines.extend(summary.calls.iter().map(|call| {
+        let median = digits(call.delay_median_ms, 1, "ms");
+        let p99 = digits(call.delay_p99_ms, 1, "ms");
+        let lost = 100.0 * call.loss;
+        let words = format!("median {median}, 99 % within {p99}, {lost:.2} % lost");
+        line("call, one way", words)
+    }));
     let round_trip = format!(
         "mean {}, median {}, 95 % within {}, {:.1} % of the probes lost",
         digits(summary.rtt_mean_ms, 1, "ms"),

@@ -147,7 +147,8 @@ impl Foreground {
             Traffic::Constant { .. }
             | Traffic::OnOff { .. }
             | Traffic::Web { .. }
-            | Traffic::Udp { .. } => 1,
+            | Traffic::Udp { .. }
+            | Traffic::Call {} => 1,
         }
     }
 }
@@ -191,7 +192,17 @@ pub enum Traffic {
         #[serde(default = "udp_packet")]
         packet_bytes: u32,
     },
+    /// One direction of a call: 50 packets of 200 bytes a second over UDP, whose
+    /// delay is recorded one by one.
+    Call {},
 }
+
+/// Size of a packet of a call with its headers, bytes: 20 ms of speech by G.711
+/// are 160 (RFC 3551, section 4.5.14), and RTP, UDP and IP have 40.
+pub(crate) const CALL_PACKET_BYTES: u32 = 200;
+
+/// Packets of a call in a second.
+pub(crate) const CALL_PACKETS_PER_S: u32 = 50;
 
 impl Traffic {
     /// What it is called in a sentence.
@@ -203,6 +214,7 @@ impl Traffic {
             Self::OnOff { .. } => "a flow with pauses",
             Self::Web { .. } => "web traffic",
             Self::Udp { .. } => "a stream of datagrams",
+            Self::Call {} => "a call",
         }
     }
 }

@@ -8,6 +8,7 @@
 //! what can be carried until then.
 
 use crate::link::{PAYLOAD_SHARE, Rate, bytes_per_s};
+use crate::scenario::{CALL_PACKET_BYTES, CALL_PACKETS_PER_S};
 use crate::scenario::{Foreground, LinkSpec, Scenario, Traffic};
 
 /// Share of a fair share that a feasible transfer may need: what remains is
@@ -125,6 +126,10 @@ fn takes(foreground: &Foreground, link: &LinkSpec) -> (f64, f64) {
         Traffic::Web { load, .. } => (load * bytes_per_s(link.rate_mbit) * PAYLOAD_SHARE, 0.0),
         // Of packets with their headers.
         Traffic::Udp { rate_mbit, .. } => (bytes_per_s(rate_mbit) * PAYLOAD_SHARE, 0.0),
+        Traffic::Call {} => {
+            let bytes = f64::from(CALL_PACKET_BYTES * CALL_PACKETS_PER_S);
+            (bytes * PAYLOAD_SHARE, 0.0)
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //! it. Pure: the same record gives the same figures. Whatever would divide
 //! by nothing is 0 or absent; no figure is ever NaN.
 
+mod call;
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,7 @@ use crate::samples::{
 };
 use crate::scenario::{DirectionSpec, Foreground, Scenario};
 use crate::statistics::{mean, median, percentile};
+pub use crate::summary::call::CallFigures;
 use crate::yielding::{BesideFigures, YieldFigures, fairness};
 
 /// How long after the background's start the foreground is looked at besides, s.
@@ -67,6 +70,9 @@ pub struct Summary {
     pub fetch_mean_s: Option<f64>,
     /// 95th percentile of the time of a fetch, s, counted alike.
     pub fetch_p95_s: Option<f64>,
+    /// Each call of the foreground, in the order of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallFigures>,
     /// 99 % of the packets were handed over by the links at most so much
     /// later than they should have been, ms; of the worst link.
     pub late_p99_ms: f64,
@@ -175,6 +181,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         unfinished,
         fetch_mean_s: mean(&times),
         fetch_p95_s: percentile(&times, 0.95),
+        calls: CallFigures::all(setup, measured.flows),
         late_p99_ms: late.fold(0.0, f64::max),
         link_cores: ratio(link_cpu, setup.duration_s),
         lab_cores: ratio(measured.lab_cpu_s, setup.duration_s),

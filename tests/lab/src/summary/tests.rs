@@ -85,6 +85,7 @@ fn a_flow_is_measured_while_it_is_active() {
         name: "flow".to_owned(),
         backward: false,
         received,
+        packets: Vec::new(),
     };
     // 10 kB each 100 ms are 0.8 Mbit/s.
     let steady: Vec<u64> = (1..=100).map(|i| i * 10_000).collect();
@@ -124,6 +125,7 @@ fn senders_and_streams_are_measured_where_they_arrive() {
         name: "constant".to_owned(),
         backward: false,
         received: (1..=100u64).map(|i| i.min(50) * 10_000).collect(),
+        packets: Vec::new(),
     };
     let measured = Measured {
         background: &[sender, BackgroundRecord::default()],

@@ -2,6 +2,8 @@
 //! scenario asks for, and what their receivers got. Knows nothing of links:
 //! it takes hosts that reach each other.
 
+mod call;
+mod numbered;
 pub mod prober;
 mod setup;
 mod sources;
@@ -20,14 +22,14 @@ use crate::host::Host;
 use crate::machine::{Clock, Context as _};
 use crate::samples::{Fetch, FlowRecord};
 use crate::scenario::Scenario;
-use crate::traffic::setup::{BACKWARD, Setup};
+use crate::traffic::setup::{BACKWARD, Flow, Setup};
 use crate::traffic::sources::Log;
 use crate::traffic::stage::Running;
 
 /// All foreground sources of a run, at work.
 pub struct Sources {
     running: Running,
-    flows: Vec<(String, Meter)>,
+    flows: Vec<Flow>,
     logs: Vec<Log>,
 }
 
@@ -69,10 +71,11 @@ impl Sources {
     /// The first failure of a source while it ran.
     pub fn finish(self) -> io::Result<Received> {
         self.running.finish()?;
-        let flow = |(name, meter): (String, Meter)| FlowRecord {
-            backward: name.starts_with(BACKWARD),
-            name,
-            received: meter.received(),
+        let flow = |flow: Flow| FlowRecord {
+            backward: flow.name.starts_with(BACKWARD),
+            received: flow.meter.received(),
+            packets: flow.call.map_or_else(Vec::new, |call| call.delays()),
+            name: flow.name,
         };
         let mut fetches: Vec<_> = self.logs.iter().flat_map(Log::take).collect();
         fetches.sort_by(|a, b| a.t.total_cmp(&b.t));

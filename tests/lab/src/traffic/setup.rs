@@ -13,6 +13,7 @@ use crate::host::{Class, Host};
 use crate::link::{PAYLOAD_SHARE, bytes_per_s};
 use crate::machine::{Clock, Context as _};
 use crate::scenario::{Foreground, Scenario, Traffic};
+use crate::traffic::call::Call;
 use crate::traffic::sources;
 use crate::traffic::sources::{Client, HEADERS, Log, Stream, Turns};
 use crate::traffic::stage::Stage;
@@ -50,8 +51,16 @@ pub(crate) struct Setup<'a> {
     scenario: &'a Scenario,
     seed: u64,
     pub(crate) stage: Stage<'a>,
-    pub(crate) flows: Vec<(String, Meter)>,
+    pub(crate) flows: Vec<Flow>,
     pub(crate) logs: Vec<Log>,
+}
+
+/// A flow whose receiver is measured.
+pub(crate) struct Flow {
+    pub(crate) name: String,
+    pub(crate) meter: Meter,
+    /// Its packets one by one, if it is a call.
+    pub(crate) call: Option<Call>,
 }
 
 impl<'a> Setup<'a> {
@@ -113,6 +122,7 @@ impl<'a> Setup<'a> {
                 let rate = bytes_per_s(rate_mbit);
                 self.udp(index, foreground, way, span, rate, packet_bytes)
             }
+            Traffic::Call {} => self.call(foreground, way, span),
         }
     }
 
@@ -220,6 +230,27 @@ impl<'a> Setup<'a> {
         Ok(())
     }
 
+    /// One direction of a call.
+    fn call(&mut self, foreground: &Foreground, way: Way, span: Span) -> io::Result<()> {
+        let hosts = self.stage.hosts;
+        let (outgoing, incoming) = sources::sockets(&hosts[way.sender], &hosts[way.receiver])?;
+        let meter = self.flow(foreground, "call", false);
+        let call = Call::default();
+        let flow = self.flows.last_mut();
+        flow.expect("it was just added").call = Some(call.clone());
+        let (clock, end) = (self.stage.clock, self.stage.end);
+        let listener = call.clone();
+        self.stage.task(way.receiver, move || {
+            listener.receive(&incoming, &meter, clock, end);
+            Ok(())
+        });
+        self.stage.task(way.sender, move || {
+            call.send(&outgoing, span, clock);
+            Ok(())
+        });
+        Ok(())
+    }
+
     /// A meter for a new flow of this kind. Its number is in its name if
     /// there is one before it, or always.
     fn flow(&mut self, foreground: &Foreground, kind: &str, always: bool) -> Meter {
@@ -228,8 +259,8 @@ impl<'a> Setup<'a> {
         } else {
             kind
         };
-        let alike = self.flows.iter().filter(|(name, _)| {
-            let rest = name.strip_prefix(kind);
+        let alike = self.flows.iter().filter(|flow| {
+            let rest = flow.name.strip_prefix(kind);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         });
         let name = match alike.count() {
@@ -237,7 +268,11 @@ impl<'a> Setup<'a> {
             before => format!("{kind} {}", before + 1),
         };
         let meter = self.stage.meter();
-        self.flows.push((name, meter.clone()));
+        self.flows.push(Flow {
+            name,
+            meter: meter.clone(),
+            call: None,
+        });
         meter
     }
 }

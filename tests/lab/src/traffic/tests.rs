@@ -101,6 +101,29 @@ fn datagrams_have_their_mean_rate_with_gaps_shorter_than_a_timer_resolves() {
     });
 }
 
+#[test]
+fn every_packet_of_a_call_has_its_delay() {
+    undisturbed(BEARABLE, || {
+        let Some(host) = host() else { return };
+        let scenario = scenario(
+            1.5,
+            "foreground = [{ start_s = 0.2, stop_s = 1.2, traffic = { call = {} } },
+                           { backward = true, stop_s = 0.5, traffic = { call = {} } }]",
+        );
+        let flows = received(&scenario, &[host.clone(), host], 1).flows;
+        let names: Vec<_> = flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(names, ["call", "backward call"]);
+        let counts = flows.iter().map(|flow| flow.packets.len());
+        assert_eq!(counts.collect::<Vec<_>>(), [50, 25]);
+        for (packet, number) in flows[0].packets.iter().zip(0u32..) {
+            let due = 0.2 + 0.02 * f64::from(number);
+            assert!((due..due + 0.03).contains(&packet.t), "{packet:?}");
+            assert!(packet.ms.is_some_and(|ms| ms < 20.0), "{packet:?}");
+        }
+        assert_eq!(total(&flows[0]), 50 * 172);
+    });
+}
+
 const WEB: &str = "foreground = [
     { start_s = 0.1, stop_s = 0.6, traffic = { web = { load = 4.0, mean_kb = 20.0 } } },
     { traffic = { web = { load = 0.5, mean_kb = 3.0 } }, stop_s = 0.6 },

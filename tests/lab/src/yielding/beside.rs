@@ -214,6 +214,7 @@ mod tests {
             name: name.to_owned(),
             backward: false,
             received: (1..=400).map(|i| i * 72_400).collect(),
+            packets: Vec::new(),
         };
         let sample = SenderSample {
             t: 3.0,

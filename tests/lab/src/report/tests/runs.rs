@@ -132,6 +132,7 @@ fn run(contender: &str, duration: f64, rest: &str, fill: f64) -> Record {
                 name: "flow".to_owned(),
                 backward: false,
                 received: (1..=(duration * 10.0) as u64).map(|i| i * 60_000).collect(),
+                packets: Vec::new(),
             })
             .collect(),
         fetches: Vec::new(),

@@ -121,6 +121,7 @@ impl Scenario {
                 within("rate_mbit", rate_mbit, RATE)?;
                 within("packet_bytes", f64::from(packet_bytes), 100.0..=1500.0)
             }
+            Traffic::Call {} => Ok(()),
         }
     }
 }
