@@ -105,6 +105,9 @@ pub(crate) struct MatrixArguments {
     /// Run only this contender; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) contender: Vec<Contender>,
+    /// Run only this variant; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Vec<String>,
     /// Run only this seed; may be repeated
     #[arg(long, value_name = "SEED")]
     pub(crate) seed: Vec<u64>,
@@ -116,7 +119,8 @@ pub(crate) struct MatrixArguments {
 impl MatrixArguments {
     /// Whether it is all of the matrix, as it stands.
     pub(crate) fn is_whole(&self) -> bool {
-        let parts = self.scenario.len() + self.contender.len() + self.seed.len();
+        let names = self.scenario.len() + self.variant.len();
+        let parts = names + self.contender.len() + self.seed.len();
         !self.quick && parts == 0
     }
 }

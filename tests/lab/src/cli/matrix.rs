@@ -9,7 +9,9 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use dalbe::ebpf::EbpfPart;
 use fairbat_lab::calibrate::cost;
 use fairbat_lab::machine::Clock;
-use fairbat_lab::matrix::{Budget, Cell, Job, Matrix, Variant, run_all, weight};
+use fairbat_lab::matrix::{
+    Budget, Cell, Job, Matrix, USUAL_LABS, Variant, estimate_s, run_all, weight,
+};
 use fairbat_lab::record::{Record, Summary};
 use fairbat_lab::report;
 use fairbat_lab::results::{MatrixRecord, RunSummary};
@@ -32,9 +34,14 @@ pub(super) struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Reads the matrix and its scenarios; all contenders can do those that they run in.
     pub(super) fn new(arguments: &'a MatrixArguments) -> Result<Self, Box<dyn Error>> {
-        let (name, mut matrix): (_, Matrix) = files::find(&files::matrices(), &arguments.matrix)?;
+        let (name, matrix): (_, Matrix) = files::find(&files::matrices(), &arguments.matrix)?;
+        let mut matrix = matrix.expanded()?;
+        matrix.only_variants(&arguments.variant)?;
         if arguments.quick {
             matrix.more.clear();
+            if arguments.variant.is_empty() {
+                matrix.only_variants(&matrix.quick.clone())?;
+            }
         }
         matrix.only(&arguments.scenario, &arguments.contender, &arguments.seed)?;
         if arguments.quick {
@@ -90,7 +97,10 @@ impl<'a> Plan<'a> {
         }
         let usual = match self.arguments.jobs {
             Some(jobs) => Budget::fixed(jobs),
-            None => Budget::of(cost()?, versions::cores()),
+            None => {
+                let labs = self.matrix.labs.unwrap_or(USUAL_LABS);
+                Budget::of(cost()?, versions::cores(), labs)
+            }
         };
         let directory = output_directory("lab").join(&self.name);
         // What an earlier run left would be taken for this one's.
@@ -105,7 +115,10 @@ impl<'a> Plan<'a> {
         };
         let mut first = 0;
         // Those that may run side by side do.
-        for together in batches.chunk_by(|one, next| one.budget == next.budget) {
+        let chunks = || batches.chunk_by(|one, next| one.budget == next.budget);
+        let estimate: f64 = chunks().map(|together| self.estimate_s(together)).sum();
+        println!("this should take {}", span(estimate));
+        for together in chunks() {
             self.run_together(together, first, &mut results)?;
             first += together
                 .iter()
@@ -170,6 +183,32 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// How long batches with one budget take, s.
+    fn estimate_s(&self, batches: &[Batch<'_>]) -> f64 {
+        let runs = self.in_order(batches, 0).into_iter();
+        let runs = runs.map(|(_, (batch, cell))| {
+            let scenario = &self.scenarios[&cell.scenario];
+            (batch.load(scenario), scenario.duration_s)
+        });
+        estimate_s(&runs.collect::<Vec<_>>(), batches[0].budget)
+    }
+
+    /// All cells, each with its place from `first` on, in the order in which they
+    /// are run: as in a batch, what changes slowly on the machine meets all alike.
+    fn in_order<'b>(
+        &self,
+        batches: &'b [Batch<'b>],
+        first: usize,
+    ) -> Vec<(usize, (&'b Batch<'b>, &'b Cell))> {
+        let cells = batches
+            .iter()
+            .flat_map(|batch| batch.cells.iter().map(move |cell| (batch, cell)));
+        let mut cells: Vec<_> = (first..).zip(cells).collect();
+        let seeds = self.matrix.all_seeds();
+        cells.sort_by_key(|(_, (_, cell))| seeds.iter().position(|s| *s == cell.seed));
+        cells
+    }
+
     /// Runs every cell as a command of its own, says how far it is, and
     /// writes what there is after each. The first has the place `first` among
     /// all.
@@ -179,13 +218,7 @@ impl<'a> Plan<'a> {
         first: usize,
         results: &mut Results,
     ) -> Result<(), Box<dyn Error>> {
-        let cells = batches
-            .iter()
-            .flat_map(|batch| batch.cells.iter().map(move |cell| (batch, cell)));
-        let mut cells: Vec<_> = (first..).zip(cells).collect();
-        // As in a batch: what changes slowly on the machine meets all alike.
-        let seeds = self.matrix.all_seeds();
-        cells.sort_by_key(|(_, (_, cell))| seeds.iter().position(|s| *s == cell.seed));
+        let cells = self.in_order(batches, first);
         let (all, budget) = (cells.len(), batches[0].budget);
         for batch in batches {
             println!(
@@ -281,6 +314,16 @@ impl<'a> Plan<'a> {
         command.envs(cell.contender.programs());
         sandbox::of_its_own(&mut command);
         Ok(command)
+    }
+}
+
+/// A length of time for people.
+fn span(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).ceil();
+    if minutes < 90.0 {
+        format!("{minutes} min")
+    } else {
+        format!("{:.1} h", minutes / 60.0)
     }
 }
 

@@ -64,8 +64,36 @@ pub fn run_all(
     Ok(())
 }
 
-/// Labs side by side, at most, whatever the machine.
-const MAX_LABS: usize = 8;
+/// Labs side by side, at most, whatever the machine, unless a matrix says how many.
+pub const USUAL_LABS: usize = 8;
+
+/// What a run takes besides the time of its scenario, s: servers start before it,
+/// and its record is written after it.
+const OVERHEAD_S: f64 = 4.0;
+
+/// How long runs of these weights and lengths, s, take together, in this order,
+/// s.
+#[must_use]
+pub fn estimate_s(runs: &[(f64, f64)], budget: Budget) -> f64 {
+    let mut now = 0.0;
+    // Weights, and when each is over.
+    let mut running: Vec<(f64, f64)> = Vec::new();
+    for &(weight, length_s) in runs {
+        loop {
+            let weights: Vec<_> = running.iter().map(|(weight, _)| *weight).collect();
+            if budget.admits(&weights, weight) {
+                break;
+            }
+            now = running
+                .iter()
+                .map(|one| one.1)
+                .fold(f64::INFINITY, f64::min);
+            running.retain(|(_, over)| *over > now);
+        }
+        running.push((weight, now + length_s + OVERHEAD_S));
+    }
+    running.iter().map(|(_, over)| *over).fold(now, f64::max)
+}
 
 /// Share of the machine that all labs together may use: the rest is for
 /// contenders, whose own work is about as much again, and for the packets
@@ -82,11 +110,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What a machine with so many cores bears, if a full link costs that.
+    /// What a machine with so many cores bears, if a full link costs that, and so
+    /// many labs at most.
     #[must_use]
-    pub fn of(cost: Cost, cores: usize) -> Self {
+    pub fn of(cost: Cost, cores: usize, labs: usize) -> Self {
         Self {
-            labs: MAX_LABS,
+            labs,
             mbit: (cores as f64 * SHARE / cost.cores_per_mbit).max(1.0),
         }
     }
@@ -132,12 +161,35 @@ mod tests {
         let cost = Cost {
             cores_per_mbit: 0.008,
         };
-        let budget = Budget::of(cost, 2);
+        let budget = Budget::of(cost, 2, USUAL_LABS);
         assert!((budget.mbit - 100.0).abs() < 1e-9);
         assert!(budget.admits(&[50.0], 50.0));
         assert!(!budget.admits(&[50.0, 10.0], 50.0));
         assert!(budget.admits(&[10.0; 7], 10.0));
         assert!(!budget.admits(&[10.0; 8], 10.0));
         assert!(budget.admits(&[], 1000.0));
+    }
+
+    #[test]
+    fn an_estimate_is_what_the_budget_admits_at_once() {
+        let budget = Budget {
+            labs: 3,
+            mbit: 100.0,
+        };
+        let run = OVERHEAD_S + 40.0;
+        let takes = |runs: &[(f64, f64)]| estimate_s(runs, budget) / run;
+        assert_eq!(takes(&[]), 0.0);
+        assert!((takes(&[(10.0, 40.0); 3]) - 1.0).abs() < 1e-9);
+        assert!((takes(&[(10.0, 40.0); 7]) - 3.0).abs() < 1e-9);
+        assert!((takes(&[(50.0, 40.0); 4]) - 2.0).abs() < 1e-9);
+        // One alone always may; those after it wait.
+        assert!((takes(&[(200.0, 40.0), (1.0, 40.0)]) - 2.0).abs() < 1e-9);
+        // The shorter makes room for the next.
+        let mixed = [
+            (50.0, 40.0),
+            (50.0, 40.0 - run / 2.0),
+            (50.0, 40.0 - run / 2.0),
+        ];
+        assert!((takes(&mixed) - 1.0).abs() < 1e-9);
     }
 }

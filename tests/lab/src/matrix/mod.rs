@@ -2,18 +2,22 @@
 //! several seeds, as many side by side as the machine bears.
 
 mod budget;
+mod draw;
+mod variant;
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
 use crate::contender::Contender;
+use crate::files;
 use crate::files::Content;
-pub use crate::matrix::budget::{Budget, Job, run_all, weight};
+pub use crate::matrix::budget::{Budget, Job, USUAL_LABS, estimate_s, run_all, weight};
+pub use crate::matrix::draw::Draw;
+pub use crate::matrix::variant::{Variant, VariantsOf};
 use crate::record::file_name;
 use crate::results::Planned;
-use crate::scenario;
-use crate::scenario::{DeadlineController, Path, Scenario, congestion_control, within};
+use crate::scenario::{Scenario, congestion_control, within};
 
 /// What is to be run; the whole of a file in `matrices`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -48,6 +52,20 @@ pub struct Matrix {
     /// `jobs`; the ordinary way if there are none.
     #[serde(default)]
     pub variants: Vec<Variant>,
+    /// More of them, which another matrix lists.
+    #[serde(default)]
+    pub variants_of: Option<VariantsOf>,
+    /// More of them, which a seed draws.
+    #[serde(default)]
+    pub draw: Option<Draw>,
+    /// Names of the variants that there are in the quick variants of the matrix;
+    /// all of them if none is given.
+    #[serde(default)]
+    pub quick: Vec<String>,
+    /// Labs side by side at most, where the rates of their links together are what
+    /// the machine bears.
+    #[serde(default)]
+    pub labs: Option<usize>,
 }
 
 /// Where some contenders of a matrix run.
@@ -70,29 +88,6 @@ pub struct More {
     pub scenarios: Vec<String>,
     /// None of the matrix's.
     pub seeds: Vec<u64>,
-}
-
-/// A way to run a matrix.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Variant {
-    /// What it is called, in tables and in names of directories.
-    pub name: String,
-    /// So many labs side by side, in place of what the machine bears.
-    pub jobs: Option<usize>,
-    /// How often the links are sampled, ms.
-    pub sampling_ms: Option<u64>,
-    /// The least weight of the contenders' connections, in place of the
-    /// scenario's.
-    pub weight: Option<f64>,
-    /// CDG's back-off scale of the lab's senders, ms, in place of the
-    /// scenario's.
-    pub g_ms: Option<f64>,
-    /// What sets the weight of the lab's senders by a deadline, in place of the
-    /// scenario's.
-    pub controller: Option<DeadlineController>,
-    /// Another path in place of the scenarios'.
-    pub path: Option<Path>,
 }
 
 /// One run of a matrix.
@@ -142,51 +137,10 @@ impl Content for Matrix {
         if let Some(scale) = self.time_scale {
             within("time_scale", scale, 0.01..=100.0)?;
         }
-        if !self.variants.is_empty() {
-            some_once(
-                "variants",
-                self.variants.iter().map(|variant| &variant.name),
-            )?;
+        if let Some(labs) = self.labs {
+            within("labs", labs as f64, 1.0..=64.0)?;
         }
-        self.variants.iter().try_for_each(Variant::check)
-    }
-}
-
-impl Variant {
-    /// A scenario as this variant runs it.
-    ///
-    /// # Errors
-    /// When it cannot be run like that.
-    pub fn as_run(&self, scenario: &Scenario) -> Result<Scenario, String> {
-        let mut scenario = scenario.clone();
-        if let Some(path) = &self.path {
-            scenario.put_on(path);
-        }
-        let background = &mut scenario.background;
-        background.weight = self.weight.or(background.weight);
-        background.g_ms = self.g_ms.or(background.g_ms);
-        background.controller = self.controller.or(background.controller);
-        scenario.check()?;
-        Ok(scenario)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        if self.name.is_empty() || self.name.starts_with('.') || self.name.contains('/') {
-            return Err(format!(
-                "variants: no directory can be called {:?}",
-                self.name
-            ));
-        }
-        let jobs = self.jobs.map(|jobs| jobs as f64);
-        let jobs = jobs.map_or(Ok(()), |jobs| within("jobs", jobs, 1.0..=64.0));
-        let sampling = self.sampling_ms.map(|sampling| sampling as f64);
-        let sampling = sampling.map_or(Ok(()), |sampling| {
-            within("sampling_ms", sampling, 1.0..=10_000.0)
-        });
-        let weight = self.weight.map_or(Ok(()), scenario::weight);
-        let scale = self.g_ms.map_or(Ok(()), scenario::scale);
-        let all = jobs.and(sampling).and(weight).and(scale);
-        all.map_err(|error| format!("variants: {error}"))
+        self.check_variants()
     }
 }
 
@@ -201,6 +155,57 @@ fn some_once<T: Ord>(what: &str, values: impl IntoIterator<Item = T>) -> Result<
         return Err(format!("{what} must name something"));
     }
     Ok(())
+}
+
+impl Matrix {
+    /// With all of its variants listed.
+    ///
+    /// # Errors
+    /// When another matrix lacks what is asked of it, or a name is there twice.
+    pub fn expanded(mut self) -> Result<Self, String> {
+        if let Some(VariantsOf { matrix, names }) = self.variants_of.take() {
+            let other = files::by_name::<Self>(&files::matrices(), &matrix);
+            let other = other.map_err(|error| format!("variants_of: {error}"))?;
+            for name in names {
+                let found = other.variants.iter().find(|one| one.name == name);
+                let found = found.ok_or_else(|| {
+                    format!("variants_of: the matrix {matrix} lists no variant {name}")
+                })?;
+                self.variants.push(found.clone());
+            }
+        }
+        self.variants
+            .extend(self.draw.take().iter().flat_map(Draw::variants));
+        self.check_variants()?;
+        Ok(self)
+    }
+
+    /// Whether variants can be told apart and run.
+    fn check_variants(&self) -> Result<(), String> {
+        if !self.variants.is_empty() {
+            some_once("variants", self.variants.iter().map(|one| &one.name))?;
+        }
+        self.variants.iter().try_for_each(Variant::check)
+    }
+
+    /// Leaves out all but these variants, where any are given.
+    ///
+    /// # Errors
+    /// When it has no variant of such a name.
+    pub fn only_variants(&mut self, names: &[String]) -> Result<(), String> {
+        let has = |name: &String| self.variants.iter().any(|one| one.name == *name);
+        if let Some(missing) = names.iter().find(|name| !has(name)) {
+            let all: Vec<_> = self.variants.iter().map(|one| one.name.as_str()).collect();
+            return Err(format!(
+                "the matrix has no variant {missing:?}; it has {}",
+                all.join("; ")
+            ));
+        }
+        if !names.is_empty() {
+            self.variants.retain(|one| names.contains(&one.name));
+        }
+        Ok(())
+    }
 }
 
 impl Matrix {

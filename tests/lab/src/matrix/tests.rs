@@ -22,6 +22,8 @@ fn every_matrix_names_scenarios_that_are_there() {
     let matrices: BTreeMap<String, Matrix> = files::all(&files::matrices()).unwrap();
     assert!(!matrices.is_empty());
     for (name, matrix) in matrices {
+        let matrix = matrix.expanded();
+        let mut matrix = matrix.unwrap_or_else(|error| panic!("{name}: {error}"));
         for scenario in &matrix.scenarios {
             let found = files::by_name::<Scenario>(&files::scenarios(), scenario);
             let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -34,7 +36,33 @@ fn every_matrix_names_scenarios_that_are_there() {
                 }
             }
         }
+        let quick = matrix.quick.clone();
+        assert_eq!(matrix.only_variants(&quick), Ok(()), "{name}");
     }
+}
+
+#[test]
+fn variants_come_from_a_list_another_matrix_and_a_seed() {
+    let more = "variants_of = { matrix = \"sender-alone\", names = [\"10 Mbit, 50 ms\"] }\n\
+                draw = { seed = 3, cells = 2 }\n";
+    let expanded = |more: &str| {
+        let matrix: Matrix = toml::from_str(&format!("{GOOD}{more}")).unwrap();
+        matrix.expanded()
+    };
+    let mut matrix = expanded(more).unwrap();
+    let drawn = Draw { seed: 3, cells: 2 }.variants();
+    let names: Vec<_> = matrix.variants.iter().map(|one| one.name.clone()).collect();
+    let expected = ["slow", "10 Mbit, 50 ms", &drawn[0].name, &drawn[1].name];
+    assert_eq!(names, expected);
+    assert_eq!(matrix.variants[1].jobs, Some(12));
+    let missing = expanded(&more.replace("10 Mbit", "11 Mbit")).unwrap_err();
+    assert!(missing.contains("no variant 11 Mbit, 50 ms"), "{missing}");
+    let error = matrix.only_variants(&["fast".to_owned()]).unwrap_err();
+    assert!(error.contains("it has slow; 10 Mbit"), "{error}");
+    assert_eq!(matrix.only_variants(&names[1..2]), Ok(()));
+    assert_eq!(matrix.variants.len(), 1);
+    assert_eq!(matrix.only_variants(&[]), Ok(()));
+    assert_eq!(matrix.variants.len(), 1);
 }
 
 #[test]
@@ -111,6 +139,7 @@ fn what_makes_no_sense_is_refused_by_name() {
         ),
         ("\"bbr\"", "\"b b\"", "congestion_control must"),
         ("time_scale = 3", "time_scale = 0", "time_scale must"),
+        ("time_scale = 3", "labs = 0", "labs must"),
         ("\"slow\"", "\"../slow\"", "../slow"),
         ("jobs = 1", "jobs = 0", "jobs must"),
         ("sampling_ms = 10", "sampling_ms = 0", "sampling_ms must"),

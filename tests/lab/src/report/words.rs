@@ -220,7 +220,8 @@ pub(crate) fn median_over(matrix: &MatrixRecord) -> Option<String> {
 /// The variants of a matrix as its file has them; none if there is no such file.
 pub(crate) fn variants(name: &str) -> Vec<Variant> {
     let matrix = files::by_name::<Matrix>(&files::matrices(), name);
-    matrix.map_or(Vec::new(), |matrix| matrix.variants)
+    let expanded = matrix.ok().and_then(|matrix| matrix.expanded().ok());
+    expanded.map_or(Vec::new(), |matrix| matrix.variants)
 }
 
 /// A line of a list for each scenario, as [`line()`].

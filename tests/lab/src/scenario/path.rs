@@ -103,7 +103,7 @@ impl std::fmt::Display for Path {
 
 impl Scenario {
     /// Puts everything on another path. What has a rate of its own has the same
-    /// part of the link, and what there is to move takes as long. A change of the
+    /// part of the link, and what there is to move or to fetch takes as long. A change of the
     /// delay is as large as it was.
     pub fn put_on(&mut self, path: &Path) {
         let before = self.link.first().map_or(1.0, |link| link.rate_mbit);
@@ -144,10 +144,12 @@ impl Scenario {
             steps.into_iter().for_each(|step| step.rate_mbit *= by);
         }
         for foreground in &mut self.foreground {
-            if let Traffic::Constant { rate_mbit } | Traffic::Udp { rate_mbit, .. } =
-                &mut foreground.traffic
-            {
-                *rate_mbit *= by;
+            match &mut foreground.traffic {
+                Traffic::Constant { rate_mbit } | Traffic::Udp { rate_mbit, .. } => {
+                    *rate_mbit *= by;
+                }
+                Traffic::Web { mean_kb, .. } => *mean_kb *= by,
+                Traffic::Greedy { .. } | Traffic::OnOff { .. } | Traffic::Call {} => {}
             }
         }
         let background = &mut self.background;
@@ -227,6 +229,12 @@ mod tests {
         };
         assert!((rate_mbit - 1.2).abs() < 1e-9);
         assert_eq!(scenario.background.size_mb, Some(4.0));
+        // As many fetches, of a size in proportion.
+        let web = Traffic::Web {
+            load: 0.3,
+            mean_kb: 60.0,
+        };
+        assert_eq!(scenario.foreground[1].traffic, web);
     }
 
     #[test]

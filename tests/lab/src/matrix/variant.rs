@@ -1,0 +1,79 @@
+//! A way in which a matrix is run.
+
+use serde::Deserialize;
+
+use crate::scenario;
+use crate::scenario::{DeadlineController, Path, Scenario, within};
+
+/// A way to run a matrix.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// What it is called, in tables and in names of directories.
+    pub name: String,
+    /// Why it is there, a sentence for people.
+    pub why: Option<String>,
+    /// So many labs side by side, in place of what the machine bears.
+    pub jobs: Option<usize>,
+    /// How often the links are sampled, ms.
+    pub sampling_ms: Option<u64>,
+    /// The least weight of the contenders' connections, in place of the
+    /// scenario's.
+    pub weight: Option<f64>,
+    /// CDG's back-off scale of the lab's senders, ms, in place of the
+    /// scenario's.
+    pub g_ms: Option<f64>,
+    /// What sets the weight of the lab's senders by a deadline, in place of the
+    /// scenario's.
+    pub controller: Option<DeadlineController>,
+    /// Another path in place of the scenarios'.
+    pub path: Option<Path>,
+}
+
+/// Variants that another matrix lists.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VariantsOf {
+    /// Name of the other matrix.
+    pub matrix: String,
+    /// Names of its variants.
+    pub names: Vec<String>,
+}
+
+impl Variant {
+    /// A scenario as this variant runs it.
+    ///
+    /// # Errors
+    /// When it cannot be run like that.
+    pub fn as_run(&self, scenario: &Scenario) -> Result<Scenario, String> {
+        let mut scenario = scenario.clone();
+        if let Some(path) = &self.path {
+            scenario.put_on(path);
+        }
+        let background = &mut scenario.background;
+        background.weight = self.weight.or(background.weight);
+        background.g_ms = self.g_ms.or(background.g_ms);
+        background.controller = self.controller.or(background.controller);
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.name.is_empty() || self.name.starts_with('.') || self.name.contains('/') {
+            return Err(format!(
+                "variants: no directory can be called {:?}",
+                self.name
+            ));
+        }
+        let jobs = self.jobs.map(|jobs| jobs as f64);
+        let jobs = jobs.map_or(Ok(()), |jobs| within("jobs", jobs, 1.0..=64.0));
+        let sampling = self.sampling_ms.map(|sampling| sampling as f64);
+        let sampling = sampling.map_or(Ok(()), |sampling| {
+            within("sampling_ms", sampling, 1.0..=10_000.0)
+        });
+        let weight = self.weight.map_or(Ok(()), scenario::weight);
+        let scale = self.g_ms.map_or(Ok(()), scenario::scale);
+        let all = jobs.and(sampling).and(weight).and(scale);
+        all.map_err(|error| format!("variants: {error}"))
+    }
+}
