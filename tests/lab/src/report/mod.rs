@@ -1,6 +1,7 @@
 //! Many runs beside each other: tables for people, and pictures that show what each
 //! contender takes from others. Knows summaries only, no samples.
 
+mod bottlenecks;
 mod deadlines;
 mod fairbat;
 mod general;
@@ -30,7 +31,9 @@ use crate::sender_cost;
 pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut written = Vec::new();
     let all = MatrixRecord::read_all(directory)?;
-    let apart = |matrix: &&MatrixRecord| yielding::is_of(matrix) || fairbat::is_of(matrix);
+    let apart = |matrix: &&MatrixRecord| {
+        yielding::is_of(matrix) || fairbat::is_of(matrix) || bottlenecks::is_of(matrix)
+    };
     for matrix in all.iter().filter(|matrix| !apart(matrix)) {
         let path = directory.join(format!("{}.md", matrix.name));
         let (text, draw) = page(matrix);
@@ -44,6 +47,7 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     }
     written.extend(yielding::write(&all, directory)?);
     written.extend(fairbat::write(&all, directory)?);
+    written.extend(bottlenecks::write(&all, directory)?);
     written.extend(sender_cost::write_page(directory)?);
     if written.is_empty() {
         return Err(format!(

@@ -1,0 +1,285 @@
+//! All matrices about bottlenecks as one page: what downloads that yield leave to
+//! others at each, what they make of the rest, and whether that is as it must be.
+
+mod cell;
+mod figures;
+mod picture;
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::matrix::Variant;
+use crate::report::bottlenecks::cell::Cell;
+use crate::report::bottlenecks::figures::{CURL, Figure, Judged, Subject, UNTUNED};
+use crate::report::bottlenecks::picture::draw;
+use crate::report::select::{FILLED, Runs, distinct};
+use crate::report::words::{all_failures, measured, title, variants};
+use crate::results::{ALONE, MatrixRecord};
+use crate::table::{Table, or_nothing, shown};
+use crate::verdict::{Bound, Verdict};
+
+/// What the page and its picture are called, without suffix; names of matrices
+/// that have no page of their own begin with it. It is that of the matrix of chosen
+/// bottlenecks, too.
+const NAME: &str = "bottlenecks";
+
+/// The matrix of bottlenecks that a seed draws.
+const UNSEEN: &str = "bottlenecks-unseen";
+
+/// How the page is to be read.
+const READING: &str = include_str!("../../text/bottlenecks-reading.md");
+
+/// Whether a matrix has no other page.
+pub(crate) fn is_of(matrix: &MatrixRecord) -> bool {
+    matrix.name.starts_with(NAME)
+}
+
+/// Makes the page and its picture if there is anything for it, and returns where they
+/// are.
+///
+/// # Errors
+/// When one cannot be written.
+pub(crate) fn write(
+    all: &[MatrixRecord],
+    directory: &Path,
+) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let matrices: Vec<_> = all.iter().filter(|matrix| is_of(matrix)).cloned().collect();
+    if matrices.is_empty() {
+        return Ok(Vec::new());
+    }
+    let path = directory.join(format!("{NAME}.md"));
+    let picture = path.with_extension("svg");
+    let (chosen, drawn) = (cells(&variants(NAME)), cells(&variants(UNSEEN)));
+    fs::write(&path, page(&matrices, &chosen, &drawn))?;
+    let seen = || matrices.iter().filter(|it| it.name != UNSEEN);
+    // Other servers are in the tables.
+    let mut shown = subjects(seen());
+    shown.retain(|one| one.server.is_none_or(|server| server == FILLED));
+    draw(&Runs::of(seen()), &shown, &chosen, &picture)?;
+    Ok(vec![path, picture])
+}
+
+fn cells(variants: &[Variant]) -> Vec<Cell> {
+    variants.iter().filter_map(Cell::of).collect()
+}
+
+/// The page, with the bottlenecks that were chosen and those that were drawn.
+fn page(matrices: &[MatrixRecord], chosen: &[Cell], drawn: &[Cell]) -> String {
+    let files = matrices.iter().map(|it| format!("{}.jsonl", it.name));
+    let is_drawn = |it: &&MatrixRecord| it.name == UNSEEN;
+    let seen = || matrices.iter().filter(|it| !is_drawn(it));
+    let main = subjects(seen().filter(|it| it.name == NAME));
+    let mut more = subjects(seen());
+    more.retain(|one| !main.contains(one));
+    let sections = [
+        Section::of("The bottlenecks", seen(), main, chosen, 0.0),
+        Section::of("More ways to yield", seen(), more, chosen, 0.0),
+        Section::of(
+            "Drawn by a seed, within 10 % of the bounds",
+            matrices.iter().filter(is_drawn),
+            subjects(matrices.iter().filter(is_drawn)),
+            drawn,
+            UNTUNED,
+        ),
+    ];
+    let sections: Vec<_> = sections.into_iter().filter(|it| !it.is_empty()).collect();
+    format!(
+        "# {NAME}\n\n<!-- Made by `lab report` from {}, where every run is. -->\n\n{READING}{}{}\
+         \n## Why these\n\n{}{}\n## How\n{}",
+        files.collect::<Vec<_>>().join(", "),
+        sections.iter().map(Section::overview).collect::<String>(),
+        sections.iter().map(Section::tables).collect::<String>(),
+        reasons(chosen),
+        matrices.iter().map(all_failures).collect::<String>(),
+        matrices.iter().map(measured).collect::<String>()
+    )
+}
+
+/// Why each bottleneck is there.
+fn reasons(cells: &[Cell]) -> String {
+    let lines = cells.iter();
+    lines
+        .map(|cell| format!("- {}: {}\n", cell.name, cell.why))
+        .collect()
+}
+
+/// All contenders but [`ALONE`], in the order of first appearance.
+fn subjects<'a>(matrices: impl Iterator<Item = &'a MatrixRecord>) -> Vec<Subject<'a>> {
+    let runs = matrices.flat_map(|matrix| &matrix.runs);
+    distinct(
+        runs.filter(|run| run.contender != ALONE)
+            .map(|run| Subject {
+                contender: &run.contender,
+                server: run.congestion_control.as_deref(),
+            }),
+    )
+}
+
+impl Subject<'_> {
+    /// What people call it.
+    fn name(self) -> String {
+        match self.server {
+            Some(server) => format!("{}, {server}", title(self.contender)),
+            None => title(self.contender).to_owned(),
+        }
+    }
+}
+
+/// Contenders at bottlenecks.
+struct Section<'a> {
+    title: &'static str,
+    subjects: Vec<Subject<'a>>,
+    runs: Runs<'a>,
+    /// Those at which anything was measured.
+    cells: Vec<&'a Cell>,
+    /// How much more room there is than the bounds say, in parts of them.
+    room: f64,
+}
+
+impl<'a> Section<'a> {
+    fn of(
+        title: &'static str,
+        matrices: impl Iterator<Item = &'a MatrixRecord>,
+        subjects: Vec<Subject<'a>>,
+        cells: &'a [Cell],
+        room: f64,
+    ) -> Self {
+        let runs = Runs::of(matrices);
+        let has = |cell: &&Cell| {
+            let mut names = runs.iter().filter_map(|run| run.variant.as_deref());
+            names.any(|name| name == cell.name)
+        };
+        Self {
+            cells: cells.iter().filter(has).collect(),
+            title,
+            subjects,
+            runs,
+            room,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.subjects.is_empty() || self.cells.is_empty()
+    }
+
+    fn judged(&self, figure: Figure, subject: Subject<'_>, cell: &Cell) -> Option<Judged> {
+        figure.judged(subject, cell, &self.runs, self.room)
+    }
+
+    /// At how many bottlenecks each line holds.
+    fn overview(&self) -> String {
+        let table = Table::over(Figure::ALL)
+            .column("line", |(line, _)| (*line).to_owned())
+            .column("", |(_, figure)| figure.title().to_owned())
+            .columns(
+                self.subjects.iter().copied(),
+                |subject| subject.name(),
+                |(_, figure), subject| {
+                    let all = self.cells.iter();
+                    let all = all.filter_map(|cell| self.judged(*figure, *subject, cell));
+                    or_nothing(held(&all.map(|one| one.verdict).collect::<Vec<_>>()))
+                },
+            );
+        let worse = self.subjects.iter().filter(|one| one.contender != CURL);
+        let worse = worse.map(|subject| self.worse_than_curl(*subject));
+        format!(
+            "\n## {}: at how many of {} each line holds\n\n{table}\n{}",
+            self.title,
+            self.cells.len(),
+            worse.collect::<String>()
+        )
+    }
+
+    /// Where one does more harm than curl.
+    fn worse_than_curl(&self, subject: Subject<'_>) -> String {
+        let mut places = Vec::new();
+        let mut compared = 0;
+        for cell in &self.cells {
+            for figure in Figure::HARMS {
+                let Some(is_worse) = figure.is_worse_than_curl(subject, cell, &self.runs) else {
+                    continue;
+                };
+                compared += 1;
+                if is_worse {
+                    places.push(format!("{} ({})", cell.name, figure.title()));
+                }
+            }
+        }
+        let name = subject.name();
+        match (compared, places.as_slice()) {
+            (0, _) => format!("- {name} was not measured beside curl.\n"),
+            (_, []) => format!("- {name} does more harm than curl nowhere.\n"),
+            (_, places) => format!(
+                "- {name} does **more harm than curl** at {}.\n",
+                places.join("; ")
+            ),
+        }
+    }
+
+    /// Every figure at every bottleneck.
+    fn tables(&self) -> String {
+        let tables = Figure::ALL.iter().map(|(line, figure)| {
+            let is_measured = |cell: &&&Cell| {
+                let mut subjects = self.subjects.iter();
+                subjects.any(|one| self.judged(*figure, *one, cell).is_some())
+            };
+            let cells: Vec<_> = self.cells.iter().filter(is_measured).collect();
+            if cells.is_empty() {
+                return String::new();
+            }
+            let table = Table::over(cells)
+                .column("", |cell| cell.name.clone())
+                .column("bound", |cell| {
+                    let judged = |one| self.judged(*figure, one, cell)?.bound;
+                    let bounds: Vec<Bound> =
+                        distinct(self.subjects.iter().filter_map(|one| judged(*one)));
+                    let words = bounds.iter().map(|bound| bound.words(figure.digits()));
+                    words.collect::<Vec<_>>().join(", ")
+                })
+                .columns(
+                    self.subjects.iter().copied(),
+                    |subject| subject.name(),
+                    |cell, subject| {
+                        let judged = self.judged(*figure, *subject, cell);
+                        or_nothing(judged.map(|one| words(&one, figure.digits())))
+                    },
+                );
+            format!("\n### {line}: {}\n\n{table}", figure.title())
+        });
+        format!("\n## {}\n{}", self.title, tables.collect::<String>())
+    }
+}
+
+/// Bold where it does not hold, and with a question mark where seeds disagree on
+/// that.
+fn words(judged: &Judged, digits: usize) -> String {
+    let text = shown(Some(judged.spread), digits);
+    match judged.verdict {
+        Verdict::DoesNotHold => format!("**{text}**"),
+        Verdict::DoesNotHoldSoFar(_) => format!("**{text}**?"),
+        _ => text,
+    }
+}
+
+/// How many hold, of all that were measured; of the others, how many may be chance.
+fn held(verdicts: &[Verdict]) -> Option<String> {
+    let count = |is_one: fn(Verdict) -> bool| {
+        let all = verdicts.iter().filter(|one| is_one(**one));
+        all.count()
+    };
+    let (good, unsure) = (
+        count(Verdict::is_good),
+        count(|one| matches!(one, Verdict::DoesNotHoldSoFar(_))),
+    );
+    let all = count(|one| one.is_good() || one.is_bad());
+    let mark = if good == all { "" } else { "**" };
+    let unsure = match unsure {
+        0 => String::new(),
+        unsure => format!(", {unsure} unsure"),
+    };
+    (all > 0).then(|| format!("{mark}{good} of {all}{mark}{unsure}"))
+}
+
+#[cfg(test)]
+mod tests;
