@@ -11,8 +11,8 @@ use serde::Deserialize;
 use crate::matrix::variant::Variant;
 use crate::scenario::Path;
 
-/// Rates, Mbit/s.
-const RATE: RangeInclusive<f64> = 2.0..=100.0;
+/// Rates, Mbit/s: twice as fast takes twice as much of the time for all of them.
+const RATE: RangeInclusive<f64> = 2.0..=50.0;
 
 /// Round-trip times without a queue, ms.
 const RTT: RangeInclusive<f64> = 10.0..=200.0;

@@ -162,19 +162,7 @@ impl Figure {
 
     /// What it must be there; `None` where that depends on curl, and nobody knows.
     fn bound(self, subject: Subject<'_>, cell: &Cell, runs: &Runs<'_>) -> Option<Bound> {
-        let curl = || {
-            let curl = Subject {
-                contender: CURL,
-                ..subject
-            };
-            let of = |server| self.values(Subject { server, ..curl }, cell, runs);
-            let same = of(subject.server);
-            if same.is_empty() {
-                of(Some(FILLED))
-            } else {
-                same
-            }
-        };
+        let curl = || self.values_of_curl(subject, cell, runs);
         Some(match self {
             Self::Greedy if cell.hides_others() && RECEIVERS.contains(&subject.contender) => {
                 let worst = Spread::of(&curl()).map_or(f64::INFINITY, |curl| curl.least);
@@ -219,24 +207,36 @@ impl Figure {
         })
     }
 
-    /// Whether it is worse for others with this subject's mildest seed than with
-    /// curl's harshest; `None` where one of them was not measured.
+    /// Whether it is harm by its own bound, and worse for others with this subject's
+    /// mildest seed than with curl's harshest; `None` where one of them was not
+    /// measured.
     pub(crate) fn is_worse_than_curl(
         self,
         subject: Subject<'_>,
         cell: &Cell,
         runs: &Runs<'_>,
     ) -> Option<bool> {
-        let spread = |contender, server| {
-            let subject = Subject { contender, server };
-            Spread::of(&self.values(subject, cell, runs))
+        let own = self.judged(subject, cell, runs, 0.0)?;
+        let curl = Spread::of(&self.values_of_curl(subject, cell, runs))?;
+        let is_worse = match self {
+            Self::Greedy | Self::GreedyBbr | Self::Stream => own.spread.most < curl.least,
+            _ => own.spread.least > curl.most,
         };
-        let own = spread(subject.contender, subject.server)?;
-        let curl = spread(CURL, subject.server).or_else(|| spread(CURL, Some(FILLED)))?;
-        Some(match self {
-            Self::Greedy | Self::GreedyBbr | Self::Stream => own.most < curl.least,
-            _ => own.least > curl.most,
-        })
+        Some(is_worse && own.verdict.is_bad())
+    }
+
+    /// Those of curl with the same server, or without such runs with CUBIC.
+    fn values_of_curl(self, subject: Subject<'_>, cell: &Cell, runs: &Runs<'_>) -> Vec<f64> {
+        let of = |server| {
+            let contender = CURL;
+            self.values(Subject { contender, server }, cell, runs)
+        };
+        let same = of(subject.server);
+        if same.is_empty() {
+            of(Some(FILLED))
+        } else {
+            same
+        }
     }
 }
 

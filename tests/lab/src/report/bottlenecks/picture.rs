@@ -7,7 +7,7 @@ use crate::chart::{
     BLUE, ChartResult, Color, GREEN, GREY, Grid, INK, ORANGE, PURPLE, RGBColor, Sheet, VERMILION,
 };
 use crate::report::bottlenecks::cell::{Cell, Kind};
-use crate::report::bottlenecks::figures::{Figure, Subject};
+use crate::report::bottlenecks::figures::{CURL, Figure, Subject};
 use crate::report::select::Runs;
 use crate::report::words::title;
 use crate::statistics::{Spread, mean};
@@ -25,9 +25,21 @@ const ABREAST: usize = 5;
 /// The largest harm that every panel shows, %.
 const HARM: f64 = 60.0;
 
-/// Colours of contenders in the order of their appearance: curl first, then its
-/// peers, then ours.
-const COLORS: [RGBColor; 7] = [VERMILION, PURPLE, BLUE, GREEN, ORANGE, GREY, INK];
+/// Colours of contenders that have none of their own.
+const OTHERS: [RGBColor; 3] = [ORANGE, GREY, INK];
+
+/// A colour for each contender.
+fn colors(subjects: &[Subject<'_>]) -> Vec<RGBColor> {
+    let mut others = OTHERS.into_iter().cycle();
+    let colors = subjects.iter().map(|subject| match subject.contender {
+        CURL => VERMILION,
+        "utp" => PURPLE,
+        "fairbat-no-deadline" => BLUE,
+        "fairbat-served" => GREEN,
+        _ => others.next().unwrap_or(INK),
+    });
+    colors.collect()
+}
 
 /// Where a contender stands at the bottlenecks of a kind, %.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,9 +97,10 @@ pub(crate) fn draw(
     cells: &[Cell],
     path: &Path,
 ) -> ChartResult<()> {
+    let colors = colors(subjects);
     let dots = |kind: Kind| {
         let cells: Vec<_> = cells.iter().filter(|cell| cell.kind == kind).collect();
-        let all = subjects.iter().zip(COLORS.iter().cycle());
+        let all = subjects.iter().zip(&colors);
         let dots =
             all.filter_map(|(subject, color)| Some((Dot::of(*subject, &cells, runs)?, color)));
         dots.collect::<Vec<_>>()
@@ -107,7 +120,7 @@ pub(crate) fn draw(
          least to the most of them.",
     ];
     let sheet = Sheet::headed(path, GRID.size(panels.len()), words, &lines)?;
-    let named = subjects.iter().zip(COLORS.iter().cycle());
+    let named = subjects.iter().zip(&colors);
     let named: Vec<_> = named
         .map(|(one, color)| (title(one.contender), *color))
         .collect();

@@ -232,7 +232,7 @@ fn drawn_bottlenecks_have_a_section_with_more_room() {
         line(section, "| drawn | \u{2265} 87.3"),
         "| drawn | \u{2265} 87.3 | **50.0 (48.9\u{2013}51.1)** | 87.8 (87.8\u{2013}88.3) |"
     );
-    assert!(!page.split_once("## More ways").is_some());
+    assert!(!page.contains("## More ways"));
 }
 
 #[test]
