@@ -40,7 +40,7 @@ impl<'a> Plan<'a> {
         if arguments.quick {
             matrix.more.clear();
             if arguments.variant.is_empty() {
-                matrix.only_variants(&matrix.quick.clone())?;
+                matrix.only_quick_variants()?;
             }
         }
         matrix.only(&arguments.scenario, &arguments.contender, &arguments.seed)?;

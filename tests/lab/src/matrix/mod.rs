@@ -19,6 +19,10 @@ use crate::record::file_name;
 use crate::results::Planned;
 use crate::scenario::{Scenario, congestion_control, within};
 
+/// Of drawn variants there are so many in the quick variants, whose names nobody
+/// knows beforehand.
+const QUICK_DRAWN: usize = 4;
+
 /// What is to be run; the whole of a file in `matrices`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,8 +62,8 @@ pub struct Matrix {
     /// More of them, which a seed draws.
     #[serde(default)]
     pub draw: Option<Draw>,
-    /// Names of the variants that there are in the quick variants of the matrix;
-    /// all of them if none is given.
+    /// Names of the variants that there are in the quick variants of the matrix; all
+    /// of them if none is given, or the first few where they are drawn.
     #[serde(default)]
     pub quick: Vec<String>,
     /// Labs side by side at most, where the rates of their links together are what
@@ -175,9 +179,20 @@ impl Matrix {
             }
         }
         self.variants
-            .extend(self.draw.take().iter().flat_map(Draw::variants));
+            .extend(self.draw.iter().flat_map(Draw::variants));
         self.check_variants()?;
         Ok(self)
+    }
+
+    /// Leaves out all variants but those that there are in the quick variants.
+    ///
+    /// # Errors
+    /// When it has no variant of such a name.
+    pub fn only_quick_variants(&mut self) -> Result<(), String> {
+        if self.quick.is_empty() && self.draw.is_some() {
+            self.variants.truncate(QUICK_DRAWN);
+        }
+        self.only_variants(&self.quick.clone())
     }
 
     /// Whether variants can be told apart and run.

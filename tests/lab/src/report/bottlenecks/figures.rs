@@ -1,7 +1,7 @@
 //! What is taken from the runs at a bottleneck, and what is required of it: lines
 //! A, B and C of what must hold.
 
-use crate::record::Summary;
+use crate::record::{CallFigures, Summary};
 use crate::report::bottlenecks::cell::Cell;
 use crate::report::select::{FILLED, Runs};
 use crate::results::{ALONE, RunSummary};
@@ -74,7 +74,7 @@ impl Figure {
         ("C", Self::BesideWeb),
     ];
 
-    /// Those that tell of harm, the worse the larger or the smaller they are.
+    /// Those that tell of harm to others.
     pub(crate) const HARMS: [Self; 6] = [
         Self::Greedy,
         Self::GreedyBbr,
@@ -257,7 +257,7 @@ fn of(part: f64, whole: f64) -> Option<f64> {
 fn worst(
     own: &Summary,
     alone: &Summary,
-    figure: impl Fn(&crate::record::CallFigures) -> Option<f64>,
+    figure: impl Fn(&CallFigures) -> Option<f64>,
 ) -> Option<f64> {
     let pairs = own.calls.iter().zip(&alone.calls);
     let grown = pairs.filter_map(|(own, alone)| Some(figure(own)? - figure(alone)?));
