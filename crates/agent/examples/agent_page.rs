@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run -p fairbat-agent --example agent_page
-//! chromium --headless --hide-scrollbars --window-size=1280,1860 \
+//! chromium --headless --hide-scrollbars --virtual-time-budget=4000 --window-size=1280,1860 \
 //!     --screenshot=docs/agent-page.png http://127.0.0.1:PORT/
 //! pngquant --force --strip --ext .png docs/agent-page.png
 //! ```
