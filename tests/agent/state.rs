@@ -216,3 +216,30 @@ fn a_state_that_was_emptied_is_told() {
     place.start().kill();
     place.wait_for_log("agent.redb is empty", 1);
 }
+
+#[test]
+fn root_follows_no_link_to_write_a_key() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("only root can make files of other users");
+    }
+    let (source, store, elsewhere) = (dir(), dir(), dir());
+    let place = Place::new();
+    place.configure("", &home(source.path(), store.path()));
+    let state = place.join("state");
+    fs::create_dir(&state).expect("make a directory");
+    chown(&state, Some(65_534), Some(65_534)).expect("root may");
+    symlink(elsewhere.path(), state.join("keys")).expect("a link");
+    let mut child = Command::new(agent_binary())
+        .args(["key", "home", "--import", "--config"])
+        .arg(place.join("agent.toml"))
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("start the agent");
+    let mut stdin = child.stdin.take().expect("it is a pipe");
+    writeln!(stdin, "{}", "5a".repeat(32)).expect("it reads");
+    drop(stdin);
+    assert!(!child.wait().expect("it ends").success());
+    assert_eq!(files_below(elsewhere.path()), Vec::<PathBuf>::new());
+    let owner = elsewhere.path().metadata().expect("it is there").uid();
+    assert_eq!(owner, 0, "the link's target was given away");
+}

@@ -207,3 +207,37 @@ fn a_local_store_is_not_written_to_while_its_disk_is_not_mounted() {
     // Said once.
     run(&service, &[], &[]);
 }
+
+#[test]
+fn the_disk_of_a_local_store_counts_from_a_first_push_on_that_broke_off() {
+    let (work, source) = (dir(), dir());
+    let (at, store) = (work.path().join("disk"), work.path().join("disk/store"));
+    write(source.path(), "first");
+    let Some(disk) = TmpFs::mount(8 << 20) else {
+        return;
+    };
+    for store in [&store, &disk.path().join("store")] {
+        fs::create_dir_all(store).expect("make a directory");
+    }
+    let place = Place::new();
+    place.configure(
+        "",
+        &format!(
+            "[stores.disk]\ntype = \"local\"\npath = {store:?}\n\
+             [[jobs]]\nname = \"home\"\nsource = {:?}\ndestination = \"disk:home\"\n",
+            source.path(),
+        ),
+    );
+    let Some(mounted) = Bind::mount(disk.path(), &at) else {
+        return;
+    };
+    fs::write(store.join("home"), "in the way").expect("write a file");
+    let service = place.start();
+    run(&service, &[], &["directory"]);
+    drop(mounted);
+
+    let missed = format!("nothing is mounted at {}", at.display());
+    run(&service, &[], &[&missed]);
+    let below = fs::read_dir(&store).expect("read a directory").count();
+    assert_eq!(below, 0, "the disk below was written to");
+}

@@ -16,8 +16,9 @@ pub(crate) fn mount_point(path: &Path) -> Option<PathBuf> {
 
 /// Whether a disk is mounted at a path. Blocking.
 pub(crate) fn is_mounted(path: &Path) -> bool {
-    let around = path.parent().map(fs::metadata);
-    match (look(path), around) {
+    // First, since the look may mount the disk around it, too.
+    let here = look(path);
+    match (here, path.parent().map(fs::metadata)) {
         (Ok(here), Some(Ok(around))) => here.dev() != around.dev(),
         _ => false,
     }

@@ -2,7 +2,7 @@
 //! credentials are those that are in their file when a run begins.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,6 +11,7 @@ use std::time::Duration;
 use fairbat_tests::bin::{Fairbat, agent_binary};
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::stores::{Dav, DavKind, Fault, FaultProxy, Requests, S3, S3Kind};
+use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
 use super::{busy, refusal};
@@ -223,9 +224,11 @@ fn a_password_that_was_renewed_in_its_file_counts_for_the_next_run() {
 fn a_job_whose_store_cannot_be_reached_says_why_and_when_it_tries_again() {
     let (place, source) = (Place::new(), source(1000));
     // Nobody listens there.
-    let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    let free = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&free.into()).expect("a free port");
     let server = socket.local_addr().expect("an address");
-    drop(socket);
+    let server = server.as_socket().expect("an address of IP");
     let store = format!("[stores.away]\ntype = \"fairbat\"\nurl = \"http://{server}/\"\n");
     let job = job("remote", source.path(), "away:remote").replace("every", "# every");
     place.configure("", &(store + &job));
@@ -248,9 +251,9 @@ fn a_job_whose_store_cannot_be_reached_says_why_and_when_it_tries_again() {
         let told = service.order(&["status", "remote"]);
         told.contains("retrying in ") && told.contains(&format!("remote: {problem}"))
     });
-    // Some tries later.
-    service.wait_for_task("three tries", "remote", |task| {
-        task["totals"]["retries"]["network"].as_u64() > Some(2)
+    // Some tries later: more than a second lies between the last ones.
+    service.wait_for_task("five tries", "remote", |task| {
+        task["totals"]["retries"]["network"].as_u64() > Some(4)
     });
     service.order(&["cancel", "remote"]);
     let outcome = waiting.wait();

@@ -21,7 +21,7 @@ use crate::config::{Config, Course, Delete, Job, Place};
 use crate::confine::Confinement;
 use crate::filter::Filter;
 use crate::reserved::ReservedPlaces;
-use crate::state::{StateDatabase, StateWriter};
+use crate::state::{StateDatabase, StateError, StateWriter};
 use crate::status::{LaneDirection, LastRun};
 use crate::store_mount::{is_mounted, mount_point};
 use crate::sync::{
@@ -302,12 +302,13 @@ impl Daemon {
                 Ok(place) => place,
                 Err(problem) => return failed(problem),
             };
-            let mut report = push(place, &id, settings, context.progress, context.stop).await;
-            if let Some(store) = local.filter(|_| report.problem.is_none()) {
-                let noted = note_mount(&writer, store).await;
-                report.problem = noted.err();
+            if let Some(store) = local {
+                let noting = note_mount(place.state.clone(), &writer, store);
+                if let Err(problem) = until_stopped(noting, context.stop.clone()).await {
+                    return failed(problem);
+                }
             }
-            report
+            push(place, &id, settings, context.progress, context.stop).await
         })
     }
 
@@ -437,8 +438,8 @@ pub async fn check_stores(
     Ok(checked)
 }
 
-/// Checks that the disk of a local store is mounted, as it was when it was last pushed to.
-/// Blocking.
+/// Checks that the disk of a local store is mounted, as it was when a job of this agent
+/// pushed to it. Blocking.
 ///
 /// # Errors
 /// [`RunProblem::Unmounted`], or the state cannot be read.
@@ -447,7 +448,10 @@ pub(crate) fn check_mounted(
     config: &Config,
     store: &str,
 ) -> Result<(), RunProblem> {
-    let Some(store) = local_path(config, store) else {
+    let pushes = |job: &Job| matches!(&job.course, Course::Push { to, .. } if to.store == store);
+    // Only a job that pushes can accept that the disk stays away.
+    let is_pushed_to = config.jobs.iter().any(pushes);
+    let Some(store) = local_path(config, store).filter(|_| is_pushed_to) else {
         return Ok(());
     };
     match state.store_mount(store)? {
@@ -456,17 +460,27 @@ pub(crate) fn check_mounted(
     }
 }
 
-/// Remembers where the disk of a local store is mounted.
-async fn note_mount(writer: &StateWriter, store: PathBuf) -> Result<(), RunProblem> {
-    let (store, mount) = blocking(move || {
-        let mount = mount_point(&store);
-        (store, mount)
+/// Remembers where the disk of a local store is mounted, before anything is written to it.
+/// Only a disk within the one that is known takes its place.
+async fn note_mount(
+    state: StateDatabase,
+    writer: &StateWriter,
+    store: PathBuf,
+) -> Result<(), RunProblem> {
+    let looked = store.clone();
+    let mount = blocking(move || {
+        let known = state.store_mount(&looked)?;
+        let is_new = |mount: &PathBuf| match &known {
+            Some(known) => mount != known && mount.starts_with(known),
+            None => true,
+        };
+        Ok::<_, StateError>(mount_point(&looked).filter(is_new))
     })
-    .await?;
-    Ok(writer
-        .set_store_mount(&store, mount.as_deref())
-        .done()
-        .await?)
+    .await??;
+    match mount {
+        Some(mount) => Ok(writer.set_store_mount(&store, Some(&mount)).done().await?),
+        None => Ok(()),
+    }
 }
 
 /// The report of a run that has failed as a whole.

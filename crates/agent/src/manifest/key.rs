@@ -1,11 +1,14 @@
 //! The key of a job, which shows that its manifests come from those who know it.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use hmac::{Hmac, KeyInit, Mac};
+use rustix::fs::OFlags;
 use sha2::Sha256;
 use tempfile::NamedTempFile;
 
@@ -56,7 +59,7 @@ impl JobKey {
     /// # Errors
     /// The file cannot be read, or has no key.
     pub fn read(file: &Path) -> io::Result<Option<Self>> {
-        let opened = match std::fs::File::open(file) {
+        let opened = match File::open(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
@@ -72,13 +75,25 @@ impl JobKey {
     /// The file cannot be written, or exists already ([`io::ErrorKind::AlreadyExists`]).
     pub fn write(&self, file: &Path) -> io::Result<()> {
         let directory = file.parent().unwrap_or(Path::new("."));
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(directory)?;
-        let opened = std::fs::File::open(directory)?;
-        give_to_owner_of_directory(directory, &opened)?;
+        let around = directory.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(around)?;
+        let made = std::fs::DirBuilder::new().mode(0o700).create(directory);
+        // A link would lead root's file elsewhere.
+        let opened = File::options()
+            .read(true)
+            .custom_flags((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed())
+            .open(directory)?;
+        match made {
+            Ok(()) => give_to_owner_of_directory(directory, &opened)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        // Also if a link takes its place meanwhile.
+        let directory = Path::new("/proc/self/fd").join(opened.as_raw_fd().to_string());
+        let file = directory.join(file.file_name().unwrap_or_default());
         // Temporary files have mode 0600.
-        let mut new = NamedTempFile::new_in(directory)?;
-        give_to_owner_of_directory(file, new.as_file())?;
+        let mut new = NamedTempFile::new_in(&directory)?;
+        give_to_owner_of_directory(&file, new.as_file())?;
         writeln!(new, "{}", self.to_hex())?;
         new.as_file().sync_all()?;
         new.persist_noclobber(file)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fairbat::blocking::blocking;
+use futures_util::stream::{self, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -39,6 +40,9 @@ const FILES_AHEAD: usize = 2;
 
 /// Files that are deleted before the state notes it.
 const DELETED_AT_A_TIME: usize = 1_000;
+
+/// Requests to delete that are under way.
+const DELETED_AT_ONCE: usize = 4;
 
 /// A file, its length in the plan (bytes), and how its upload ended.
 type EndedUpload = (TreePath, u64, Result<UploadOutcome, MoveError>);
@@ -370,9 +374,17 @@ impl PushJob {
             // While the outcome is unknown, none of them counts as stored.
             let paths = gone.iter().map(|(path, _)| path.clone()).collect();
             self.keep(StateChange::Replacing(paths)).await?;
-            self.store
-                .with_retry(|| self.store.delete(keys.clone()))
-                .await?;
+            // One at a time is tried again: a store that refuses some of many must not get all
+            // of them again.
+            let deleting = keys.into_iter().map(|key| async move {
+                self.store
+                    .with_retry(|| self.store.delete(vec![key.clone()]))
+                    .await
+            });
+            let mut deleting = stream::iter(deleting).buffer_unordered(DELETED_AT_ONCE);
+            while let Some(deleted) = deleting.next().await {
+                deleted?;
+            }
         }
         for (path, _) in gone {
             self.note(StateChange::Removed(path)).await?;

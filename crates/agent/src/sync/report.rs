@@ -130,7 +130,8 @@ impl EntryFailure {
                  store"
             }
             Self::Lost => {
-                "put the file back where it was, or let the job delete it (delete = \"mirror\")"
+                "put the file back where it was; or set delete = \"mirror\", which deletes all that \
+                 the source does not have any more"
             }
             Self::Manifests(_) => "run the job: it writes the manifests anew; and check the store",
         }
