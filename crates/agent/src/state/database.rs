@@ -7,6 +7,7 @@ use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use redb::{
@@ -35,6 +36,8 @@ pub(crate) struct DatabaseFile {
     path: PathBuf,
     /// `None` if it could not be opened again.
     database: RwLock<Option<Database>>,
+    /// Whether a write has failed since it was opened. Then reads may begin and fail later.
+    has_failed: AtomicBool,
 }
 
 impl DatabaseFile {
@@ -47,7 +50,13 @@ impl DatabaseFile {
         Ok(Self {
             path: path.to_owned(),
             database: RwLock::new(Some(builder().create(path)?)),
+            has_failed: AtomicBool::new(false),
         })
+    }
+
+    /// Takes note that a write has failed.
+    pub(crate) fn note_failure(&self) {
+        self.has_failed.store(true, Ordering::Relaxed);
     }
 
     /// Begins to read.
@@ -71,6 +80,9 @@ impl DatabaseFile {
         begin: impl Fn(&Database) -> Result<T, TransactionError>,
     ) -> Result<T, StateError> {
         let usable = |database: &Option<Database>| {
+            if self.has_failed.load(Ordering::Relaxed) {
+                return None;
+            }
             let begun = begin(database.as_ref()?);
             let has_failed = matches!(
                 begun,
@@ -91,6 +103,7 @@ impl DatabaseFile {
         // An open file is locked.
         *database = None;
         let opened = database.insert(builder().open(&self.path)?);
+        self.has_failed.store(false, Ordering::Relaxed);
         tracing::info!("the state is opened again after an error of its disk");
         Ok(begin(opened)?)
     }

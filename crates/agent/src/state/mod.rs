@@ -126,6 +126,11 @@ impl StateDatabase {
     /// # Errors
     /// See [`StateError`].
     pub fn job(&self, name: &str) -> Result<(JobId, JobRecord), StateError> {
+        let found = self.find_or_add(name);
+        found.inspect_err(|_| self.database.note_failure())
+    }
+
+    fn find_or_add(&self, name: &str) -> Result<(JobId, JobRecord), StateError> {
         let write = self.database.begin_write()?;
         let found = {
             let mut jobs = write.open_table(JOBS)?;

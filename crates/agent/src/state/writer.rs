@@ -154,6 +154,7 @@ impl StateWriter {
             while let Err(error) = write(&database, &inbox, &mut unpublished, &mut log, &told) {
                 log.failed(&error);
                 if matches!(error, StateError::Database(_)) {
+                    database.note_failure();
                     // What waits would fail as well, one after the other.
                     inbox.try_iter().for_each(drop);
                 }

@@ -22,6 +22,9 @@ use crate::scan::{InodeStatus, look, look_at};
 /// The set-user-ID and the set-group-ID bit.
 pub(crate) const SET_ID: u32 = 0o6000;
 
+/// The former of them.
+pub(crate) const SET_USER_ID: u32 = 0o4000;
+
 /// The rights of the owner.
 const OWNER_RIGHTS: u32 = 0o700;
 

@@ -25,7 +25,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use self::attributes::Owned;
-pub(crate) use self::attributes::SET_ID;
+pub(crate) use self::attributes::{SET_ID, SET_USER_ID};
 use self::workplace::Workplace;
 pub(crate) use self::workplace::{InstallError, TemporaryFile, is_temporary};
 use crate::entry::{Attributes, TreePath};

@@ -13,7 +13,7 @@ use crate::config::Detect;
 use crate::entry::{Attributes, TreePath};
 use crate::filter::{Filter, FilterVerdict};
 use crate::manifest::{ItemContent, ManifestItem};
-use crate::sync::install::{DirectoryCache, Existing, SET_ID, is_temporary};
+use crate::sync::install::{DirectoryCache, Existing, SET_ID, SET_USER_ID, is_temporary};
 use crate::sync::manifest_store::FetchedManifests;
 use crate::sync::report::{RunProblem, RunReport};
 use crate::sync::spool::Spool;
@@ -122,6 +122,10 @@ impl PullRun {
         } = item;
         Ok(match content {
             ItemContent::Directory => {
+                if !self.settings.setuid {
+                    // Some systems heed it for directories as well.
+                    attributes.mode &= !SET_USER_ID;
+                }
                 let made = installer.directory(cache, &path);
                 plan.directories.push((path, attributes));
                 made
