@@ -24,6 +24,7 @@ pub mod samples;
 pub mod sandbox;
 pub mod scenario;
 pub mod sender_cost;
+pub mod simulation;
 pub mod statistics;
 pub mod summary;
 mod table;

@@ -131,7 +131,8 @@ fn device(link: usize) -> String {
 /// limit of 2): a shorter queue drops some of them however little the link is used.
 const MIN_QUEUE: usize = 4;
 
-fn limit(spec: &DirectionSpec, rtt: Duration) -> Limit {
+/// What the queue of this direction holds on a path of this round-trip time.
+pub(crate) fn limit(spec: &DirectionSpec, rtt: Duration) -> Limit {
     match spec.queue {
         QueueSpec::Packets(packets) => Limit::Packets(packets as usize),
         QueueSpec::Bytes(bytes) => Limit::Bytes(bytes as usize),

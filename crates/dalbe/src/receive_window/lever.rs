@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::arrivals::ObservedConnection;
 use super::pause::PROBE_SEGMENTS;
-use super::{INITIAL_WINDOW, ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy};
+use super::{INITIAL_WINDOW, PathMemory, ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy};
 use crate::ebpf::Observer;
 use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
 use crate::weight::FlowTarget;
@@ -25,19 +25,6 @@ const ORDINARY_BUFFER: u32 = INITIAL_WINDOW as u32;
 /// The last segments of a response are not paused: a TLS record (16 KiB) and
 /// unread data.
 const UNPAUSED_END_SEGMENTS: f64 = 16.0;
-
-/// Knowledge of a path that one connection hands to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PathMemory {
-    /// Least round-trip time.
-    pub base: Duration,
-    /// When it was learnt.
-    pub at: Duration,
-    /// The highest recent rate, byte/s; 0 while nothing is known.
-    pub carried: u64,
-    /// When that rate was measured.
-    pub carried_at: Duration,
-}
 
 /// How the windows of a lane are controlled.
 #[derive(Debug, Clone, Default)]
@@ -161,30 +148,20 @@ impl WindowLever {
 
     /// What other connections over the same path have learnt.
     pub fn learn(&mut self, memory: PathMemory) {
-        self.limiter.delays.learn(memory.at, memory.base);
-        self.limiter
-            .stale
-            .learn(memory.carried_at, memory.carried as f64);
+        self.limiter.learn(memory);
     }
 
     /// What there is to learn from this connection.
     #[must_use]
     pub fn memory(&self, now: Duration) -> Option<PathMemory> {
-        let (at, base) = self.limiter.delays.base()?;
-        Some(PathMemory {
-            base,
-            at,
-            // Saturates; never NaN.
-            carried: self.limiter.stale.carried(now) as u64,
-            carried_at: now,
-        })
+        self.limiter.memory(now)
     }
 
     /// Bytes that the connection had received at the last sample, and whether
     /// there was a queue.
     #[must_use]
     pub fn progress(&self) -> (u64, bool) {
-        (self.received, self.limiter.stale.meets_queue())
+        (self.received, self.limiter.meets_queue())
     }
 
     /// The rate of the sender, byte/s, if the path has become free and a new
@@ -195,7 +172,7 @@ impl WindowLever {
     pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
         let is_wanted =
             self.settings.policy == ReceiverPolicy::Delay && self.settings.max_window.is_none();
-        is_wanted.then(|| self.limiter.stale.rate(now, remaining))?
+        is_wanted.then(|| self.limiter.stale_rate(now, remaining))?
     }
 
     /// Takes a sample of the connection and sets its window; `None` before the

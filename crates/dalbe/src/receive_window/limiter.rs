@@ -67,10 +67,23 @@ const FIRST_WINDOW: f64 = 10.0;
 /// a share of the window. Most buffers hold such a burst.
 const FIRST_WINDOW_SHARE: f64 = 0.25;
 
+/// Knowledge of a path that one connection hands to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathMemory {
+    /// Least round-trip time.
+    pub base: Duration,
+    /// When it was learnt.
+    pub at: Duration,
+    /// The highest recent rate, byte/s; 0 while nothing is known.
+    pub carried: u64,
+    /// When that rate was measured.
+    pub carried_at: Duration,
+}
+
 /// The window of one connection. Call [`Self::update`] every few milliseconds
-/// while data arrives.
+/// while data arrives. It is pure: a socket and a simulated one are the same to it.
 #[derive(Debug, Clone)]
-pub(crate) struct ReceiveWindowLimiter {
+pub struct ReceiveWindowLimiter {
     rule: YieldRule,
     pub(crate) delays: QueueDelays,
     /// The largest recent use of the window, bytes, and when that was.
@@ -87,7 +100,7 @@ pub(crate) struct ReceiveWindowLimiter {
     arrived: (u32, f64),
     pauses: SubWindowPause,
     yields: YieldDetector,
-    pub(crate) stale: StaleSender,
+    stale: StaleSender,
     /// Whether w was 1 at the last sample.
     is_free: bool,
     /// Tests of the bottleneck count from this multiple of the highest rate that
@@ -111,7 +124,8 @@ enum ResponseStart {
 
 impl ReceiveWindowLimiter {
     /// For a connection of which nothing is known yet.
-    pub(crate) fn new(policy: ReceiverPolicy) -> Self {
+    #[must_use]
+    pub fn new(policy: ReceiverPolicy) -> Self {
         Self {
             rule: YieldRule::new(policy),
             delays: QueueDelays::default(),
@@ -136,7 +150,8 @@ impl ReceiveWindowLimiter {
     }
 
     /// The effect of the window in the last second.
-    pub(crate) fn state(&self) -> ReceiveWindowState {
+    #[must_use]
+    pub fn state(&self) -> ReceiveWindowState {
         if self.is_free {
             ReceiveWindowState::Free
         } else if self.yields.is_yielding() {
@@ -144,6 +159,38 @@ impl ReceiveWindowLimiter {
         } else {
             ReceiveWindowState::Filling
         }
+    }
+
+    /// Takes what other connections over the same path have learnt.
+    pub fn learn(&mut self, memory: PathMemory) {
+        self.delays.learn(memory.at, memory.base);
+        self.stale.learn(memory.carried_at, memory.carried as f64);
+    }
+
+    /// What there is to learn from this connection.
+    #[must_use]
+    pub fn memory(&self, now: Duration) -> Option<PathMemory> {
+        let (at, base) = self.delays.base()?;
+        Some(PathMemory {
+            base,
+            at,
+            // Saturates; never NaN.
+            carried: self.stale.carried(now) as u64,
+            carried_at: now,
+        })
+    }
+
+    /// Whether there was a queue at the last sample.
+    #[must_use]
+    pub fn meets_queue(&self) -> bool {
+        self.stale.meets_queue()
+    }
+
+    /// The rate of the sender, byte/s, if the path has become free and a new
+    /// connection would be faster; else `None`. `remaining` bytes are still to come.
+    #[must_use]
+    pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
+        self.stale.rate(now, remaining)
     }
 
     /// Takes what an observer of single packets has seen since it was last asked.
@@ -162,14 +209,15 @@ impl ReceiveWindowLimiter {
 
     /// The time from one window of two segments to the next; `None` without
     /// pauses.
-    pub(crate) fn pause(&self) -> Option<Duration> {
+    #[must_use]
+    pub fn pause(&self) -> Option<Duration> {
         self.pauses.pause()
     }
 
     /// The window to offer now, bytes; `None` before the first measurement.
     /// `remaining` is the rest of this response, bytes, if it is known. The window is
     /// not much larger.
-    pub(crate) fn update(
+    pub fn update(
         &mut self,
         now: Duration,
         info: &TcpInfo,

@@ -34,9 +34,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub(crate) use self::arrivals::PacketArrivals;
-pub use self::lever::{PathMemory, WindowLever, WindowOffer, WindowSettings};
-pub(crate) use self::limiter::ReceiveWindowLimiter;
-pub use self::limiter::{HELD_BACK_SHARE, ReceiveWindowState};
+pub use self::lever::{WindowLever, WindowOffer, WindowSettings};
+pub use self::limiter::{HELD_BACK_SHARE, PathMemory, ReceiveWindowLimiter, ReceiveWindowState};
 pub use self::policy::ReceiverPolicy;
 pub use self::stale::ConnectionRenewals;
 use crate::socket::TcpInfo;

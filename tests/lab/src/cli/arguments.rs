@@ -27,6 +27,8 @@ pub(crate) enum Command {
     List,
     /// Run one scenario: a table here, and its samples and a picture in files
     Run(RunArguments),
+    /// Calculate a scenario packet by packet: a table; no root needed
+    Simulate(SimulateArguments),
     /// Run all of a matrix, several labs side by side, into the results
     Matrix(MatrixArguments),
     /// Make tables and pictures of the results again
@@ -87,6 +89,30 @@ pub(crate) struct RunArguments {
     /// How many labs run side by side; goes into the record
     #[arg(long, default_value = "1 lab", hide = true)]
     pub(crate) side_by_side: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArguments {
+    /// Name of a scenario, or path of a file that ends in .toml
+    pub(crate) scenario: String,
+    /// What the background is; may be repeated
+    #[arg(long, default_value = "fairbat-no-deadline")]
+    pub(crate) contender: Vec<Contender>,
+    /// Another path in place of the scenario's: Mbit/s, RTT in ms, queue in BDP, and more
+    #[arg(long, value_name = "RATE,RTT,QUEUE")]
+    pub(crate) path: Option<Path>,
+    /// Congestion control of the server that sends, in place of the scenario's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion_control: Option<String>,
+    /// The least weight of the contender's connections, in place of the scenario's
+    #[arg(long, value_name = "W")]
+    pub(crate) weight: Option<f64>,
+    /// Seeds from 1 up to this; figures are medians
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: u64,
+    /// Print what the background does so often, s, with the first seed
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub(crate) trace: Option<f64>,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod matrix;
 mod report;
 mod run;
 mod sender_cost;
+mod simulate;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,7 @@ fn run(command: &Command) -> Outcome {
             let needs = arguments.contender.needs();
             inside(needs, |work| run::run(arguments, name, scenario, work))
         }
+        Command::Simulate(arguments) => simulate::simulate(arguments),
         Command::Demo => {
             let scenario = demo::scenario()?;
             inside(None, |work| demo::demo(scenario, work))

@@ -9,7 +9,7 @@ mod fair;
 mod fifo;
 mod forwarder;
 mod fq_codel;
-mod packet;
+pub(crate) mod packet;
 mod pie;
 mod policer;
 mod propagation;

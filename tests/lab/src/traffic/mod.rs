@@ -5,8 +5,8 @@
 mod call;
 mod numbered;
 pub mod prober;
-mod setup;
-mod sources;
+pub(crate) mod setup;
+pub(crate) mod sources;
 mod stage;
 mod tcp;
 
@@ -88,9 +88,9 @@ impl Sources {
 
 /// From when to when a source is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Span {
-    start: Duration,
-    stop: Duration,
+pub(crate) struct Span {
+    pub(crate) start: Duration,
+    pub(crate) stop: Duration,
 }
 
 impl Span {

@@ -279,7 +279,7 @@ impl<'a> Setup<'a> {
 
 /// The random source of one entry of a scenario's foreground, which no other
 /// entry changes.
-fn of_source(seed: u64, index: usize) -> StdRng {
+pub(crate) fn of_source(seed: u64, index: usize) -> StdRng {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..16].copy_from_slice(&(index as u64).to_le_bytes());

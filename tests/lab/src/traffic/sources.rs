@@ -33,7 +33,7 @@ const BACKLOG: Duration = Duration::from_secs(1);
 pub(crate) struct Stream {
     start: Duration,
     /// Bytes.
-    piece: u64,
+    pub(crate) piece: u64,
     /// From one piece to the next, s.
     gap: f64,
 }
@@ -50,19 +50,19 @@ impl Stream {
     }
 
     /// Pieces due by `now`.
-    fn due(&self, now: Duration) -> u64 {
+    pub(crate) fn due(&self, now: Duration) -> u64 {
         now.checked_sub(self.start)
             .map_or(0, |since| (since.as_secs_f64() / self.gap) as u64 + 1)
     }
 
     /// When the piece of this number, from 0, is due.
-    fn at(&self, number: u64) -> Duration {
+    pub(crate) fn at(&self, number: u64) -> Duration {
         self.start + Duration::from_secs_f64(number as f64 * self.gap)
     }
 
     /// What there is to send: from the first byte to the last, counted from
     /// the start, when `position` have been sent or skipped.
-    fn pending(&self, now: Duration, position: u64) -> std::ops::Range<u64> {
+    pub(crate) fn pending(&self, now: Duration, position: u64) -> std::ops::Range<u64> {
         let skipped = now.checked_sub(BACKLOG).map_or(0, |then| self.due(then));
         position.max(skipped * self.piece)..self.due(now) * self.piece
     }

@@ -1,0 +1,36 @@
+//! The lab in virtual time: scenarios packet by packet, without network and root. It is
+//! for developing laws that yield, where a run takes part of a second; what counts is
+//! measured by the lab.
+//!
+//! Modelled: the lab's bottlenecks themselves ([`crate::link::bottleneck`]), the product's
+//! law itself ([`dalbe::receive_window::ReceiveWindowLimiter`]), Linux's sending and
+//! receiving ends with CUBIC, Reno, BBR and LEDBAT. Not modelled: undo of needless
+//! reductions, reordering, merged segments (GRO), TLS, requests one after the other,
+//! processors that are taken away, and the senders' laws that run in the kernel (Vegas,
+//! CDG): those need their BPF programs.
+//!
+//! - `setup`: from a scenario and a contender to connections; what is refused.
+//! - `run`: the events of a run. `events`: their order. `network`: the link.
+//! - `connection`: the two ends, `sender` (with `scoreboard` and `congestion`) and
+//!   `receiver` (with `held_window`); `source` is what is written to it.
+//! - `figures`: what came of it.
+
+mod congestion;
+mod connection;
+mod events;
+mod figures;
+mod held_window;
+mod network;
+mod packet;
+mod receiver;
+mod run;
+mod scoreboard;
+mod sender;
+mod setup;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use self::figures::{Figures, TracePoint, TurnFigures};
+pub use self::run::simulate;
+pub use self::setup::Unsupported;

@@ -1,0 +1,400 @@
+//! A run: all connections over one bottleneck, event by event.
+
+use std::time::Duration;
+
+use crate::arrivals::exponential;
+use crate::contender::Contender;
+use crate::host::Class;
+use crate::scenario::Scenario;
+use crate::simulation::connection::{Connection, Plan};
+use crate::simulation::events::Events;
+use crate::simulation::figures::{Figures, TracePoint, is_within};
+use crate::simulation::held_window::{LOOK, Look};
+use crate::simulation::network::{BACKWARD, Delivered, FORWARD, Network};
+use crate::simulation::packet::{Content, DATAGRAM_HEADERS, Packet, SEGMENT};
+use crate::simulation::receiver::{FIRST_WINDOW, Tuning, Window};
+use crate::simulation::setup::{Datagrams, Setup, Unsupported, background_control};
+use crate::simulation::source::Source;
+use crate::traffic::Span;
+use crate::traffic::sources::Turns;
+
+/// A SYN or a request without an answer is repeated after this time (RFC 6298).
+const REPETITION: Duration = Duration::from_secs(1);
+
+/// What is to happen.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// The client of a connection opens it, or tries again.
+    Knock(usize),
+    /// A timer of its sender, or its receiver, may be due.
+    Sender(usize),
+    Receiver(usize),
+    /// Its application writes.
+    Write(usize),
+    /// The law looks at it.
+    Look(usize),
+    /// A source sends a datagram.
+    Datagram(usize),
+    /// A packet comes out of a direction of the link.
+    Arrival(usize),
+    /// The background is traced.
+    Trace,
+}
+
+/// When the timers of a connection are in the events.
+#[derive(Debug, Clone, Copy, Default)]
+struct Scheduled {
+    sender: Option<Duration>,
+    receiver: Option<Duration>,
+}
+
+struct Run<'a> {
+    scenario: &'a Scenario,
+    contender: Contender,
+    seed: u64,
+    now: Duration,
+    events: Events<Event>,
+    network: Network,
+    /// When the next arrival of each direction is in the events.
+    arrivals: [Option<Duration>; 2],
+    connections: Vec<Connection>,
+    scheduled: Vec<Scheduled>,
+    datagrams: Vec<Datagrams>,
+    outgoing: Vec<(usize, Packet)>,
+    trace: Option<Duration>,
+    /// Payload of foreground and background that had come at the last trace point.
+    traced: (u64, u64),
+    figures: Figures,
+}
+
+/// Simulates a scenario with this contender, and traces the background so often.
+///
+/// # Errors
+/// When the scenario or the contender is not modelled.
+pub fn simulate(
+    scenario: &Scenario,
+    contender: Contender,
+    seed: u64,
+    trace: Option<Duration>,
+) -> Result<Figures, Unsupported> {
+    let setup = Setup::new(scenario, contender, seed)?;
+    let mut run = Run {
+        scenario,
+        contender,
+        seed,
+        now: Duration::ZERO,
+        events: Events::new(),
+        network: Network::new(scenario, seed),
+        arrivals: [None; 2],
+        connections: Vec::new(),
+        scheduled: Vec::new(),
+        datagrams: setup.datagrams,
+        outgoing: Vec::new(),
+        trace,
+        traced: (0, 0),
+        figures: Figures::default(),
+    };
+    for plan in setup.connections {
+        run.open(plan);
+    }
+    for (index, source) in run.datagrams.iter().enumerate() {
+        run.events.add(source.start, Event::Datagram(index));
+    }
+    if let Some(every) = trace {
+        run.events.add(every, Event::Trace);
+    }
+    let end = Duration::from_secs_f64(scenario.duration_s);
+    while let Some((now, event)) = run.events.next_before(end) {
+        run.now = now;
+        run.handle(event);
+    }
+    Ok(run.finish(end, setup.turns))
+}
+
+impl Run<'_> {
+    fn open(&mut self, plan: Plan) {
+        let number = self.connections.len();
+        self.events.add(plan.start, Event::Knock(number));
+        self.connections.push(Connection::new(plan));
+        self.scheduled.push(Scheduled::default());
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now = self.now;
+        match event {
+            Event::Knock(number) => {
+                if let Some(sent) = self.connections[number].knock(now) {
+                    self.send_client(number, sent);
+                    self.events.add(now + REPETITION, event);
+                }
+            }
+            Event::Sender(number) => {
+                self.scheduled[number].sender = None;
+                let sender = &mut self.connections[number].sender;
+                if sender.timer().is_some_and(|at| at <= now) {
+                    sender.expire(now);
+                }
+                self.settle(number);
+            }
+            Event::Receiver(number) => {
+                self.scheduled[number].receiver = None;
+                let receiver = &mut self.connections[number].receiver;
+                if receiver.timer().is_some_and(|at| at <= now) {
+                    receiver.expire(now);
+                }
+                self.settle(number);
+            }
+            Event::Write(number) => self.write(number),
+            Event::Look(number) => self.look(number),
+            Event::Datagram(number) => self.send_datagram(number),
+            Event::Arrival(way) => {
+                self.arrivals[way] = None;
+                while let Some(delivered) = self.network.deliver(now, way) {
+                    self.receive(way, &delivered);
+                }
+                self.watch(way);
+            }
+            Event::Trace => self.trace_background(),
+        }
+    }
+
+    fn receive(&mut self, way: usize, delivered: &Delivered) {
+        let (now, packet) = (self.now, &delivered.packet);
+        let number = packet.flow;
+        if way == FORWARD {
+            self.note_delay(delivered);
+        }
+        if matches!(packet.content, Content::Datagram) {
+            return;
+        }
+        let connection = &mut self.connections[number];
+        match packet.content {
+            Content::Syn => {
+                let sent = connection.answer(now);
+                self.send_server(number, sent);
+            }
+            Content::SynAck => {
+                if let Some(sent) = connection.ask(now) {
+                    if matches!(connection.receiver.window, Window::Held(_)) {
+                        self.events.add(now + LOOK, Event::Look(number));
+                    }
+                    self.send_client(number, sent);
+                }
+            }
+            Content::Request => {
+                if connection.serve(now) {
+                    self.write(number);
+                }
+            }
+            // A reset is the answer.
+            Content::Data(_) if connection.is_closed() => connection.sender.stop(),
+            Content::Data(_) => {
+                connection.receive(now, packet, delivered.is_marked);
+                self.settle(number);
+            }
+            Content::Acknowledgement(ack) => {
+                connection.sender.acknowledge(now, packet.sent, &ack);
+                connection.refill(now);
+                self.settle(number);
+            }
+            Content::Datagram => {}
+        }
+    }
+
+    fn write(&mut self, number: usize) {
+        if let Some(next) = self.connections[number].write(self.now) {
+            self.events.add(next, Event::Write(number));
+        }
+        self.settle(number);
+    }
+
+    fn look(&mut self, number: usize) {
+        let now = self.now;
+        let look = self.connections[number].receiver.look(now);
+        if look == Look::Renews {
+            self.renew(number);
+            return;
+        }
+        self.events.add(now + LOOK, Event::Look(number));
+        self.settle(number);
+    }
+
+    /// What is left of the background comes over a new connection.
+    fn renew(&mut self, number: usize) {
+        let now = self.now;
+        let old = &mut self.connections[number];
+        old.close();
+        let window = std::mem::replace(&mut old.receiver.window, Window::Tuned(Tuning::default()));
+        let window = match window {
+            Window::Held(held) => Window::Held(Box::new(held.successor(now, FIRST_WINDOW))),
+            tuned @ Window::Tuned(_) => tuned,
+        };
+        let seed = self.seed ^ (number as u64) << 24;
+        let control =
+            background_control(self.scenario, self.contender, seed).expect("it had one before");
+        let span = Span {
+            start: now,
+            stop: Duration::from_secs_f64(self.scenario.duration_s),
+        };
+        self.open(Plan {
+            class: Class::Background,
+            start: now,
+            source: Source::Turns(Turns::always(span)),
+            control,
+            window,
+            ecn: self.scenario.link[0].ecn,
+            backward: false,
+        });
+    }
+
+    fn send_datagram(&mut self, number: usize) {
+        let now = self.now;
+        let source = &mut self.datagrams[number];
+        if now >= source.stop {
+            return;
+        }
+        let mean = 1.0 / source.rate;
+        let gap = source.random.as_mut();
+        let gap = gap.map_or(mean, |random| exponential(random, mean));
+        let next = now + Duration::from_secs_f64(gap);
+        let way = if source.backward { BACKWARD } else { FORWARD };
+        let packet = Packet {
+            flow: self.connections.len() + number,
+            sent: now,
+            bytes: u64::from(source.bytes.max(DATAGRAM_HEADERS)),
+            is_ect: false,
+            content: Content::Datagram,
+        };
+        self.events.add(next, Event::Datagram(number));
+        self.send(way, Class::Foreground, packet);
+    }
+
+    /// Puts on the network what a connection has to send, and its timers into the events.
+    fn settle(&mut self, number: usize) {
+        let connection = &mut self.connections[number];
+        let class = connection.class;
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        connection.take_outgoing(self.now, number, &mut outgoing);
+        let timers = (connection.sender.timer(), connection.receiver.timer());
+        for (way, packet) in outgoing.drain(..) {
+            self.send(way, class, packet);
+        }
+        self.outgoing = outgoing;
+        let scheduled = &mut self.scheduled[number];
+        let is_sooner = |at: Duration, than: Option<Duration>| than.is_none_or(|than| at < than);
+        if let Some(at) = timers.0.filter(|at| is_sooner(*at, scheduled.sender)) {
+            scheduled.sender = Some(at);
+            self.events.add(at.max(self.now), Event::Sender(number));
+        }
+        if let Some(at) = timers.1.filter(|at| is_sooner(*at, scheduled.receiver)) {
+            scheduled.receiver = Some(at);
+            self.events.add(at.max(self.now), Event::Receiver(number));
+        }
+    }
+
+    fn send_server(&mut self, number: usize, sent: (Content, u64)) {
+        let way = self.connections[number].ways().0;
+        self.send_control(number, way, sent);
+    }
+
+    fn send_client(&mut self, number: usize, sent: (Content, u64)) {
+        let way = self.connections[number].ways().1;
+        self.send_control(number, way, sent);
+    }
+
+    fn send_control(&mut self, number: usize, way: usize, (content, bytes): (Content, u64)) {
+        let packet = Packet {
+            flow: number,
+            sent: self.now,
+            bytes,
+            is_ect: false,
+            content,
+        };
+        self.send(way, self.connections[number].class, packet);
+    }
+
+    fn send(&mut self, way: usize, class: Class, packet: Packet) {
+        let measured = self.scenario.measured();
+        let lost = &mut self.figures.datagrams_lost;
+        self.network.send(self.now, way, class, packet, |dropped| {
+            let is_datagram = matches!(dropped.content, Content::Datagram);
+            let counts = way == FORWARD && is_within(&measured, dropped.sent.as_secs_f64());
+            *lost += u64::from(is_datagram && counts);
+        });
+        self.watch(way);
+    }
+
+    /// Puts the next arrival of a direction into the events.
+    fn watch(&mut self, way: usize) {
+        let next = self.network.next_arrival(way);
+        if let Some(at) = next
+            && self.arrivals[way].is_none_or(|scheduled| at < scheduled)
+        {
+            self.arrivals[way] = next;
+            self.events.add(at.max(self.now), Event::Arrival(way));
+        }
+    }
+
+    fn note_delay(&mut self, delivered: &Delivered) {
+        let packet = &delivered.packet;
+        if !is_within(&self.scenario.measured(), self.now.as_secs_f64()) {
+            return;
+        }
+        let delay = delivered.queueing;
+        match packet.content {
+            Content::Datagram => {
+                self.figures.datagram_delays.push(delay);
+                self.figures.foreground_delays.push(delay);
+            }
+            Content::Data(_) => match self.connections[packet.flow].class {
+                Class::Foreground => self.figures.foreground_delays.push(delay),
+                Class::Background => self.figures.background_delays.push(delay),
+                Class::Probe => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn trace_background(&mut self) {
+        let Some(every) = self.trace else { return };
+        let received = |class: Class| -> u64 {
+            let all = self.connections.iter();
+            let of_class = all.filter(|one| one.class == class && !one.backward);
+            of_class.map(|one| one.receiver.received).sum()
+        };
+        let now = (received(Class::Foreground), received(Class::Background));
+        let mbit = |bytes: u64| bytes as f64 * 8e-6 / every.as_secs_f64();
+        let rates = (mbit(now.0 - self.traced.0), mbit(now.1 - self.traced.1));
+        self.traced = now;
+        let mut newest = self.connections.iter().rev();
+        if let Some(one) = newest.find(|one| one.class == Class::Background) {
+            let pause = match &one.receiver.window {
+                Window::Held(held) => held.pause(),
+                Window::Tuned(_) => None,
+            };
+            let offered = one.receiver.edge().saturating_sub(one.receiver.received);
+            self.figures.trace.push(TracePoint {
+                at_s: self.now.as_secs_f64(),
+                congestion_window: one.sender.state.window,
+                offered: offered as f64 / SEGMENT as f64,
+                pause_ms: pause.map(|pause| pause.as_secs_f64() * 1e3),
+                rtt_ms: one.sender.state.rtt * 1e3,
+                mbit: rates,
+            });
+        }
+        self.events.add(self.now + every, Event::Trace);
+    }
+
+    fn finish(mut self, end: Duration, turns: Option<Turns>) -> Figures {
+        let measured = self.scenario.measured();
+        let record = self.network.finish(end);
+        self.figures.take_record(self.scenario, &record, turns);
+        let fetches = self.connections.iter().filter(|one| one.is_fetch());
+        for fetch in fetches.filter(|one| is_within(&measured, one.start.as_secs_f64())) {
+            let took = fetch.done.unwrap_or(end) - fetch.start;
+            self.figures.fetches.push(took.as_secs_f64());
+            self.figures.unfinished += usize::from(fetch.done.is_none());
+        }
+        self.figures
+    }
+}

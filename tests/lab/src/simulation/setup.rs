@@ -1,0 +1,246 @@
+//! From a scenario and a contender to connections and datagrams; and what a simulation
+//! leaves out.
+
+use std::time::Duration;
+
+use dalbe::receive_window::ReceiverPolicy;
+use dalbe::weight::MIN_WEIGHT;
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+
+use crate::arrivals;
+use crate::contender::{CongestionControl, Contender, Receiver, TargetDelay};
+use crate::host::Class;
+use crate::link::{PAYLOAD_SHARE, bytes_per_s};
+use crate::scenario::{CALL_PACKET_BYTES, CALL_PACKETS_PER_S, Foreground, Scenario, Traffic};
+use crate::simulation::congestion::control::Control;
+use crate::simulation::congestion::ledbat::Ledbat;
+use crate::simulation::connection::Plan;
+use crate::simulation::held_window::HeldWindow;
+use crate::simulation::receiver::{FIRST_WINDOW, Tuning, Window};
+use crate::simulation::source::Source;
+use crate::traffic::Span;
+use crate::traffic::setup::of_source;
+use crate::traffic::sources::{Stream, Turns};
+
+/// Programs begin at moments that are not exact: up to so much later, s.
+const START_JITTER: f64 = 0.1;
+
+/// A scenario, or a contender, that is not modelled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a simulation has no {0}")]
+pub struct Unsupported(String);
+
+fn unsupported(what: &str) -> Unsupported {
+    Unsupported(what.to_owned())
+}
+
+/// Datagrams that yield to nobody.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    pub(crate) start: Duration,
+    pub(crate) stop: Duration,
+    /// Of each, with its headers.
+    pub(crate) bytes: u32,
+    /// Mean number of them, 1/s.
+    pub(crate) rate: f64,
+    pub(crate) backward: bool,
+    /// Of the gaps between them; `None` if those are even.
+    pub(crate) random: Option<StdRng>,
+}
+
+/// All that is to be simulated.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) connections: Vec<Plan>,
+    pub(crate) datagrams: Vec<Datagrams>,
+    /// Turns of the first foreground that has them.
+    pub(crate) turns: Option<Turns>,
+}
+
+impl Setup {
+    /// What is random depends on the seed as in the lab: web fetches are the same ones.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        contender: Contender,
+        seed: u64,
+    ) -> Result<Self, Unsupported> {
+        check(scenario)?;
+        let mut setup = Self {
+            connections: Vec::new(),
+            datagrams: Vec::new(),
+            turns: None,
+        };
+        for (index, foreground) in scenario.foreground.iter().enumerate() {
+            setup.add_foreground(scenario, foreground, index, seed)?;
+        }
+        setup.add_background(scenario, contender, seed)?;
+        Ok(setup)
+    }
+
+    fn add_foreground(
+        &mut self,
+        scenario: &Scenario,
+        foreground: &Foreground,
+        index: usize,
+        seed: u64,
+    ) -> Result<(), Unsupported> {
+        let link = &scenario.link[0];
+        let mut random = of_source(seed, index);
+        let span = Span {
+            start: Duration::from_secs_f64(foreground.start_s),
+            stop: Duration::from_secs_f64(foreground.stop_s.unwrap_or(scenario.duration_s)),
+        };
+        let mut sources = Vec::new();
+        match foreground.traffic {
+            Traffic::Greedy { flows } => {
+                for _ in 0..flows {
+                    sources.push((span.start, Source::Turns(Turns::always(span))));
+                }
+            }
+            Traffic::Constant { rate_mbit } => {
+                let source = Source::Stream {
+                    stream: Stream::new(span.start, bytes_per_s(rate_mbit)),
+                    stop: span.stop,
+                    position: 0,
+                };
+                sources.push((span.start, source));
+            }
+            Traffic::OnOff { on_s, off_s } => {
+                let turns = Turns {
+                    span,
+                    on: Duration::from_secs_f64(on_s),
+                    off: Duration::from_secs_f64(off_s),
+                };
+                self.turns.get_or_insert(turns);
+                sources.push((span.start, Source::Turns(turns)));
+            }
+            Traffic::Web { load, mean_kb } => {
+                let rate = load * bytes_per_s(link.rate_mbit) * PAYLOAD_SHARE;
+                let mean = mean_kb * 1e3;
+                let fetches =
+                    arrivals::draw(&mut random, (span.start, span.stop), rate / mean, mean);
+                let fetches = fetches.into_iter();
+                sources.extend(fetches.map(|fetch| (fetch.at, Source::Fetch(fetch.bytes))));
+            }
+            Traffic::Udp {
+                rate_mbit,
+                packet_bytes,
+            } => self.datagrams.push(Datagrams {
+                start: span.start,
+                stop: span.stop,
+                bytes: packet_bytes,
+                rate: bytes_per_s(rate_mbit) / f64::from(packet_bytes),
+                backward: foreground.backward,
+                random: Some(of_source(seed, index)),
+            }),
+            Traffic::Call {} => self.datagrams.push(Datagrams {
+                start: span.start,
+                stop: span.stop,
+                bytes: CALL_PACKET_BYTES,
+                rate: f64::from(CALL_PACKETS_PER_S),
+                backward: foreground.backward,
+                random: None,
+            }),
+        }
+        for (at, source) in sources {
+            // Fetches are random already.
+            let later = if matches!(source, Source::Fetch(_)) {
+                0.0
+            } else {
+                START_JITTER * random.random::<f64>()
+            };
+            self.connections.push(Plan {
+                class: Class::Foreground,
+                start: at + Duration::from_secs_f64(later),
+                source,
+                control: control(&foreground.congestion_control, seed)?,
+                window: Window::Tuned(Tuning::default()),
+                ecn: link.ecn,
+                backward: foreground.backward,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_background(
+        &mut self,
+        scenario: &Scenario,
+        contender: Contender,
+        seed: u64,
+    ) -> Result<(), Unsupported> {
+        let background = &scenario.background;
+        let mut random = of_source(seed, scenario.foreground.len());
+        let copies = if contender == Contender::None {
+            0
+        } else {
+            background.copies
+        };
+        for copy in 0..copies {
+            let start = background.start_s + f64::from(copy) * background.stagger_s;
+            let start = start + START_JITTER * random.random::<f64>();
+            let span = Span {
+                start: Duration::from_secs_f64(start),
+                stop: Duration::from_secs_f64(scenario.duration_s),
+            };
+            let seed = seed ^ (u64::from(copy) << 16);
+            self.connections.push(Plan {
+                class: Class::Background,
+                start: span.start,
+                source: Source::Turns(Turns::always(span)),
+                control: background_control(scenario, contender, seed)?,
+                window: background_window(scenario, contender),
+                ecn: scenario.link[0].ecn,
+                backward: false,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The congestion control of the background's sender.
+pub(crate) fn background_control(
+    scenario: &Scenario,
+    contender: Contender,
+    seed: u64,
+) -> Result<Control, Unsupported> {
+    match contender {
+        Contender::FairbatNoDeadline(Receiver::Plain | Receiver::Vulture)
+        | Contender::Curl
+        | Contender::Tcp => control(&scenario.background.congestion_control, seed),
+        Contender::TcpReno => Ok(Control::Reno),
+        Contender::Iperf3(named) => control(CongestionControl::name(named), seed),
+        Contender::Utp(target) => Ok(Control::Ledbat(Ledbat::new(TargetDelay::ms(target)))),
+        other => Err(unsupported(&format!("contender {other}"))),
+    }
+}
+
+fn background_window(scenario: &Scenario, contender: Contender) -> Window {
+    let policy = match contender {
+        Contender::FairbatNoDeadline(Receiver::Plain) => ReceiverPolicy::Delay,
+        Contender::FairbatNoDeadline(Receiver::Vulture) => ReceiverPolicy::Vulture,
+        _ => return Window::Tuned(Tuning::default()),
+    };
+    let w = scenario.background.weight.unwrap_or(MIN_WEIGHT);
+    Window::Held(Box::new(HeldWindow::new(policy, w, FIRST_WINDOW)))
+}
+
+fn control(name: &str, seed: u64) -> Result<Control, Unsupported> {
+    Control::named(name, seed).ok_or_else(|| unsupported(&format!("congestion control {name:?}")))
+}
+
+fn check(scenario: &Scenario) -> Result<(), Unsupported> {
+    let background = &scenario.background;
+    let has_end = background.size_mb.is_some() || !background.transfer.is_empty();
+    let missing = [
+        (scenario.link.len() > 1, "second link"),
+        (background.jobs.is_some(), "jobs"),
+        (has_end, "transfers that end, and no deadlines"),
+        (background.server_kb_s.is_some(), "server with a limit"),
+        (background.stopped.is_some(), "program that is stopped"),
+    ];
+    match missing.into_iter().find(|(is_asked, _)| *is_asked) {
+        Some((_, what)) => Err(unsupported(what)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,111 @@
+//! What the flows of a simulation do on the lab's links.
+
+use super::*;
+use crate::contender::{CongestionControl, Contender, Receiver};
+use crate::scenario::Scenario;
+use std::time::Duration;
+
+const FAIRBAT: Contender = Contender::FairbatNoDeadline(Receiver::Plain);
+
+const GREEDY: &str = "[[foreground]]\ntraffic = { greedy = {} }\n";
+
+/// 10 Mbit/s, 100 ms, a queue of one bandwidth-delay product.
+fn scenario(duration_s: f64, more: &str) -> Scenario {
+    let text = format!(
+        "description = \"a test\"\nduration_s = {duration_s:?}\nmeasure_from_s = 8.0\n\
+         [[link]]\nrate_mbit = 10.0\ndelay_ms = 50.0\nqueue = {{ packets = 86 }}\n{more}"
+    );
+    toml::from_str(&text).unwrap()
+}
+
+fn run(scenario: &Scenario, contender: Contender) -> Figures {
+    simulate(scenario, contender, 1, None).unwrap()
+}
+
+#[test]
+fn each_congestion_control_fills_a_link_alone() {
+    use CongestionControl::{Bbr, Cubic, Reno};
+    for (control, least) in [(Cubic, 0.97), (Reno, 0.95), (Bbr, 0.9)] {
+        let figures = run(&scenario(25.0, ""), Contender::Iperf3(control));
+        let used = figures.rest_used().unwrap();
+        // Half a packet more may have left within the time.
+        assert!((least..=1.001).contains(&used), "{control:?}: {used}");
+        assert!(
+            (1.19e6..1.21e6).contains(&figures.capacity),
+            "{}",
+            figures.capacity
+        );
+    }
+}
+
+#[test]
+fn cubic_has_the_sawtooth_of_its_rfc() {
+    let every = Duration::from_millis(100);
+    let cubic = Contender::Iperf3(CongestionControl::Cubic);
+    let figures = simulate(&scenario(40.0, ""), cubic, 1, Some(every)).unwrap();
+    let windows: Vec<f64> = figures
+        .trace
+        .iter()
+        .filter(|point| point.at_s > 8.0)
+        .map(|point| point.congestion_window)
+        .collect();
+    let most = windows.iter().copied().fold(0.0, f64::max);
+    let least = windows.iter().copied().fold(f64::INFINITY, f64::min);
+    // Link and queue hold 169 segments; a loss leaves 0.7 of the window.
+    assert!((160.0..190.0).contains(&most), "{most}");
+    assert!((0.65..0.75).contains(&(least / most)), "{least} {most}");
+}
+
+#[test]
+fn ledbat_holds_its_target_delay() {
+    use crate::contender::TargetDelay;
+    // The queue holds 100 ms; 25 of them are the target.
+    let figures = run(&scenario(40.0, ""), Contender::Utp(TargetDelay::Early));
+    let delay = figures.delay().unwrap();
+    assert!((0.015..0.035).contains(&delay), "{delay}");
+}
+
+#[test]
+fn two_greedy_flows_share_a_link() {
+    let scenario = scenario(60.0, GREEDY);
+    let alone = run(&scenario, Contender::None);
+    let kept = run(&scenario, Contender::Curl).kept(&alone).unwrap();
+    assert!((0.35..0.75).contains(&kept), "{kept}");
+}
+
+#[test]
+fn the_law_leaves_a_greedy_flow_nearly_all() {
+    let scenario = scenario(40.0, GREEDY);
+    let alone = run(&scenario, Contender::None);
+    let kept = run(&scenario, FAIRBAT).kept(&alone).unwrap();
+    assert!(kept >= 0.95, "{kept}");
+}
+
+#[test]
+fn the_law_fills_a_link_alone_with_a_short_queue() {
+    let figures = run(&scenario(25.0, ""), FAIRBAT);
+    let (used, delay) = (figures.rest_used().unwrap(), figures.delay().unwrap());
+    assert!(used > 0.9, "{used}");
+    assert!(delay < 0.015, "{delay}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run_and_another_one_another() {
+    let web = "[[foreground]]\ntraffic = { web = { load = 0.3, mean_kb = 100.0 } }\n\
+               [[foreground]]\ntraffic = { udp = { rate_mbit = 0.1, packet_bytes = 200 } }\n";
+    let scenario = scenario(15.0, web);
+    let seeded = |seed| simulate(&scenario, FAIRBAT, seed, None).unwrap();
+    let figures = seeded(1);
+    assert!(figures.fetches.len() > 5 && figures.datagram_delays.len() > 300);
+    assert_eq!(figures, seeded(1));
+    assert_ne!(figures, seeded(2));
+}
+
+#[test]
+fn what_is_not_modelled_is_refused() {
+    let deadline = "[background]\nsize_mb = 1.0\ndeadline_s = 9.0\n";
+    let refused = |more: &str, contender| simulate(&scenario(10.0, more), contender, 1, None);
+    assert!(refused(deadline, Contender::Curl).is_err());
+    let error = refused("", Contender::Aria2).unwrap_err();
+    assert_eq!(error.to_string(), "a simulation has no contender aria2c");
+}
