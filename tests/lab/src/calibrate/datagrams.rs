@@ -13,18 +13,17 @@ use nix::sys::socket::sockopt::{IpRecvTos, ReceiveTimestampns};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
-use socket2::SockRef;
 
 use crate::host::{Class, Host};
 use crate::link::bytes_per_s;
 use crate::machine::{Clock, Context as _};
 use crate::traffic::make_room;
+use crate::traffic::prober::ask_for_marks;
 
 /// Headers of IP and UDP, bytes.
 pub(crate) const HEADERS: usize = 28;
 
-/// A sender that knows ECN, and congestion experienced (RFC 3168, section 5).
-const ECT: u32 = 0b10;
+/// Congestion experienced (RFC 3168, section 5).
 const CE: u8 = 0b11;
 
 /// Where datagrams go.
@@ -192,8 +191,7 @@ pub(crate) fn send(host: &Host, to: &Host, pattern: Pattern, clock: Clock) -> io
     let connected = socket.connect((to, PORT));
     connected.doing(format_args!("find a way to {to}"))?;
     if pattern.is_ect {
-        let set = SockRef::from(&socket).set_tos_v4(ECT);
-        set.doing("say that a sender knows ECN")?;
+        ask_for_marks(&socket)?;
     }
     host.within(move || {
         let mut bytes = vec![0; pattern.bytes - HEADERS];

@@ -1,6 +1,7 @@
 //! Round-trip times as a bystander meets them: a small datagram every 20 ms
 //! from the client's side to the server's and back. Knows nothing of the other
-//! traffic.
+//! traffic. Asks for marks, so that no active queue management takes it for a
+//! loss where it only marks the flows.
 
 use std::io;
 use std::net::UdpSocket;
@@ -9,11 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use socket2::SockRef;
+
 use crate::host::{Class, Host};
 use crate::machine::{Clock, Context as _};
 use crate::samples::Probe;
 use crate::traffic::Span;
 use crate::traffic::numbered::{self, GRACE, LOOK, Sent};
+
+/// ECN-capable transport (RFC 3168, section 5).
+const ECT: u32 = 0b10;
 
 /// Payload of a probe, bytes.
 const SIZE: usize = 64;
@@ -37,6 +43,7 @@ pub fn start(client: &Host, server: &Host, clock: Clock, end: Duration) -> io::R
     for socket in [&answering, &probing] {
         let set = socket.set_read_timeout(Some(LOOK));
         set.doing("set how long a prober waits")?;
+        ask_for_marks(socket)?;
     }
     let to = answering.local_addr()?;
     probing
@@ -66,6 +73,15 @@ pub fn start(client: &Host, server: &Host, clock: Clock, end: Duration) -> io::R
         echo,
         over,
     })
+}
+
+/// Says that what this socket sends may be marked in place of being dropped.
+///
+/// # Errors
+/// When the kernel does not let it.
+pub(crate) fn ask_for_marks(socket: &UdpSocket) -> io::Result<()> {
+    let set = SockRef::from(socket).set_tos_v4(ECT);
+    set.doing("say that a sender knows ECN")
 }
 
 impl Prober {

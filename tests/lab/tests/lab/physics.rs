@@ -80,8 +80,10 @@ fn tcp_asks_for_marks_where_a_link_gives_them() {
     expect_success(&output.expect("start lab"));
     let counters = record_in(directory.path()).links[0].forward.counters;
     assert!(counters.marked > 0, "{counters:?}");
-    // Nothing but data is sent this way, and all of it may be marked.
-    assert_eq!(counters.aqm_dropped, 0, "{counters:?}");
+    // All data may be marked, but not what TCP opens and closes a connection with, or
+    // sends again (RFC 3168, section 6.1): one or two of these may meet the control law.
+    let dropped = counters.aqm_dropped;
+    assert!(4 * dropped <= counters.marked, "{counters:?}");
 }
 
 fn one_flow_fills_the_link_and_the_queue(record: &Record) {
