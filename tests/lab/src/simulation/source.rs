@@ -8,6 +8,9 @@ use crate::traffic::sources::{Stream, Turn, Turns};
 /// As good as without an end, bytes.
 const ENDLESS: u64 = 1 << 50;
 
+/// The least time between two moments.
+const INSTANT: Duration = Duration::from_nanos(1);
+
 /// The application of one connection.
 #[derive(Debug)]
 pub(crate) enum Source {
@@ -58,7 +61,9 @@ impl Source {
                     *position += length;
                     sender.written += length;
                 }
-                (now < *stop).then(|| stream.at(stream.due(now)))
+                // A moment in whole nanoseconds may lie just before the piece is due.
+                let next = stream.at(stream.due(now)).max(now + INSTANT);
+                (now < *stop).then_some(next)
             }
         }
     }
