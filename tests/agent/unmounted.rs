@@ -2,11 +2,12 @@
 //! that this is how it stays.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fairbat_tests::bin::agent_binary;
 use fairbat_tests::tmpfs::{Bind, TmpFs};
+use tempfile::TempDir;
 
 use crate::round_trip::dir;
 use crate::service::{Place, Service};
@@ -131,41 +132,82 @@ fn agent_refuses(place: &Place, command: &[&str], said: &str) {
     assert!(told.contains(said), "{command:?}: {told}");
 }
 
+/// A local store on a disk that can be taken away, and what is pushed there.
+struct StoreOnDisk {
+    work: TempDir,
+    source: TempDir,
+    disk: TmpFs,
+    /// Where the disk is mounted, and the store on it.
+    at: PathBuf,
+    store: PathBuf,
+}
+
+impl StoreOnDisk {
+    /// With a file in the source; `None` where nothing can be mounted.
+    fn new() -> Option<Self> {
+        let (work, source) = (dir(), dir());
+        let (at, store) = (work.path().join("disk"), work.path().join("disk/store"));
+        write(source.path(), "first");
+        let disk = TmpFs::mount(8 << 20)?;
+        // Also there when the disk is not.
+        for store in [&store, &disk.path().join("store")] {
+            fs::create_dir_all(store).expect("make a directory");
+        }
+        Some(Self {
+            work,
+            source,
+            disk,
+            at,
+            store,
+        })
+    }
+
+    fn mount(&self) -> Option<Bind> {
+        Bind::mount(self.disk.path(), &self.at)
+    }
+
+    /// An agent whose job pushes there, with more in its configuration.
+    fn agent(&self, more: &str) -> Place {
+        let place = Place::new();
+        let (store, source) = (&self.store, self.source.path());
+        place.configure(
+            "",
+            &format!(
+                "[stores.disk]\ntype = \"local\"\npath = {store:?}\n\
+                 [[jobs]]\nname = \"home\"\nsource = {source:?}\ndestination = \"disk:home\"\n\
+                 {more}"
+            ),
+        );
+        place
+    }
+
+    /// What is said while the disk is not mounted.
+    fn missed(&self) -> String {
+        format!("nothing is mounted at {}", self.at.display())
+    }
+}
+
 #[test]
 fn a_local_store_is_not_written_to_while_its_disk_is_not_mounted() {
-    let (work, source) = (dir(), dir());
-    let (at, store) = (work.path().join("disk"), work.path().join("disk/store"));
-    write(source.path(), "first");
-    let Some(disk) = TmpFs::mount(8 << 20) else {
+    let Some(disk) = StoreOnDisk::new() else {
         return;
     };
-    // Also there when the disk is not.
-    for store in [&store, &disk.path().join("store")] {
-        fs::create_dir_all(store).expect("make a directory");
-    }
-    let place = Place::new();
-    place.configure(
-        "",
-        &format!(
-            "[stores.disk]\ntype = \"local\"\npath = {store:?}\n\
-             [[jobs]]\nname = \"home\"\nsource = {:?}\ndestination = \"disk:home\"\n\
-             [[jobs]]\nname = \"copy\"\ndirection = \"pull\"\nsource = \"disk:home\"\n\
-             destination = {:?}\n",
-            source.path(),
-            work.path().join("copy"),
-        ),
-    );
-    let mount = || Bind::mount(disk.path(), &at);
-    let Some(mounted) = mount() else {
+    let copy = disk.work.path().join("copy");
+    let place = disk.agent(&format!(
+        "[[jobs]]\nname = \"copy\"\ndirection = \"pull\"\nsource = \"disk:home\"\n\
+         destination = {copy:?}\n"
+    ));
+    let Some(mounted) = disk.mount() else {
         return;
     };
+    let (at, store) = (&disk.at, &disk.store);
     let service = place.start();
     run(&service, &[], &[]);
-    write(source.path(), "second");
+    write(disk.source.path(), "second");
     drop(mounted);
 
-    let missed = format!("nothing is mounted at {}", at.display());
-    let is_empty = || fs::read_dir(&store).expect("read it").next().is_none();
+    let missed = disk.missed();
+    let is_empty = || fs::read_dir(store).expect("read it").next().is_none();
     let hint = "fairbat run JOB --accept-unmounted PATH";
     run(&service, &[], &[&missed, hint]);
     agent_refuses(&place, &["check", "--store"], &missed);
@@ -192,7 +234,7 @@ fn a_local_store_is_not_written_to_while_its_disk_is_not_mounted() {
     assert!(is_empty());
 
     // What is mounted again is used again.
-    let mounted = mount().expect("it was mounted before");
+    let mounted = disk.mount().expect("it was mounted before");
     run(&service, &[], &[]);
     assert!(store.join("home/second").exists());
     drop(mounted);
@@ -210,34 +252,19 @@ fn a_local_store_is_not_written_to_while_its_disk_is_not_mounted() {
 
 #[test]
 fn the_disk_of_a_local_store_counts_from_a_first_push_on_that_broke_off() {
-    let (work, source) = (dir(), dir());
-    let (at, store) = (work.path().join("disk"), work.path().join("disk/store"));
-    write(source.path(), "first");
-    let Some(disk) = TmpFs::mount(8 << 20) else {
+    let Some(disk) = StoreOnDisk::new() else {
         return;
     };
-    for store in [&store, &disk.path().join("store")] {
-        fs::create_dir_all(store).expect("make a directory");
-    }
-    let place = Place::new();
-    place.configure(
-        "",
-        &format!(
-            "[stores.disk]\ntype = \"local\"\npath = {store:?}\n\
-             [[jobs]]\nname = \"home\"\nsource = {:?}\ndestination = \"disk:home\"\n",
-            source.path(),
-        ),
-    );
-    let Some(mounted) = Bind::mount(disk.path(), &at) else {
+    let place = disk.agent("");
+    let Some(mounted) = disk.mount() else {
         return;
     };
-    fs::write(store.join("home"), "in the way").expect("write a file");
+    fs::write(disk.store.join("home"), "in the way").expect("write a file");
     let service = place.start();
     run(&service, &[], &["directory"]);
     drop(mounted);
 
-    let missed = format!("nothing is mounted at {}", at.display());
-    run(&service, &[], &[&missed]);
-    let below = fs::read_dir(&store).expect("read a directory").count();
+    run(&service, &[], &[&disk.missed()]);
+    let below = fs::read_dir(&disk.store).expect("read a directory").count();
     assert_eq!(below, 0, "the disk below was written to");
 }

@@ -162,16 +162,13 @@ fn drop_capabilities(kept: CapabilitySet) -> Result<(), Errno> {
 /// The existing directories that the configuration has the agent write to.
 fn writable_places(config: &Config) -> Vec<PathBuf> {
     let agent = &config.agent;
-    let stores = config.stores.values().filter_map(|store| match store {
-        Store::Local(local) => Some(&local.path),
-        Store::S3(_) | Store::Webdav(_) | Store::Fairbat(_) => None,
-    });
+    let stores = config.stores.values().filter_map(Store::local_path);
     let pulls = config.jobs.iter().filter_map(|job| match &job.course {
         Course::Pull { to, .. } => Some(to),
         Course::Push { .. } => None,
     });
-    let named = stores.chain(pulls).chain(&agent.write_paths);
-    let named = named.map(PathBuf::as_path).chain(agent.socket.parent());
+    let others = pulls.chain(&agent.write_paths).map(PathBuf::as_path);
+    let named = stores.chain(others).chain(agent.socket.parent());
     let named = named.chain([agent.state.as_path()]);
     let temporary = std::env::temp_dir();
     let named = named.chain(TEMPORARY.map(Path::new));

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::config::{Config, Store};
+use crate::config::Config;
 use crate::disk_path::DiskPath;
 
 /// What the agent has on this machine.
@@ -62,12 +62,10 @@ impl ReservedPlaces {
         let directory = variable("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         places.extend(directory.map(|path| (Use::Credentials, path)));
         for store in config.stores.values() {
-            if let Store::Local(local) = store {
-                places.push((Use::Store, local.path.clone()));
-            }
             let mut add = |what, path: Option<&Path>| {
                 places.extend(path.map(|path| (what, path.to_owned())));
             };
+            add(Use::Store, store.local_path());
             add(Use::Credentials, store.credentials_file());
             add(Use::Authorities, store.cacert());
         }

@@ -303,17 +303,12 @@ impl LastRun {
     /// The problem, unless that is the only failed file, which [`Self::failures`] has.
     #[must_use]
     pub fn problem_apart(&self) -> Option<&str> {
-        let is_only = |problem: &&str| match self.failures.as_slice() {
-            [
-                FileFailure {
-                    path,
-                    problem: what,
-                    ..
-                },
-            ] => *problem == format!("{path}: {what}"),
-            _ => false,
+        let only = match self.failures.as_slice() {
+            [only] => Some(format!("{}: {}", only.path, only.problem)),
+            _ => None,
         };
-        self.problem.as_deref().filter(|problem| !is_only(problem))
+        let problem = self.problem.as_deref();
+        problem.filter(|problem| only.as_deref() != Some(*problem))
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fairbat::printable::printable;
 use fairbat_agent::config::{
-    self, Agent, Config, Course, Delete, Due, Job, MaxDelete, Store, Timing,
+    self, Agent, Config, Course, Delete, Due, Job, Local, MaxDelete, Store, Timing,
 };
 use fairbat_agent::entry::EntryKind;
 use fairbat_agent::scan::{Scan, ScanOptions};
@@ -109,13 +109,8 @@ fn user() -> String {
 fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
     let mut warnings = of_agent(&config.agent);
     for (name, store) in &config.stores {
-        let is_pushed_to = |job: &Job| match &job.course {
-            Course::Push { to, .. } => to.store == *name,
-            Course::Pull { .. } => false,
-        };
-        let is_written = config.jobs.iter().any(is_pushed_to);
         warnings.extend(
-            of_store(name, store, is_written)
+            of_store(name, store, config.is_pushed_to(name))
                 .into_iter()
                 .map(|what| format!("store `{name}`: {what}")),
         );
@@ -165,11 +160,10 @@ fn of_store(name: &str, store: &Store, is_written: bool) -> Vec<String> {
         Err(error) => Some(error.to_string()),
     };
     let file = match store {
-        Store::Local(local) => unreadable_directory(&local.path).or_else(|| {
-            is_written
-                .then(|| unwritable_directory(&local.path))
-                .flatten()
-        }),
+        Store::Local(Local { path, .. }) => match unreadable_directory(path) {
+            None if is_written => unwritable_directory(path),
+            unreadable => unreadable,
+        },
         _ => store.cacert().and_then(unreadable_file),
     };
     credentials.into_iter().chain(file).collect()
@@ -179,11 +173,13 @@ fn of_store(name: &str, store: &Store, is_written: bool) -> Vec<String> {
 fn source(job: &Job, config: &Config) -> Option<PathBuf> {
     match &job.course {
         Course::Push { from, .. } => Some(from.clone()),
-        Course::Pull { from, .. } => match config.stores.get(&from.store)? {
+        Course::Pull { from, .. } => {
             // A missing store has a warning of its own.
-            Store::Local(local) if local.path.is_dir() => Some(local.path.join(&from.path)),
-            Store::Local(_) | Store::S3(_) | Store::Webdav(_) | Store::Fairbat(_) => None,
-        },
+            let store = config
+                .local_path(&from.store)
+                .filter(|path| path.is_dir())?;
+            Some(store.join(&from.path))
+        }
     }
 }
 

@@ -49,6 +49,20 @@ pub struct Config {
 }
 
 impl Config {
+    /// The directory of the store with this name, if it is one of this machine.
+    #[must_use]
+    pub fn local_path(&self, store: &str) -> Option<&Path> {
+        self.stores.get(store)?.local_path()
+    }
+
+    /// Whether a job pushes to the store with this name.
+    #[must_use]
+    pub fn is_pushed_to(&self, store: &str) -> bool {
+        let pushes =
+            |job: &Job| matches!(&job.course, Course::Push { to, .. } if to.store == store);
+        self.jobs.iter().any(pushes)
+    }
+
     /// Reads a file. `variable` reads an environment variable: systemd sets
     /// `STATE_DIRECTORY` and `RUNTIME_DIRECTORY` for the agent's files.
     ///

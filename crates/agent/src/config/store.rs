@@ -126,6 +126,15 @@ impl Store {
         }
     }
 
+    /// The directory, if the store is one of this machine.
+    #[must_use]
+    pub fn local_path(&self) -> Option<&Path> {
+        match self {
+            Self::Local(local) => Some(&local.path),
+            Self::S3(_) | Self::Webdav(_) | Self::Fairbat(_) => None,
+        }
+    }
+
     /// PEM file with the only trusted certificate authorities; `None` trusts those of the
     /// system.
     #[must_use]

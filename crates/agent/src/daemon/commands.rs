@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::adhoc::{self, AdHocTask, AdHocWork, MAX_UNENDED};
 use super::core::{AddedTask, BackgroundResult, Daemon};
-use super::entry::{TaskEntry, TaskWork, check_id, local_path};
+use super::entry::{TaskEntry, TaskWork, check_id};
 use super::handle::{CommandAccepted, CommandError, CommandReply, DaemonPort, TaskCommand};
 use crate::config::{Config, Course};
 use crate::confine::Confinement;
@@ -263,7 +263,7 @@ fn mountable(config: &Config, entry: &TaskEntry, path: &Path) -> Result<PathBuf,
         Some(Course::Push { from, to }) => {
             let path = from.join(path);
             let is_above = |store: &Path| store.starts_with(&path);
-            let is_of_store = local_path(config, &to.store).is_some_and(is_above);
+            let is_of_store = config.local_path(&to.store).is_some_and(is_above);
             (is_of_store || path.starts_with(from)).then_some(path)
         }
         Some(Course::Pull { .. }) | None => None,

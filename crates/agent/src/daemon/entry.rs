@@ -1,6 +1,6 @@
 //! One task of the daemon: what it does, its schedule, and its run under way.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::{Timestamp, Zoned};
@@ -349,14 +349,6 @@ pub(crate) fn place(config: &Config, course: &Course) -> PlaceRecord {
 pub(crate) fn store_address(config: &Config, name: &str) -> String {
     let store = config.stores.get(name);
     store.map(Store::address).unwrap_or_default()
-}
-
-/// The path of the store with this name, if it is a directory.
-pub(crate) fn local_path<'a>(config: &'a Config, name: &str) -> Option<&'a Path> {
-    match config.stores.get(name)? {
-        Store::Local(local) => Some(&local.path),
-        Store::S3(_) | Store::Webdav(_) | Store::Fairbat(_) => None,
-    }
 }
 
 /// When a run under way will end, by the wall clock.

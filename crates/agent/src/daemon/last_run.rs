@@ -46,7 +46,7 @@ pub(crate) fn last_run(
         ok: report.is_clean(),
         in_time,
         problem,
-        summary: summary(report),
+        summary: summary(report, files.changed + files.failed),
         hint,
         files,
         failures,
@@ -54,10 +54,10 @@ pub(crate) fn last_run(
     }
 }
 
-/// The kind of problem, without names of files or servers; `None` if all is well.
-fn summary(report: &RunReport) -> Option<String> {
-    let files = outcomes(report);
-    match (&report.problem, files.changed + files.failed) {
+/// The kind of problem, without names of files or servers; `None` if all is well. So many
+/// files have failed.
+fn summary(report: &RunReport, failed: u64) -> Option<String> {
+    match (&report.problem, failed) {
         (Some(problem), _) => Some(problem.summary()),
         (None, 0) if report.is_clean() => None,
         (None, 0) => Some("the manifests are damaged".to_owned()),

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::adhoc::AdHocWork;
 use super::core::{Daemon, StartError};
 use super::download::{Download, download};
-use super::entry::{ActiveRun, TaskEntry, TaskWork, check_id, local_path, store_address};
+use super::entry::{ActiveRun, TaskEntry, TaskWork, check_id, store_address};
 use super::lanes::AgentLane;
 use super::last_run::last_run;
 use crate::config::{Config, Course, Delete, Job, Place};
@@ -171,7 +171,7 @@ impl Daemon {
             match &job.course {
                 Course::Push { from, to } => {
                     reserved.check_source(from)?;
-                    if let Some(store) = local_path(&config, &to.store) {
+                    if let Some(store) = config.local_path(&to.store) {
                         confinement.check(store)?;
                     }
                 }
@@ -288,7 +288,7 @@ impl Daemon {
     fn push(&self, store: &str, settings: PushSettings, context: RunContext) -> Run {
         let opening = self.open_place(&self.push, store, context.stop.clone());
         let (state, writer) = (self.state.clone(), self.writer.clone());
-        let local = local_path(&self.config, store).map(Path::to_owned);
+        let local = self.config.local_path(store).map(Path::to_owned);
         Box::pin(async move {
             let (id, source) = (context.id, settings.source.clone());
             // First, since the store may not be there.
@@ -448,10 +448,9 @@ pub(crate) fn check_mounted(
     config: &Config,
     store: &str,
 ) -> Result<(), RunProblem> {
-    let pushes = |job: &Job| matches!(&job.course, Course::Push { to, .. } if to.store == store);
     // Only a job that pushes can accept that the disk stays away.
-    let is_pushed_to = config.jobs.iter().any(pushes);
-    let Some(store) = local_path(config, store).filter(|_| is_pushed_to) else {
+    let is_pushed_to = config.is_pushed_to(store);
+    let Some(store) = config.local_path(store).filter(|_| is_pushed_to) else {
         return Ok(());
     };
     match state.store_mount(store)? {

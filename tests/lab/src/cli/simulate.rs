@@ -13,24 +13,29 @@ use super::Outcome;
 use super::arguments::SimulateArguments;
 
 /// A run, and that of the same seed without the background.
-struct Pair {
+struct Pair<'a> {
     with: Figures,
-    alone: Figures,
+    alone: &'a Figures,
 }
 
 /// A column: what it is called, its unit, what a run has there, and how many of these are
 /// one of the unit's.
-type Column = (&'static str, &'static str, fn(&Pair) -> Option<f64>, f64);
+type Column = (
+    &'static str,
+    &'static str,
+    fn(&Pair<'_>) -> Option<f64>,
+    f64,
+);
 
 const COLUMNS: [Column; 10] = [
-    ("kept", "%", |pair| pair.with.kept(&pair.alone), 100.0),
+    ("kept", "%", |pair| pair.with.kept(pair.alone), 100.0),
     ("rest used", "%", |pair| pair.with.rest_used(), 100.0),
     ("delay", "ms", |pair| pair.with.delay(), 1e3),
     ("alone", "ms", |pair| pair.alone.delay(), 1e3),
     (
         "fetch time",
         "x",
-        |pair| pair.with.fetch_time(&pair.alone),
+        |pair| pair.with.fetch_time(pair.alone),
         1.0,
     ),
     (
@@ -83,7 +88,6 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Outcome {
             let with = run(&scenario, contender, seed, every)
                 .map_err(|error| format!("{name}: {error}"))?;
             print_trace(contender, &with.trace);
-            let alone = alone.clone();
             pairs.push(Pair { with, alone });
         }
         rows.push((contender, pairs));
@@ -97,7 +101,7 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Outcome {
 }
 
 /// Columns in which no run has anything are left out.
-fn print_table(rows: &[(Contender, Vec<Pair>)]) {
+fn print_table(rows: &[(Contender, Vec<Pair<'_>>)]) {
     let mut head = format!("{:24}", "contender");
     let mut lines: Vec<String> = rows.iter().map(|row| format!("{:24}", row.0)).collect();
     for (name, unit, figure, factor) in COLUMNS {

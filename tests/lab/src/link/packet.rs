@@ -9,8 +9,8 @@ const ECN: u8 = 0b11;
 const CE: u8 = 0b11;
 
 /// Protocol numbers.
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 
 /// What tells flows apart: the five-tuple.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

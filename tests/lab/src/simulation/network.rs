@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::host::Class;
 use crate::link::bottleneck::{Bottleneck, Settings};
-use crate::link::packet::{Flow, Packet as Queued};
+use crate::link::packet::{Flow, Packet as Queued, TCP, UDP};
 use crate::samples::DirectionRecord;
 use crate::scenario::Scenario;
 use crate::simulation::packet::{Content, HEADERS, Packet};
@@ -21,10 +21,6 @@ const NOISE_MS: f64 = 1.0 / 16.0;
 /// Which way: an index of the two directions.
 pub(crate) const FORWARD: usize = 0;
 pub(crate) const BACKWARD: usize = 1;
-
-/// Protocol numbers.
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 
 /// A packet that has come.
 #[derive(Debug, Clone, Copy)]

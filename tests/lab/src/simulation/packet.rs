@@ -10,9 +10,6 @@ pub(crate) const SEGMENT: u64 = PAYLOAD as u64;
 /// Headers of IP and TCP with timestamps, bytes.
 pub(crate) const HEADERS: u64 = MTU as u64 - SEGMENT;
 
-/// Headers of IP and UDP, bytes.
-pub(crate) const DATAGRAM_HEADERS: u32 = 28;
-
 /// A packet on its way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet {

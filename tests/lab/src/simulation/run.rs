@@ -11,12 +11,12 @@ use crate::simulation::events::Events;
 use crate::simulation::figures::{Figures, TracePoint, is_within};
 use crate::simulation::held_window::{LOOK, Look};
 use crate::simulation::network::{BACKWARD, Delivered, FORWARD, Network};
-use crate::simulation::packet::{Content, DATAGRAM_HEADERS, Packet, SEGMENT};
+use crate::simulation::packet::{Content, Packet, SEGMENT};
 use crate::simulation::receiver::{FIRST_WINDOW, Tuning, Window};
 use crate::simulation::setup::{Datagrams, Setup, Unsupported, background_control};
 use crate::simulation::source::Source;
 use crate::traffic::Span;
-use crate::traffic::sources::Turns;
+use crate::traffic::sources::{HEADERS, Turns};
 
 /// A SYN or a request without an answer is repeated after this time (RFC 6298).
 const REPETITION: Duration = Duration::from_secs(1);
@@ -261,7 +261,7 @@ impl Run<'_> {
         let packet = Packet {
             flow: self.connections.len() + number,
             sent: now,
-            bytes: u64::from(source.bytes.max(DATAGRAM_HEADERS)),
+            bytes: u64::from(source.bytes.max(HEADERS)),
             is_ect: false,
             content: Content::Datagram,
         };

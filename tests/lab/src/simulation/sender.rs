@@ -204,11 +204,10 @@ impl Sender {
     /// (`tcp_tso_should_defer`).
     fn defers(&self, burst: u32) -> bool {
         let state = &self.state;
-        let is_calm = matches!(state.phase, Phase::Open | Phase::Reduction);
         let is_late = self
             .last_sent
             .is_none_or(|sent| state.now > sent + DEFERRAL);
-        if !is_calm || burst < 2 || is_late {
+        if !state.is_calm() || burst < 2 || is_late {
             return false;
         }
         let segment = SEGMENT as f64;
@@ -325,8 +324,7 @@ impl Sender {
             }
             self.set_phase(Phase::Open);
         }
-        let is_calm = matches!(self.state.phase, Phase::Open | Phase::Reduction);
-        if is_calm && self.scoreboard.has_lost() {
+        if self.state.is_calm() && self.scoreboard.has_lost() {
             self.begin_reduction(Phase::Recovery);
         }
         let counts = marks > 0 && self.state.acknowledged >= self.marks_from;
@@ -390,8 +388,7 @@ impl Sender {
         self.state.now = now;
         if is_due(self.timers.reordering, now) {
             self.detect_lost();
-            let is_calm = matches!(self.state.phase, Phase::Open | Phase::Reduction);
-            if is_calm && self.scoreboard.has_lost() {
+            if self.state.is_calm() && self.scoreboard.has_lost() {
                 self.begin_reduction(Phase::Recovery);
                 self.count();
                 let least = (self.state.in_flight + 1.0).max(1.0);

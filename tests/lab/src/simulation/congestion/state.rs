@@ -60,6 +60,11 @@ pub(crate) struct CongestionState {
 }
 
 impl CongestionState {
+    /// Whether nothing is being repaired.
+    pub(crate) fn is_calm(&self) -> bool {
+        matches!(self.phase, Phase::Open | Phase::Reduction)
+    }
+
     pub(crate) fn new() -> Self {
         Self {
             now: Duration::ZERO,
