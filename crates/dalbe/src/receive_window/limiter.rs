@@ -39,10 +39,6 @@ use std::time::Duration;
 /// proportion.
 const FULL_TEST_WEIGHT: f64 = 0.25;
 
-/// From w = 1/2 on, the whole path is filled fast when it becomes free. Data
-/// that arrives in gaps need not compete later.
-const EAGERNESS_PER_WEIGHT: f64 = 2.0;
-
 /// At w = 1 the window is this many times what the flow uses in a round trip.
 /// It does not limit even a sender that doubles between two samples (slow
 /// start, RFC 5681). If w falls, the offered window is used up soon.
@@ -230,6 +226,7 @@ impl ReceiveWindowLimiter {
         let pauses = self.pauses.pause().is_some();
         let delay = self.delays.update(now, info, rtt, segments, pauses);
         let base = delay.base;
+        let handshake = info.min_rtt.or(info.rtt).unwrap_or(base);
         self.segment = self.segment.max(largest_segment(info));
         let segment = self.segment;
         let sample = ConnectionSample {
@@ -239,8 +236,7 @@ impl ReceiveWindowLimiter {
             segment,
             bytes,
             out_of_order: info.rcv_ooopack.unwrap_or(0),
-            capacity: target.capacity,
-            eagerness: (EAGERNESS_PER_WEIGHT * target.w).min(1.0),
+            excess: base.saturating_sub(handshake).as_secs_f64(),
         };
         self.is_free = target.w >= 1.0;
         if self.is_free {

@@ -5,8 +5,8 @@
 //! sets it on a socket.
 //!
 //! - `limiter`: the window of one connection, from two candidates.
-//! - `policy`: the rule for a flow that yields: `yielding` (with `history` and
-//!   `growth`) or `vulture`.
+//! - `policy`: the rule for a flow that yields: `yielding` (with `rounds` and
+//!   `levels`) or `vulture`.
 //! - `bottleneck`: an active test of the rate of the bottleneck.
 //! - `pause`: pauses between reads, for less than the smallest window.
 //! - `delays`: the queueing delay; `arrivals`: what the observer reports.
@@ -20,7 +20,6 @@
 mod arrivals;
 mod bottleneck;
 mod delays;
-mod history;
 mod lever;
 mod limiter;
 mod pause;
@@ -130,11 +129,10 @@ pub(crate) struct ConnectionSample {
     pub(crate) bytes: u64,
     /// Segments received out of order since the connection was opened.
     pub(crate) out_of_order: u32,
-    /// Capacity of the path without other traffic, byte/s; 0 while it is unknown.
-    pub(crate) capacity: f64,
-    /// The part of the capacity that is filled fast when the path becomes free,
-    /// 0 to 1. At 0, fast growth ends at the threshold.
-    pub(crate) eagerness: f64,
+    /// By how much the base exceeds the round-trip time of the handshake, s. The
+    /// handshake's packets are small, so a packet of data takes no longer than this at
+    /// the bottleneck.
+    pub(crate) excess: f64,
 }
 
 /// Segments of this size are assumed until the kernel knows better, bytes
@@ -161,16 +159,6 @@ pub(crate) const LIMITING_SHARE: f64 = 0.6;
 pub(crate) const SHORT_QUEUE: f64 = 0.0015;
 /// ... and this share of the base (clock ticks and jitter grow with the path).
 const SHORT_QUEUE_SHARE: f64 = 0.01;
-
-/// A delay in which nothing at all is to be seen of a queue: this long, s, ...
-const NO_QUEUE: f64 = 0.0008;
-/// ... and this share of the base.
-const NO_QUEUE_SHARE: f64 = 0.004;
-
-/// Below this delay, s, over this base, s, the path is seen without a queue.
-pub(crate) fn no_queue(base: f64) -> f64 {
-    NO_QUEUE + NO_QUEUE_SHARE * base
-}
 
 /// The longest delay that is no queue, s, over this base, s.
 pub(crate) fn short_queue(base: f64) -> f64 {

@@ -1,322 +1,489 @@
 //! The receive window of a flow that yields to all other traffic and still
-//! fills an idle link.
+//! fills an idle link, at every kind of bottleneck.
 //!
-//! Three rules act on one window:
+//! A queue, or a loss, tells that somebody offers more than the link carries. It does
+//! not tell who. So the flow asks:
 //!
-//! - *Filling.* A delay-based rule after FAST TCP (Wei, Jin, Low and Hegde
-//!   2006, eq. 1) and TCP Vegas (Brakmo and Peterson 1995). With a short queue
-//!   the window goes to what the path carries without a queue, plus a little.
-//!   Without a queue it grows.
-//! - *Yielding.* A queue belongs to other traffic if it grows by more than our
-//!   window has grown. This is an active test: only our part of the delay
-//!   follows our window. A queue that is longer than ours ever gets belongs to
-//!   other traffic too. The window is halved at once, and again in every round
-//!   trip in which the queue stays.
-//! - *Making room.* The delay without a queue is visible only when the queue is
-//!   empty. If the flow has not seen it for some time, it lowers its window for
-//!   a moment (the periodic slow-down of LEDBAT++, RFC 9840).
+//! - *Filling.* Without a queue the window grows: in small steps near the level at
+//!   which a queue was last met, faster and faster beyond it.
+//! - *Testing.* When a queue is met, the window goes a little below what the path
+//!   carries, and is held. Other traffic that takes what it can get fills the gap, and
+//!   the queue returns within the time in which CUBIC is back at its old window. If it
+//!   does not return, nobody else wants this share (a live stream, or nobody at all),
+//!   and the level is proven.
+//! - *Yielding.* If the queue returns, the window goes to its minimum at once.
+//! - *Climbing.* Without a queue, the flow comes back from there in small steps. A
+//!   queue that is met below the share that CUBIC leaves free after a loss ends the
+//!   climb.
 //!
-//! The rule knows nothing of weights, deadlines or sockets, nor of the source
-//! of its delays.
+//! At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low
+//! and Hegde 2006, eq. 1). To see the delay without a queue now and then, it makes room
+//! for a moment (the periodic slow-down of LEDBAT++, RFC 9840).
+//!
+//! The rule knows nothing of weights, deadlines, sockets, kinds of queues, nor of the
+//! source of its delays.
 
-mod growth;
+mod levels;
+mod rounds;
 
 use std::time::Duration;
 
-use self::growth::{Growth, MAX_CAREFUL_GROWTH, SMALL_WINDOW, WindowStep};
-use super::history::{History, QueueObservation};
-use super::{
-    ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS, no_queue, short_queue,
-};
+use self::levels::Levels;
+use self::rounds::{Round, Rounds};
+use super::{ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
-/// A queue that exceeds ours by this delay belongs to other traffic, s.
-/// Together with a short queue this is more than eight of our flows make at 10
-/// Mbit/s.
-const FOREIGN_QUEUE: f64 = 0.008;
-/// The same shortly after other traffic has arrived, s.
-const FOREIGN_QUEUE_AFTER_ARRIVAL: f64 = 0.004;
-/// Other traffic counts as newly arrived for this time: the start of a TCP
-/// flow.
-const ARRIVAL_PERIOD: Duration = Duration::from_secs(3);
+/// A queue within this many times the target is noise until the next round trip has
+/// one too. Slow start makes such queues by its bursts.
+const UNCONFIRMED_TARGETS: f64 = 2.5;
+/// Our own queue at a proven level is at most this many targets, and our own part of
+/// the queue, long.
+const OWN_TARGETS: f64 = 2.0;
+/// A queue that returns in a test is noise once more, if it is shorter than this many
+/// targets.
+const NOISE_TARGETS: f64 = 2.5;
 
-/// A rise of the delay beyond what our growth explains means new traffic if it
-/// exceeds this delay, s, ...
-const MIN_RISE: f64 = 0.0075;
-/// ... and this share of the base.
-const MIN_RISE_SHARE: f64 = 0.03;
+/// Our own part of the queue, segments, times the square root of the window. n flows
+/// then keep a queue that is only sqrt(n) times as long, and shares become equal.
+const OWN_QUEUE: f64 = 0.4;
 
-/// With a short queue, the window counts as used up from this share on.
-const USED_UP_SHARE: f64 = 0.9;
+/// A test holds this share of what the path carries, ...
+const TESTED_SHARE: f64 = 0.95;
+/// ... this share with a queue of so many targets: somebody has come, ...
+const TESTED_SHARE_BESIDE_A_LONG_QUEUE: f64 = 0.5;
+const LONG_QUEUE_TARGETS: f64 = 8.0;
+/// ... this share after a loss, ...
+const TESTED_SHARE_AFTER_LOSS: f64 = 0.9;
+/// ... and this share of that after noise.
+const TESTED_AGAIN_SHARE: f64 = 0.95;
+/// The first window that loses data is halved: what the path carries is unknown.
+const FIRST_LOSS_SHARE: f64 = 0.5;
 
-/// A steady rate is a mean over this many round trips.
-const STEADY_ROUND_TRIPS: f64 = 3.0;
+/// A test takes this many times the time in which CUBIC is back at its window from
+/// before a loss, ...
+const TEST_PER_RECOVERY: f64 = 1.3;
+/// ... and at least this many round trips.
+const MIN_TEST_ROUND_TRIPS: f64 = 10.0;
+/// The first test only lets the burst of slow start pass.
+const FIRST_TEST_ROUND_TRIPS: f64 = 8.0;
+/// A loss within so many round trips of the first belongs to the same burst.
+const BURST_ROUND_TRIPS: f64 = 5.0;
 
-/// Factor on the window when other traffic is present.
-const YIELD_FACTOR: f64 = 0.5;
+/// A level is proven from this share of it on.
+const PROVEN_SHARE: f64 = 0.9;
 
-/// Factor on the window after a loss without a queue. Such a loss comes from
-/// noise or a policer rather than from too much traffic.
-const LOSS_WITHOUT_QUEUE_FACTOR: f64 = 0.85;
+/// At a proven level, the window goes down by at most this factor in a step. A rate
+/// that asks for less lasts only a moment.
+const MIN_STEP_DOWN: f64 = 0.85;
 
-/// From this many segments out of order on, a segment counts as lost. Fewer
-/// have overtaken each other (RFC 5681, section 3.2).
-const MIN_LOST_SEGMENTS: u32 = 3;
+/// A window this many times as wide as a limiting one does not limit the flow.
+const UNLIMITING_FACTOR: f64 = 1.25;
 
-/// Round trips from one step to the next, until its effect shows: after growth
-/// and yielding, ...
-const AFTER_STEP: f64 = 1.2;
-/// ... after going down to what the path carries, ...
-const AFTER_DECREASE: f64 = 1.8;
-/// ... after a time in which the window was not in force: its effect arrives
-/// one round trip later and is measured over another, ...
+/// Round trips from one step to the next, until its effect shows: after growth, ...
+const AFTER_GROWTH: f64 = 1.0;
+/// ... after a step down at a proven level, ...
+const AFTER_FILL: f64 = 1.8;
+/// ... after a step down for others: one until the sender has less in flight, and
+/// one until that is seen, ...
+const AFTER_STEP_DOWN: f64 = 2.0;
+/// ... after the end of slow start and after a loss, ...
+const AFTER_BURST: f64 = 4.0;
+/// ... which takes at least this long to be repaired, s (RFC 6298: Linux retransmits
+/// after 200 ms), ...
+const MIN_REPAIR: f64 = 0.25;
+/// ... and after a time in which the window was not in force.
 const AFTER_WAIT: f64 = 2.2;
-/// ... and after a loss.
-const AFTER_LOSS: f64 = 2.0;
-/// The same after making room: the queue is empty for one round trip.
-const AFTER_ROOM: f64 = 2.0;
-/// Round trips without growth after other traffic has arrived.
-const HOLD_ROUND_TRIPS: f64 = 3.0;
+
+/// The flow comes back after this many round trips without a queue, ...
+const CLEAR_ROUND_TRIPS: f64 = 3.0;
+/// ... but after a climb that met others only after this time, ...
+const AFTER_FAILED_CLIMB: Duration = Duration::from_secs(1);
+/// ... and after losses, of which one in time warns of none, after this time.
+const AFTER_LOSSES: Duration = Duration::from_secs(7);
+
+/// Other traffic that has kept a queue for so many round trips has left when it is gone.
+const MIN_QUEUED_ROUND_TRIPS: u32 = 8;
 
 /// The flow makes room when it has not seen the base for this time.
 const MAX_BASE_UNSEEN: Duration = Duration::from_secs(15);
 /// The window while making room, as a share of what the path carries.
 const ROOM_SHARE: f64 = 0.88;
 
+/// Where a flow stands towards other traffic.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+enum Phase {
+    /// Nothing is known of the path: the window doubles (slow start, RFC 5681).
+    #[default]
+    Opening,
+    Filling,
+    Testing(Test),
+    Yielding {
+        /// Round trips with a queue since the beginning; `None` after a gap.
+        queued: Option<u32>,
+    },
+    Climbing {
+        /// Whether the others are known to have left.
+        is_free: bool,
+    },
+}
+
+/// A test whether others take what the flow leaves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Test {
+    began: Duration,
+    until: Duration,
+    /// Whether it follows the opening, and tells nothing of others.
+    is_first: bool,
+    /// Whether it began with a loss.
+    by_loss: bool,
+    /// Whether a short queue was taken for noise already.
+    is_repeated: bool,
+}
+
 /// The window of a flow that yields.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct YieldingWindow {
-    history: History,
-    /// Bytes.
+    rounds: Rounds,
+    levels: Levels,
+    phase: Phase,
+    /// Segments; 0 before the first sample.
     window: f64,
-    growth: Growth,
-    /// Mean rate in the last round trip, byte/s.
-    rate: f64,
-    /// Bytes per round trip by which the sender has sped up since the last
-    /// step, while the window did not limit it.
-    faster: f64,
-    /// When the window was last lowered for other traffic. Rates from before do
-    /// not count afterwards.
-    lowered: Duration,
-    /// Whether the window was what limited the flow at the last step.
-    is_limiting: bool,
-    /// Whether there was a queue at the last step.
+    /// Bytes.
+    segment: f64,
+    /// The longest queueing delay that is no sign of others, s.
+    target: f64,
+    /// When the window last grew, and from which one, segments.
+    grew: (Duration, f64),
+    /// When the last queue was seen.
+    queued: Duration,
+    /// Whether the last round had one.
     was_queued: bool,
-    /// When other traffic last arrived.
-    came: Option<Duration>,
-    next_step: Duration,
-    /// No growth before this time.
-    hold: Duration,
-    /// No rise of the delay counts before this time.
-    calm: Duration,
-    /// When the base was last sample.
+    /// When the base was last seen.
     clear: Option<Duration>,
-    /// At the last step.
-    out_of_order: Option<u32>,
+    next_step: Duration,
+    next_climb: Duration,
+}
+
+/// The measurements of one step, in segments and seconds.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    now: Duration,
+    /// Whether the queue is long, and nothing that the flow has done lately explains it.
+    has_come: bool,
+    /// The data of a round trip without a queue.
+    carried: f64,
+    /// The used part of the window.
+    used: f64,
+    rtt: f64,
+    /// Whether the window limits the flow.
+    is_limiting: bool,
+    /// The queue of this round.
+    queue: f64,
+    /// The longest queue that is no sign of others.
+    target: f64,
+    /// Time of a packet at the bottleneck.
+    packet: f64,
+    is_lost: bool,
+    /// How long ago the queue before this one was seen.
+    gap: f64,
+}
+
+impl Step {
+    fn after(&self, round_trips: f64) -> Duration {
+        self.now + Duration::from_secs_f64(self.rtt * round_trips)
+    }
+
+    fn own_queue(&self) -> f64 {
+        OWN_QUEUE * self.carried.max(1.0).sqrt()
+    }
 }
 
 impl YieldingWindow {
     pub(crate) fn new() -> Self {
-        Self {
-            window: INITIAL_WINDOW,
-            ..Self::default()
-        }
+        Self::default()
     }
 
     /// Mean rate in the last round trip, byte/s.
     pub(crate) fn rate(&self) -> f64 {
-        self.rate
+        self.rounds.rate()
     }
 
-    /// Whether a queue holds the window down.
+    /// Whether a queue of others may hold the window down.
     pub(crate) fn sees_queue(&self) -> bool {
-        self.growth.has_met()
+        matches!(self.phase, Phase::Testing(_) | Phase::Yielding { .. })
     }
 
     /// Takes a sample while the window is not in force; returns the window,
     /// bytes.
     pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
-        let rtt = self.record(now, sample);
-        self.out_of_order = Some(sample.out_of_order);
-        self.next_step = now + rtt.mul_f64(AFTER_WAIT);
-        self.calm = self.next_step;
-        (self.faster, self.was_queued) = (0.0, false);
-        self.window
+        self.adopt(sample.segment);
+        self.rounds.skip(now, sample);
+        self.next_step = now + self.rounds.rtt(sample.base).mul_f64(AFTER_WAIT);
+        self.window * self.segment
     }
 
     /// Takes a sample; returns the window, bytes. Can be called at any rate:
     /// the window takes about one step in a round trip.
     pub(crate) fn update(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
-        let rtt = self.record(now, sample);
-        if sample.queueing.is_none() {
-            return self.window;
+        self.adopt(sample.segment);
+        let before = self.window;
+        let rtt = self.rounds.rtt(sample.base);
+        let long = if self.target > 0.0 {
+            LONG_QUEUE_TARGETS * self.target
+        } else {
+            f64::INFINITY
+        };
+        if let Some(round) = self.rounds.update(now, sample, long) {
+            self.round(now, sample, &round);
         }
-        if self.is_limiting
-            && now >= self.calm
-            && self.window > 2.0 * MIN_WINDOW_SEGMENTS * sample.segment
-            && self.has_risen(sample, rtt)
-        {
-            let has_just_come = self.has_just_come(now);
-            self.meet(sample.base.as_secs_f64(), has_just_come);
-            (self.came, self.lowered) = (Some(now), now);
-            let used = (self.rate * rtt.as_secs_f64()).min(self.window);
-            self.window = (used * YIELD_FACTOR).max(MIN_WINDOW_SEGMENTS * sample.segment);
-            self.hold = now + rtt.mul_f64(HOLD_ROUND_TRIPS);
-            self.calm = now + rtt.mul_f64(AFTER_STEP);
-            self.next_step = self.calm;
-        } else if now >= self.next_step
-            && let Some(rate) = self.history.rate(rtt)
-        {
-            self.faster = if self.rate > 0.0 && !self.is_limiting {
-                (rate - self.rate).max(0.0) * sample.base.as_secs_f64()
-            } else {
-                0.0
-            };
-            self.rate = rate;
-            let (window, round_trips) = self.step(now, sample, rtt);
-            self.window = window * sample.segment;
-            self.next_step = now + rtt.mul_f64(round_trips);
-            self.out_of_order = Some(sample.out_of_order);
+        if self.window > before {
+            self.grew = (now, self.offered(now, rtt, before));
         }
-        self.window
+        self.offered(now, rtt, self.window) * self.segment
     }
 
-    /// Records the sample; returns the round-trip time now.
-    fn record(&mut self, now: Duration, sample: &ConnectionSample) -> Duration {
+    /// Takes the size of a segment: the kernel's idea of it grows in the first round
+    /// trips.
+    fn adopt(&mut self, segment: f64) {
+        if self.window == 0.0 {
+            self.window = INITIAL_WINDOW / segment;
+        } else if segment != self.segment {
+            self.window *= self.segment / segment;
+            self.levels.scale(self.segment / segment);
+        }
+        self.segment = segment;
+    }
+
+    /// The part of the window that is on offer, segments. A sender without pacing sends
+    /// at once what a larger window allows, so it opens in the course of a round trip.
+    fn offered(&self, now: Duration, rtt: Duration, window: f64) -> f64 {
+        let (began, from) = self.grew;
+        let since = now.saturating_sub(began);
+        if from >= window || since >= rtt {
+            return window;
+        }
+        from + (window - from) * since.div_duration_f64(rtt)
+    }
+
+    /// A round trip is over.
+    fn round(&mut self, now: Duration, sample: &ConnectionSample, round: &Round) {
         let base = sample.base.as_secs_f64();
-        if sample.queueing.is_some_and(|queue| queue < no_queue(base)) {
+        let rate = round.rate / self.segment;
+        let carried = rate * base;
+        let used = rate * (base + round.mean);
+        let is_limiting = used >= (LIMITING_SHARE * self.window).min(self.window - 2.5);
+        // What the window does not limit is the sender's to answer.
+        let is_lost = round.is_lost() && (is_limiting || self.phase == Phase::Opening);
+        self.levels.learn(now, round, carried, base);
+        let packet = self.levels.packet(sample.excess);
+        let target = self.levels.target(packet, base);
+        self.target = target;
+        let queue = round.standing();
+        if queue < 0.5 * target {
             self.clear = Some(now);
         }
-        let rtt = sample.base + Duration::from_secs_f64(self.history.newest());
-        let observation = QueueObservation {
-            at: now,
-            bytes: sample.bytes,
-            queueing: sample.queueing,
-            window: self.window,
-        };
-        self.history.add(observation, rtt);
-        sample.base + Duration::from_secs_f64(self.history.newest())
-    }
-
-    /// Whether the delay has risen by more than our growth explains.
-    fn has_risen(&self, sample: &ConnectionSample, rtt: Duration) -> bool {
-        let limit = MIN_RISE.max(MIN_RISE_SHARE * sample.base.as_secs_f64());
-        let rise = self.history.rise(rtt);
-        rise.is_some_and(|rise| rise - self.own_queue() > limit)
-    }
-
-    fn has_just_come(&self, now: Duration) -> bool {
-        self.came.is_some_and(|came| now < came + ARRIVAL_PERIOD)
-    }
-
-    /// Delay that our own growth explains, s: the growth of the window, or the
-    /// growth of the sender's rate below it.
-    fn own_queue(&self) -> f64 {
-        let growth = self.history.growth().max(self.faster);
-        growth / self.rate.max(1.0)
-    }
-
-    /// Notes a queue at the rate of the last round trip.
-    fn meet(&mut self, base: f64, stayed: bool) {
-        self.growth
-            .meet((self.rate * base).min(self.window), stayed);
-    }
-
-    /// The next window, segments, and the round trips until the one after.
-    fn step(&mut self, now: Duration, sample: &ConnectionSample, rtt: Duration) -> (f64, f64) {
-        let in_segments = |bytes: f64| bytes / sample.segment;
-        let base = sample.base.as_secs_f64();
-        let carried = in_segments(self.rate * base);
-        let queue = self.history.standing(rtt, carried < SMALL_WINDOW);
-        let over = rtt.mul_f64(STEADY_ROUND_TRIPS);
-        let steady = self.history.rate(over);
-        let steady = steady.filter(|_| now >= self.lowered + over);
-        let step = WindowStep {
-            // The kernel's idea of a segment grows in the first round trips.
-            window: in_segments(self.window),
+        let has_queue = queue > target || is_lost;
+        let was_queued = std::mem::replace(&mut self.was_queued, has_queue);
+        let may_be_noise = matches!(
+            self.phase,
+            Phase::Opening | Phase::Filling | Phase::Climbing { .. }
+        );
+        let is_queued = has_queue
+            && (is_lost || was_queued || !may_be_noise || queue >= UNCONFIRMED_TARGETS * target);
+        let has_come = queue > LONG_QUEUE_TARGETS * target
+            && match self.phase {
+                Phase::Opening => true,
+                Phase::Filling => self.levels.is_near(self.window),
+                Phase::Testing(_) | Phase::Yielding { .. } | Phase::Climbing { .. } => false,
+            };
+        let step = Step {
+            now,
+            has_come,
             carried,
-            carried_steadily: in_segments(steady.unwrap_or(self.rate) * base),
-            used: in_segments(self.rate * (base + queue)),
-            base,
-            capacity: in_segments(sample.capacity.max(self.rate)),
+            used,
+            rtt: base + round.mean,
+            is_limiting,
             queue,
+            target,
+            packet,
+            is_lost,
+            gap: now.saturating_sub(self.queued).as_secs_f64(),
         };
-        self.is_limiting = step.fills(LIMITING_SHARE);
-        let short = short_queue(base);
-        let was_queued = std::mem::replace(&mut self.was_queued, queue > short);
-        let lost = self
-            .out_of_order
-            .is_some_and(|before| sample.out_of_order >= before.saturating_add(MIN_LOST_SEGMENTS));
-        if lost {
-            let kept = if queue > short {
-                YIELD_FACTOR
-            } else {
-                LOSS_WITHOUT_QUEUE_FACTOR
-            };
-            self.meet(base, false);
-            (self.hold, self.lowered) = (now + rtt.mul_f64(AFTER_LOSS), now);
-            return ((step.window * kept).max(MIN_WINDOW_SEGMENTS), AFTER_LOSS);
+        if is_queued {
+            self.queued = now;
         }
-        let has_just_come = self.has_just_come(now);
-        let (foreign, own) = if has_just_come {
-            (FOREIGN_QUEUE_AFTER_ARRIVAL, 0.0)
+        // Nothing that the flow has done lately makes a long queue at a steady level.
+        if now < self.next_step && !(has_come && self.phase == Phase::Filling) {
+            return;
+        }
+        if is_queued {
+            self.meet(&step);
         } else {
-            (FOREIGN_QUEUE, self.own_queue())
-        };
-        if queue - own > short + foreign {
-            self.meet(base, has_just_come);
-            self.lowered = now;
-            let yielded = (step.window.min(step.used) * YIELD_FACTOR).min(step.carried);
-            return (yielded.max(MIN_WINDOW_SEGMENTS), AFTER_STEP);
+            self.go_on(&step);
         }
-        let is_held = now < self.hold || !self.is_limiting;
-        let is_unseen = self
-            .clear
-            .is_some_and(|clear| now >= clear + MAX_BASE_UNSEEN);
-        if is_unseen && !is_held {
-            (self.clear, self.lowered) = (Some(now), now);
-            self.calm = now + rtt.mul_f64(2.0 * AFTER_ROOM);
-            let room = (ROOM_SHARE * step.carried).min(step.window);
-            return (room.max(MIN_WINDOW_SEGMENTS), AFTER_ROOM);
+        let unseen = self.clear.is_some_and(|at| now >= at + MAX_BASE_UNSEEN);
+        if unseen && is_limiting && self.phase == Phase::Filling {
+            self.clear = Some(now);
+            self.lower(&step, ROOM_SHARE * carried, AFTER_STEP_DOWN);
         }
-        let filled = in_segments(sample.eagerness * sample.capacity * base);
-        let near = self.growth.near(sample.segment, filled);
-        if queue > short {
-            let is_far = near.is_none_or(|near| step.window < near);
-            // The bursts of a slow start make a queue for a moment.
-            return if !is_far || was_queued || queue > short + foreign {
-                self.fill(&step, sample.segment, is_held)
-            } else {
-                (step.window, AFTER_STEP)
-            };
-        }
-        if is_held {
-            return (step.window, AFTER_STEP);
-        }
-        (self.growth.grow(&step, near, has_just_come), AFTER_STEP)
     }
 
-    /// The step with a short queue: to what the path carries without a queue,
-    /// plus our own part of it.
-    fn fill(&mut self, step: &WindowStep, segment: f64, is_held: bool) -> (f64, f64) {
-        let full = step.full();
-        let target = full.max(step.min_decreased());
-        if !self.is_limiting {
-            // The decrease covers the data that the sender may still add to the queue.
-            return (target.max(step.unlimiting()).min(step.window), AFTER_STEP);
-        }
-        if target < step.window - 1.0 {
-            self.growth.meet((full * segment).min(self.window), false);
-            return (target.max(MIN_WINDOW_SEGMENTS), AFTER_DECREASE);
-        }
-        if step.fills(USED_UP_SHARE) && !is_held {
-            let next = target
-                .min(step.window + MAX_CAREFUL_GROWTH)
-                .max(MIN_WINDOW_SEGMENTS);
-            if next > step.window {
-                self.growth.grown();
+    /// Goes down to this window at most, segments, and waits for the effect.
+    fn lower(&mut self, step: &Step, to: f64, round_trips: f64) {
+        self.window = to.min(self.window).max(MIN_WINDOW_SEGMENTS);
+        self.next_step = step.after(round_trips);
+    }
+
+    /// A step with a queue, or a loss.
+    fn meet(&mut self, step: &Step) {
+        match self.phase {
+            Phase::Yielding { queued } => {
+                let goes_on = step.gap <= CLEAR_ROUND_TRIPS * step.rtt;
+                let queued = queued.filter(|_| goes_on);
+                self.phase = Phase::Yielding {
+                    queued: queued.map(|rounds| rounds.saturating_add(1)),
+                };
+                self.lower(step, MIN_WINDOW_SEGMENTS, AFTER_GROWTH);
             }
-            return (next, AFTER_STEP);
+            Phase::Filling | Phase::Climbing { .. } | Phase::Testing(_) if !step.is_limiting => {
+                // The sender decides, but it must not add much to the queue.
+                self.phase = Phase::Filling;
+                let used = step.used.max(self.levels.whole());
+                let unlimiting = UNLIMITING_FACTOR * used / LIMITING_SHARE;
+                self.lower(step, unlimiting, AFTER_GROWTH);
+            }
+            Phase::Testing(test) => self.fail(step, test),
+            Phase::Opening | Phase::Filling | Phase::Climbing { .. } => {
+                let level = self.levels.meet(step.carried, self.window, step.is_lost);
+                let is_own =
+                    step.queue < OWN_TARGETS * step.target + step.own_queue() * step.packet;
+                if self.phase == Phase::Filling
+                    && !step.is_lost
+                    && is_own
+                    && step.carried > PROVEN_SHARE * self.levels.proven()
+                {
+                    let full = step.carried + step.own_queue();
+                    self.lower(step, full.max(MIN_STEP_DOWN * self.window), AFTER_FILL);
+                } else if matches!(self.phase, Phase::Climbing { is_free: false })
+                    && (step.is_lost || step.carried < self.levels.left_by_others())
+                {
+                    self.yield_to_others(step, false);
+                } else {
+                    self.test(step, level);
+                }
+            }
         }
-        (step.window, AFTER_STEP)
+    }
+
+    /// Begins a test at the level at which a queue was met, segments.
+    fn test(&mut self, step: &Step, level: f64) {
+        let is_first = self.phase == Phase::Opening;
+        let length = if is_first {
+            FIRST_TEST_ROUND_TRIPS * step.rtt
+        } else {
+            self.test_length(step)
+        };
+        self.phase = Phase::Testing(Test {
+            began: step.now,
+            until: step.now + Duration::from_secs_f64(length),
+            is_first,
+            by_loss: step.is_lost,
+            is_repeated: false,
+        });
+        let share = match (is_first, step.is_lost) {
+            _ if step.has_come => TESTED_SHARE_BESIDE_A_LONG_QUEUE,
+            (true, false) => 1.0,
+            (false, false) => TESTED_SHARE,
+            (_, true) => TESTED_SHARE_AFTER_LOSS,
+        };
+        let wait = match (is_first, step.is_lost) {
+            (true, false) => AFTER_BURST,
+            (false, false) => AFTER_STEP_DOWN,
+            (_, true) => AFTER_BURST.max(MIN_REPAIR / step.rtt),
+        };
+        let to = if is_first && step.is_lost {
+            FIRST_LOSS_SHARE * self.window
+        } else {
+            share * level
+        };
+        self.lower(step, to, wait);
+    }
+
+    /// How long a test takes, s.
+    fn test_length(&self, step: &Step) -> f64 {
+        (TEST_PER_RECOVERY * self.levels.recovery()).max(MIN_TEST_ROUND_TRIPS * step.rtt)
+    }
+
+    /// The queue has returned in a test.
+    fn fail(&mut self, step: &Step, test: Test) {
+        let burst = Duration::from_secs_f64(BURST_ROUND_TRIPS * step.rtt);
+        if step.is_lost && step.now < test.began + burst {
+            self.phase = Phase::Testing(Test {
+                by_loss: true,
+                ..test
+            });
+            let to = TESTED_SHARE_AFTER_LOSS * self.levels.met();
+            self.lower(step, to, AFTER_STEP_DOWN);
+        } else if !step.is_lost && !test.is_repeated && step.queue < NOISE_TARGETS * step.target {
+            self.phase = Phase::Testing(Test {
+                until: step.now + Duration::from_secs_f64(self.test_length(step)),
+                is_repeated: true,
+                ..test
+            });
+            let to = TESTED_AGAIN_SHARE * step.carried;
+            self.lower(step, to, AFTER_STEP_DOWN);
+        } else {
+            self.yield_to_others(step, true);
+        }
+    }
+
+    /// Others take what they can get.
+    fn yield_to_others(&mut self, step: &Step, by_test: bool) {
+        let queued = (by_test && !step.is_lost).then_some(0);
+        self.phase = Phase::Yielding { queued };
+        self.next_climb = step.now
+            + if step.is_lost {
+                AFTER_LOSSES
+            } else {
+                AFTER_FAILED_CLIMB
+            };
+        self.levels.disprove();
+        self.lower(step, MIN_WINDOW_SEGMENTS, AFTER_STEP_DOWN);
+    }
+
+    /// A step without a queue.
+    fn go_on(&mut self, step: &Step) {
+        match self.phase {
+            Phase::Yielding { queued } => {
+                let may_climb = queued.is_some() || step.now >= self.next_climb;
+                if may_climb && step.gap > CLEAR_ROUND_TRIPS * step.rtt {
+                    let is_free = queued >= Some(MIN_QUEUED_ROUND_TRIPS);
+                    self.phase = Phase::Climbing { is_free };
+                }
+            }
+            Phase::Testing(test) => {
+                if step.now >= test.until {
+                    if !test.is_first {
+                        self.levels.prove(step.now, test.by_loss);
+                    }
+                    self.phase = Phase::Filling;
+                }
+            }
+            Phase::Opening => {
+                if step.is_limiting {
+                    self.window *= 2.0;
+                    self.next_step = step.after(AFTER_GROWTH);
+                }
+            }
+            Phase::Climbing { is_free } => {
+                if step.is_limiting {
+                    self.window = self.levels.climb(self.window, is_free);
+                    self.next_step = step.after(AFTER_GROWTH);
+                }
+                if self.window >= self.levels.top_of_climb(is_free) {
+                    self.phase = Phase::Filling;
+                }
+            }
+            Phase::Filling => self.window = self.levels.fill(step.now, self.window, step.used),
+        }
     }
 }

@@ -31,8 +31,7 @@ impl Flow {
                     segment: SEGMENT,
                     bytes: self.bytes as u64,
                     out_of_order: self.lost,
-                    capacity: 0.0,
-                    eagerness: 0.0,
+                    excess: 0.0,
                 };
                 self.stale
                     .update(self.now, &sample, window * factor * SEGMENT);

@@ -35,8 +35,7 @@ fn sample(rtt: Duration, segment: f64, bytes: u64, out_of_order: u32) -> Connect
         segment,
         bytes,
         out_of_order,
-        capacity: 0.0,
-        eagerness: 0.0,
+        excess: 0.0,
     }
 }
 

@@ -1,0 +1,292 @@
+//! What a flow knows of its path: how much it carries, at which levels queues were met,
+//! how long a queue may be, and so how far the window grows. Levels and windows are in
+//! segments, times in seconds. All functions follow from their arguments.
+
+use std::time::Duration;
+
+use super::rounds::Round;
+use crate::receive_window::{LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
+
+/// The target of the queueing delay: so many packet times, since a packet of another
+/// flow ahead of ours is no queue, ...
+const TARGET_PACKETS: f64 = 1.1;
+/// ... and at least this, s: the timestamps tick in milliseconds, ...
+const MIN_TARGET: f64 = 0.001;
+/// ... plus this share of the base, since the bursts of a window grow with the path.
+const TARGET_SHARE: f64 = 0.007;
+/// In a buffer that overflows, it is at most this share of its length.
+const TARGET_PER_BUFFER: f64 = 0.22;
+
+/// The smallest round-trip time of full segments exceeds that of the handshake by the
+/// time of one packet at the bottleneck, and by no more than this noise, s.
+const PACKET_NOISE: f64 = 0.0003;
+
+/// A level after a loss is known again after so many round trips. Until then data
+/// arrives in holes.
+const REPAIR_ROUND_TRIPS: f64 = 4.0;
+
+/// The capacity counts for this time, ...
+const CAPACITY_MEMORY: Duration = Duration::from_secs(60);
+/// ... and loses this share in each round trip afterwards.
+const CAPACITY_FADING: f64 = 0.02;
+
+/// CUBIC after a loss: window = C (t - K)^3 + W, with K = cbrt(W (1 - beta) / C), and
+/// beta = 0.7 and C = 0.4 (RFC 9438, sections 4.1 and 4.6).
+const RECOVERY_PER_WINDOW: f64 = 0.3 / 0.4;
+
+/// CUBIC leaves 0.3 of a link free after a loss, if it has no queue. A little more
+/// shows that nobody takes all.
+const LEFT_SHARE: f64 = 0.35;
+/// The least window that a climb is worth, segments.
+const MIN_LEFT: f64 = MIN_WINDOW_SEGMENTS + 1.0;
+
+/// A climb takes this share of the capacity in a step, ...
+const CLIMB_SHARE: f64 = 0.1;
+/// ... or this share of the window, ...
+const CLIMB_GROWTH: f64 = 0.25;
+/// ... and from this many times what others leave on, this share, ...
+const CLEAR_OF_OTHERS: f64 = 1.3;
+const CLEAR_CLIMB_GROWTH: f64 = 0.575;
+/// ... up to this share of the capacity.
+const TOP_SHARE: f64 = 0.8;
+/// Once the others have left, a climb doubles the window in a step (slow start, RFC
+/// 5681), up to this share.
+const FREE_TOP_SHARE: f64 = 0.92;
+
+/// Growth near the level that was last met, segments per step, times the square root of
+/// the window. Small flows grow more for their size, so shares become equal.
+const CAREFUL_GROWTH: f64 = 0.0825;
+/// Limit on this growth: additive increase, segments (RFC 5681, section 3.1).
+const MAX_CAREFUL_GROWTH: f64 = 1.0;
+/// From this share of the level on, ...
+const NEAR_BELOW: f64 = 0.9;
+/// ... and up to this share, growth is careful.
+const NEAR_ABOVE: f64 = 1.05;
+/// Growth below, as a share of the window: where a test has found nobody (slow start,
+/// RFC 5681), ...
+const GROWTH_BELOW_PROVEN: f64 = 1.0;
+/// ... and elsewhere.
+const GROWTH_BELOW: f64 = 0.27;
+/// Growth above: this many segments at first, ...
+const FIRST_GROWTH: f64 = 0.5;
+/// ... twice as much every this many steps, ...
+const DOUBLING_STEPS: f64 = 3.0;
+/// ... up to this share of the window: its effect shows two round trips later.
+const MAX_GROWTH_SHARE: f64 = 0.25;
+
+/// A window grows only if this share of it is used: the effect of the last step must
+/// have arrived.
+const USED_SHARE: f64 = 0.85;
+/// Below this many segments, whole segments and pairs of them leave more of a window
+/// unused, ...
+const SMALL_WINDOW: f64 = 10.0;
+/// ... and up to this many in any.
+const UNUSED_SEGMENTS: f64 = 2.5;
+
+/// After a proven loss, the window stays below this share of the level that was lost,
+/// ...
+const CEILING_SHARE: f64 = 0.93;
+/// ... which rises by this much in a second.
+const CEILING_RISE: f64 = 0.01;
+/// A loss at less than this share of the capacity was no full path.
+const MIN_CEILING_SHARE: f64 = 0.8;
+
+/// What a flow knows of its path.
+#[derive(Debug, Clone)]
+pub(crate) struct Levels {
+    /// The most that was carried over some round trips, segments per second.
+    capacity: f64,
+    capacity_at: Duration,
+    /// What the path carries in a round trip without a queue, at the capacity.
+    full: f64,
+    /// What was carried in the last round trip without a hole.
+    whole: f64,
+    /// When segments last came out of order.
+    holes: Option<Duration>,
+    /// The longest delay before a loss, s.
+    buffer: Option<f64>,
+    /// The level at which a queue was last met.
+    met: f64,
+    /// The level at which a test has found nobody.
+    proven: f64,
+    /// A level that loses data, and since when it is known.
+    ceiling: Option<(f64, Duration)>,
+    /// Steps beyond the level that was met.
+    beyond: u32,
+    /// The longest delay of the last round trip, s.
+    last_max: f64,
+}
+
+impl Default for Levels {
+    fn default() -> Self {
+        Self {
+            capacity: 0.0,
+            capacity_at: Duration::ZERO,
+            full: 0.0,
+            whole: 0.0,
+            holes: None,
+            buffer: None,
+            met: 0.0,
+            proven: f64::INFINITY,
+            ceiling: None,
+            beyond: 0,
+            last_max: 0.0,
+        }
+    }
+}
+
+impl Levels {
+    /// Segments have become this many times as many.
+    pub(crate) fn scale(&mut self, factor: f64) {
+        self.capacity *= factor;
+        self.full *= factor;
+        self.whole *= factor;
+        self.met *= factor;
+        self.proven *= factor;
+        if let Some((level, _)) = &mut self.ceiling {
+            *level *= factor;
+        }
+    }
+
+    /// Takes a round trip that carried so much, on a path of this base.
+    pub(crate) fn learn(&mut self, now: Duration, round: &Round, carried: f64, base: f64) {
+        if round.out_of_order > 0 {
+            self.holes = Some(now);
+        }
+        let longest = self.last_max.max(round.max);
+        if round.is_lost() && longest > 0.0 {
+            self.buffer = Some(self.buffer.map_or(longest, |old| 0.5 * (old + longest)));
+        }
+        self.last_max = round.max;
+        let repair = Duration::from_secs_f64(REPAIR_ROUND_TRIPS * (base + round.mean));
+        let is_whole = self.holes.is_none_or(|at| now > at + repair);
+        if is_whole {
+            self.whole = carried;
+        }
+        if is_whole && round.steady > self.capacity {
+            (self.capacity, self.capacity_at) = (round.steady, now);
+        } else if now > self.capacity_at + CAPACITY_MEMORY {
+            self.capacity *= 1.0 - CAPACITY_FADING;
+        }
+        self.full = self.capacity * base;
+    }
+
+    /// Time of a packet at the bottleneck, s, where the segments of data take longer than
+    /// the handshake by `excess`, s.
+    pub(crate) fn packet(&self, excess: f64) -> f64 {
+        (1.0 / self.capacity.max(1.0)).min(excess + PACKET_NOISE)
+    }
+
+    /// The longest queueing delay that is no sign of others, s.
+    pub(crate) fn target(&self, packet: f64, base: f64) -> f64 {
+        let max = self
+            .buffer
+            .map_or(f64::INFINITY, |length| TARGET_PER_BUFFER * length);
+        (TARGET_PACKETS * packet).min(max).max(MIN_TARGET) + TARGET_SHARE * base
+    }
+
+    /// The time after which CUBIC is back at the window of the whole path, s.
+    pub(crate) fn recovery(&self) -> f64 {
+        (RECOVERY_PER_WINDOW * self.full.max(1.0)).cbrt()
+    }
+
+    /// A queue was met with this window, or a loss; returns the level.
+    pub(crate) fn meet(&mut self, carried: f64, window: f64, is_lost: bool) -> f64 {
+        let carried = if is_lost {
+            carried.max(self.whole)
+        } else {
+            carried
+        };
+        self.met = carried.min(window);
+        self.beyond = 0;
+        self.met
+    }
+
+    /// What was carried when data last came without holes.
+    pub(crate) fn whole(&self) -> f64 {
+        self.whole
+    }
+
+    /// The level at which a queue was last met.
+    pub(crate) fn met(&self) -> f64 {
+        self.met
+    }
+
+    /// Whether a window is at the level at which a queue was last met, or little above.
+    pub(crate) fn is_near(&self, window: f64) -> bool {
+        (NEAR_BELOW * self.met..NEAR_ABOVE * self.met).contains(&window)
+    }
+
+    /// A test at the level that was met has found nobody.
+    pub(crate) fn prove(&mut self, now: Duration, by_loss: bool) {
+        self.proven = self.met;
+        let is_full = self.met > MIN_CEILING_SHARE * self.full;
+        self.ceiling = (by_loss && is_full).then_some((self.met, now));
+    }
+
+    /// Others were found: nothing is proven any more.
+    pub(crate) fn disprove(&mut self) {
+        self.proven = f64::INFINITY;
+    }
+
+    /// The level at which nobody was found; infinite if there is none.
+    pub(crate) fn proven(&self) -> f64 {
+        self.proven
+    }
+
+    /// The level below which a queue may be that of somebody who takes all.
+    pub(crate) fn left_by_others(&self) -> f64 {
+        (LEFT_SHARE * self.full).max(MIN_LEFT)
+    }
+
+    /// Where a climb ends.
+    pub(crate) fn top_of_climb(&self, is_free: bool) -> f64 {
+        let share = if is_free { FREE_TOP_SHARE } else { TOP_SHARE };
+        share * self.full
+    }
+
+    /// The next window of a climb.
+    pub(crate) fn climb(&self, window: f64, is_free: bool) -> f64 {
+        let more = if is_free {
+            window.max(CLIMB_SHARE * self.full)
+        } else if window < CLEAR_OF_OTHERS * self.left_by_others() {
+            (CLIMB_SHARE * self.full).max(CLIMB_GROWTH * window)
+        } else {
+            CLEAR_CLIMB_GROWTH * window
+        };
+        (window + more.max(1.0)).min(self.top_of_climb(is_free).max(window + 1.0))
+    }
+
+    /// The next window without a queue, of which so much was used.
+    pub(crate) fn fill(&mut self, now: Duration, window: f64, used: f64) -> f64 {
+        let share = if window < SMALL_WINDOW {
+            LIMITING_SHARE
+        } else {
+            USED_SHARE
+        };
+        if used < (share * window).min(window - UNUSED_SEGMENTS) {
+            return window;
+        }
+        let careful = (CAREFUL_GROWTH * window.sqrt()).min(MAX_CAREFUL_GROWTH);
+        let growth = if window < NEAR_BELOW * self.met {
+            let below = NEAR_BELOW * self.met - window;
+            let share = if self.proven.is_finite() {
+                GROWTH_BELOW_PROVEN
+            } else {
+                GROWTH_BELOW
+            };
+            below.min(share * window).max(careful)
+        } else if window < NEAR_ABOVE * self.met {
+            careful
+        } else {
+            self.beyond = self.beyond.saturating_add(1);
+            let growth = FIRST_GROWTH * (f64::from(self.beyond) / DOUBLING_STEPS).exp2();
+            growth.min((MAX_GROWTH_SHARE * window).max(1.0))
+        };
+        let ceiling = self.ceiling.map_or(f64::INFINITY, |(level, since)| {
+            let age = now.saturating_sub(since).as_secs_f64();
+            level * (CEILING_SHARE + CEILING_RISE * age)
+        });
+        (window + growth).min(ceiling.max(window))
+    }
+}
