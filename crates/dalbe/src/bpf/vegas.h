@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Vegas with a memory: the window of a flow that yields to all other traffic and
- * still fills an idle path. It is the law of the receiver lever
- * (receive_window/yielding.rs), once per round trip. It keeps a shorter queue,
- * because a sender measures delays more exactly. On short paths it grows more
- * slowly.
+ * still fills an idle path. It sets the window once per round trip.
  *
  * - Filling. With a short queue, the window goes to what the path carries without
  *   a queue, plus a little (Brakmo and Peterson 1995; FAST TCP, Wei, Jin, Low and

@@ -24,11 +24,13 @@
 //! source of its delays.
 
 mod levels;
+mod phase;
 mod rounds;
 
 use std::time::Duration;
 
 use self::levels::Levels;
+use self::phase::{Phase, Test};
 use self::rounds::{Round, Rounds};
 use super::{ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
@@ -47,10 +49,12 @@ const NOISE_TARGETS: f64 = 2.5;
 const OWN_QUEUE: f64 = 0.4;
 
 /// A test holds this share of what the path carries, ...
-const TESTED_SHARE: f64 = 0.95;
+const TESTED_SHARE: f64 = 0.8;
 /// ... this share with a queue of so many targets: somebody has come, ...
 const TESTED_SHARE_BESIDE_A_LONG_QUEUE: f64 = 0.5;
 const LONG_QUEUE_TARGETS: f64 = 8.0;
+/// ... this share near a level that was proven before, ...
+const TESTED_SHARE_OF_PROVEN: f64 = 0.95;
 /// ... this share after a loss, ...
 const TESTED_SHARE_AFTER_LOSS: f64 = 0.9;
 /// ... and this share of that after noise.
@@ -63,6 +67,11 @@ const FIRST_LOSS_SHARE: f64 = 0.5;
 const TEST_PER_RECOVERY: f64 = 1.3;
 /// ... and at least this many round trips.
 const MIN_TEST_ROUND_TRIPS: f64 = 10.0;
+/// ... and at least this long, s: a flow that came last does not know the window of
+/// the whole path.
+const MIN_TEST: f64 = 4.0;
+/// ... and at most this long, s.
+const MAX_TEST: f64 = 8.0;
 /// The first test only lets the burst of slow start pass.
 const FIRST_TEST_ROUND_TRIPS: f64 = 8.0;
 /// A loss within so many round trips of the first belongs to the same burst.
@@ -108,37 +117,6 @@ const MAX_BASE_UNSEEN: Duration = Duration::from_secs(15);
 /// The window while making room, as a share of what the path carries.
 const ROOM_SHARE: f64 = 0.88;
 
-/// Where a flow stands towards other traffic.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-enum Phase {
-    /// Nothing is known of the path: the window doubles (slow start, RFC 5681).
-    #[default]
-    Opening,
-    Filling,
-    Testing(Test),
-    Yielding {
-        /// Round trips with a queue since the beginning; `None` after a gap.
-        queued: Option<u32>,
-    },
-    Climbing {
-        /// Whether the others are known to have left.
-        is_free: bool,
-    },
-}
-
-/// A test whether others take what the flow leaves.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Test {
-    began: Duration,
-    until: Duration,
-    /// Whether it follows the opening, and tells nothing of others.
-    is_first: bool,
-    /// Whether it began with a loss.
-    by_loss: bool,
-    /// Whether a short queue was taken for noise already.
-    is_repeated: bool,
-}
-
 /// The window of a flow that yields.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct YieldingWindow {
@@ -161,6 +139,8 @@ pub(crate) struct YieldingWindow {
     clear: Option<Duration>,
     next_step: Duration,
     next_climb: Duration,
+    /// Until then, a queue may be that of the flow's own bursts.
+    burst_until: Duration,
 }
 
 /// The measurements of one step, in segments and seconds.
@@ -292,7 +272,7 @@ impl YieldingWindow {
         let has_come = queue > LONG_QUEUE_TARGETS * target
             && match self.phase {
                 Phase::Opening => true,
-                Phase::Filling => self.levels.is_near(self.window),
+                Phase::Filling => now >= self.burst_until && self.levels.is_near(self.window),
                 Phase::Testing(_) | Phase::Yielding { .. } | Phase::Climbing { .. } => false,
             };
         let step = Step {
@@ -352,6 +332,12 @@ impl YieldingWindow {
                 self.lower(step, unlimiting, AFTER_GROWTH);
             }
             Phase::Testing(test) => self.fail(step, test),
+            Phase::Climbing { is_free: true } if !step.is_lost => {
+                // The bursts of slow start: what the path carries shows once they are over.
+                self.phase = Phase::Filling;
+                self.next_step = step.after(AFTER_BURST);
+                self.burst_until = self.next_step;
+            }
             Phase::Opening | Phase::Filling | Phase::Climbing { .. } => {
                 let level = self.levels.meet(step.carried, self.window, step.is_lost);
                 let is_own =
@@ -392,6 +378,7 @@ impl YieldingWindow {
         let share = match (is_first, step.is_lost) {
             _ if step.has_come => TESTED_SHARE_BESIDE_A_LONG_QUEUE,
             (true, false) => 1.0,
+            (false, false) if level > PROVEN_SHARE * self.levels.proven() => TESTED_SHARE_OF_PROVEN,
             (false, false) => TESTED_SHARE,
             (_, true) => TESTED_SHARE_AFTER_LOSS,
         };
@@ -410,7 +397,9 @@ impl YieldingWindow {
 
     /// How long a test takes, s.
     fn test_length(&self, step: &Step) -> f64 {
-        (TEST_PER_RECOVERY * self.levels.recovery()).max(MIN_TEST_ROUND_TRIPS * step.rtt)
+        (TEST_PER_RECOVERY * self.levels.recovery())
+            .max(MIN_TEST_ROUND_TRIPS * step.rtt)
+            .clamp(MIN_TEST, MAX_TEST)
     }
 
     /// The queue has returned in a test.
@@ -480,6 +469,12 @@ impl YieldingWindow {
                     self.next_step = step.after(AFTER_GROWTH);
                 }
                 if self.window >= self.levels.top_of_climb(is_free) {
+                    if is_free {
+                        self.levels.prove_all();
+                    }
+                    // The last steps come in bursts.
+                    self.next_step = step.after(AFTER_BURST);
+                    self.burst_until = self.next_step;
                     self.phase = Phase::Filling;
                 }
             }

@@ -89,6 +89,43 @@ fn the_law_fills_a_link_alone_with_a_short_queue() {
     assert!(delay < 0.015, "{delay}");
 }
 
+/// Bottlenecks at which a fixed delay tells nothing of others: with active queue
+/// management, and with a queue of half and of a quarter of a bandwidth-delay product.
+const SHORT_QUEUES: [&str; 4] = ["10,100,4,codel", "10,50,4,pie", "20,50,0.5", "40,10,0.25"];
+
+/// The median over three seeds of what is kept beside a contender.
+fn kept(scenario: &Scenario, contender: Contender) -> f64 {
+    let kept = (1..=3).map(|seed| {
+        let run = |contender| simulate(scenario, contender, seed, None).unwrap();
+        run(contender).kept(&run(Contender::None)).unwrap()
+    });
+    crate::statistics::median(&kept.collect::<Vec<_>>()).unwrap()
+}
+
+#[test]
+fn the_law_yields_at_short_queues_as_well() {
+    for path in SHORT_QUEUES {
+        let mut greedy = scenario(40.0, GREEDY);
+        greedy.put_on(&path.parse().unwrap());
+        let (beside, curl) = (kept(&greedy, FAIRBAT), kept(&greedy, Contender::Curl));
+        println!("{path}: a greedy flow keeps {beside}, beside curl {curl}");
+        assert!(
+            beside >= 0.65 && beside > curl + 0.1,
+            "{path}: {beside} {curl}"
+        );
+        let rate = greedy.link[0].rate_mbit;
+        let live = format!(
+            "[[foreground]]\ntraffic = {{ constant = {{ rate_mbit = {:?} }} }}\n",
+            0.6 * rate
+        );
+        let mut stream = scenario(40.0, &live);
+        stream.put_on(&path.parse().unwrap());
+        let (beside, curl) = (kept(&stream, FAIRBAT), kept(&stream, Contender::Curl));
+        println!("{path}: a stream keeps {beside}, beside curl {curl}");
+        assert!(beside >= 0.85 && beside > curl, "{path}: {beside} {curl}");
+    }
+}
+
 #[test]
 fn the_same_seed_is_the_same_run_and_another_one_another() {
     let web = "[[foreground]]\ntraffic = { web = { load = 0.3, mean_kb = 100.0 } }\n\

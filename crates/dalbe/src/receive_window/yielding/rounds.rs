@@ -201,3 +201,66 @@ impl Rounds {
         Some(since / time.as_secs_f64())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: Duration = Duration::from_millis(100);
+
+    /// Samples every 20 ms with these delays in ms, at 125 kB/s; the rounds that end.
+    fn rounds(delays: &[Option<f64>], long: f64) -> Vec<Round> {
+        let mut rounds = Rounds::default();
+        let mut ended = Vec::new();
+        for (number, delay) in (0..).zip(delays) {
+            let sample = ConnectionSample {
+                rtt: BASE,
+                base: BASE,
+                queueing: delay.map(|ms| ms * 1e-3),
+                segment: 1448.0,
+                bytes: 2500 * number,
+                out_of_order: if number > 7 { 3 } else { 0 },
+                excess: 0.0,
+            };
+            let now = Duration::from_secs(1) + 20 * number as u32 * Duration::from_millis(1);
+            ended.extend(rounds.update(now, &sample, long));
+        }
+        ended
+    }
+
+    #[test]
+    fn a_round_is_a_round_trip() {
+        let ended = rounds(&[Some(0.0); 13], f64::INFINITY);
+        assert_eq!(ended.len(), 2);
+        for round in &ended {
+            assert!((round.rate - 125_000.0).abs() < 1e-3, "{round:?}");
+        }
+        assert!(!ended[0].is_lost() && ended[1].is_lost());
+    }
+
+    #[test]
+    fn a_burst_is_no_standing_queue() {
+        let burst: Vec<_> = (0..7)
+            .map(|n| Some(if n == 3 { 12.0 } else { 0.0 }))
+            .collect();
+        let ended = rounds(&burst, f64::INFINITY);
+        assert!(ended[0].standing() < 0.001, "{ended:?}");
+        assert_eq!(ended[0].max, 0.012);
+        let stands = rounds(&[Some(12.0); 8], f64::INFINITY);
+        assert!((stands[0].standing() - 0.012).abs() < 1e-9, "{stands:?}");
+    }
+
+    #[test]
+    fn a_long_queue_is_seen_within_a_round_trip() {
+        let mut delays = vec![Some(0.0); 6];
+        delays.extend([Some(30.0); 3]);
+        let ended = rounds(&delays, 0.02);
+        assert_eq!(ended.len(), 2);
+        assert_eq!((ended[1].min, ended[1].max), (0.03, 0.03));
+    }
+
+    #[test]
+    fn a_round_without_data_goes_on() {
+        assert!(rounds(&[None; 20], f64::INFINITY).is_empty());
+    }
+}
