@@ -87,6 +87,12 @@ const MIN_STEP_DOWN: f64 = 0.85;
 /// A window this many times as wide as a limiting one does not limit the flow.
 const UNLIMITING_FACTOR: f64 = 1.25;
 
+/// A sender that uses this share of a window, and less than a limiting one, lags behind.
+const LAGGING_SHARE: f64 = 0.45;
+
+/// It does so for at most this long after others have left (`stale`).
+const LAGGING_TIME: Duration = Duration::from_secs(10);
+
 /// Round trips from one step to the next, until its effect shows: after growth, ...
 const AFTER_GROWTH: f64 = 1.0;
 /// ... after a step down at a proven level, ...
@@ -139,6 +145,8 @@ pub(crate) struct YieldingWindow {
     clear: Option<Duration>,
     next_step: Duration,
     next_climb: Duration,
+    /// When all others left.
+    freed: Option<Duration>,
     /// Until then, a queue may be that of the flow's own bursts.
     burst_until: Duration,
 }
@@ -446,6 +454,7 @@ impl YieldingWindow {
                 let may_climb = queued.is_some() || step.now >= self.next_climb;
                 if may_climb && step.gap > CLEAR_ROUND_TRIPS * step.rtt {
                     let is_free = queued >= Some(MIN_QUEUED_ROUND_TRIPS);
+                    self.freed = is_free.then_some(step.now);
                     self.phase = Phase::Climbing { is_free };
                 }
             }
@@ -464,7 +473,10 @@ impl YieldingWindow {
                 }
             }
             Phase::Climbing { is_free } => {
-                if step.is_limiting {
+                // Once the others have left, a sender may lag behind: the window shows it
+                // to `stale`.
+                let may_lag = is_free && step.used >= LAGGING_SHARE * self.window;
+                if step.is_limiting || may_lag {
                     self.window = self.levels.climb(self.window, is_free);
                     self.next_step = step.after(AFTER_GROWTH);
                 }
@@ -478,7 +490,10 @@ impl YieldingWindow {
                     self.phase = Phase::Filling;
                 }
             }
-            Phase::Filling => self.window = self.levels.fill(step.now, self.window, step.used),
+            Phase::Filling => {
+                let may_lag = self.freed.is_some_and(|at| step.now < at + LAGGING_TIME);
+                self.window = self.levels.fill(step.now, self.window, step.used, may_lag);
+            }
         }
     }
 }

@@ -266,9 +266,10 @@ impl Levels {
         (window + more.max(1.0)).min(self.top_of_climb(is_free).max(window + 1.0))
     }
 
-    /// The next window without a queue, of which so much was used.
-    pub(crate) fn fill(&mut self, now: Duration, window: f64, used: f64) -> f64 {
-        let share = if window < SMALL_WINDOW {
+    /// The next window without a queue, of which so much was used. A sender that `may_lag`
+    /// behind a path that has become free need not use as much.
+    pub(crate) fn fill(&mut self, now: Duration, window: f64, used: f64, may_lag: bool) -> f64 {
+        let share = if may_lag || window < SMALL_WINDOW {
             LIMITING_SHARE
         } else {
             USED_SHARE
@@ -367,13 +368,21 @@ mod tests {
     fn growth_is_careful_only_near_the_level_that_was_met() {
         let mut levels = known();
         levels.meet(80.0, 80.0, false);
-        let mut step = |window: f64| levels.fill(at(3), window, window) - window;
+        let mut step = |window: f64| levels.fill(at(3), window, window, false) - window;
         assert!((step(40.0) - 0.27 * 40.0).abs() < 1e-9);
         assert!(step(76.0) < 1.0 && step(83.0) < 1.0);
         let beyond: Vec<f64> = (0..20).map(|_| step(90.0)).collect();
         assert!(beyond.is_sorted() && beyond[0] < 1.0, "{beyond:?}");
         assert_eq!(beyond.last(), Some(&(0.25 * 90.0)));
-        assert_eq!(levels.fill(at(3), 90.0, 60.0), 90.0, "it is not used");
+        assert_eq!(
+            levels.fill(at(3), 90.0, 60.0, false),
+            90.0,
+            "it is not used"
+        );
+        assert!(
+            levels.fill(at(3), 90.0, 60.0, true) > 90.0,
+            "the sender may lag"
+        );
     }
 
     #[test]
@@ -384,7 +393,7 @@ mod tests {
         let mut window = 60.0;
         for s in [10, 12, 14] {
             for _ in 0..50 {
-                window = levels.fill(at(s), window, window);
+                window = levels.fill(at(s), window, window, false);
             }
             let ceiling = 80.0 * (0.93 + 0.01 * (s - 10) as f64);
             assert!((window - ceiling).abs() < 1e-9, "{window} after {s} s");
