@@ -16,6 +16,10 @@
 //!   queue that is met below the share that CUBIC leaves free after a loss ends the
 //!   climb.
 //!
+//! Where queues are so long that CUBIC leaves nothing free after a loss (`depth`), a
+//! queue that has gone was that of somebody who has gone. There, tests and waits are
+//! short, and the flow comes back fast.
+//!
 //! At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low
 //! and Hegde 2006, eq. 1). To see the delay without a queue now and then, it makes room
 //! for a moment (the periodic slow-down of LEDBAT++, RFC 9840).
@@ -23,15 +27,18 @@
 //! The rule knows nothing of weights, deadlines, sockets, kinds of queues, nor of the
 //! source of its delays.
 
+mod depth;
 mod levels;
 mod phase;
 mod rounds;
+mod step;
 
 use std::time::Duration;
 
 use self::levels::Levels;
 use self::phase::{Phase, Test};
 use self::rounds::{Round, Rounds};
+use self::step::Step;
 use super::{ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// A queue within this many times the target is noise until the next round trip has
@@ -44,14 +51,12 @@ const OWN_TARGETS: f64 = 2.0;
 /// targets.
 const NOISE_TARGETS: f64 = 2.5;
 
-/// Our own part of the queue, segments, times the square root of the window. n flows
-/// then keep a queue that is only sqrt(n) times as long, and shares become equal.
-const OWN_QUEUE: f64 = 0.4;
-
 /// A test holds this share of what the path carries, ...
 const TESTED_SHARE: f64 = 0.8;
 /// ... this share with a queue of so many targets: somebody has come, ...
 const TESTED_SHARE_BESIDE_A_LONG_QUEUE: f64 = 0.5;
+/// ... this share where others come and go, ...
+const TESTED_SHARE_BESIDE_CHANGE: f64 = 0.5;
 const LONG_QUEUE_TARGETS: f64 = 8.0;
 /// ... this share near a level that was proven before, ...
 const TESTED_SHARE_OF_PROVEN: f64 = 0.95;
@@ -63,7 +68,7 @@ const TESTED_AGAIN_SHARE: f64 = 0.95;
 const FIRST_LOSS_SHARE: f64 = 0.5;
 
 /// A test takes this many times the time in which CUBIC is back at its window from
-/// before a loss, ...
+/// before a loss in a short queue, ...
 const TEST_PER_RECOVERY: f64 = 1.3;
 /// ... and at least this many round trips.
 const MIN_TEST_ROUND_TRIPS: f64 = 10.0;
@@ -72,6 +77,8 @@ const MIN_TEST_ROUND_TRIPS: f64 = 10.0;
 const MIN_TEST: f64 = 4.0;
 /// ... and at most this long, s.
 const MAX_TEST: f64 = 8.0;
+/// Where queues hide nobody, so many round trips are enough.
+const MIN_TEST_OF_NOBODY: f64 = 4.0;
 /// The first test only lets the burst of slow start pass.
 const FIRST_TEST_ROUND_TRIPS: f64 = 8.0;
 /// A loss within so many round trips of the first belongs to the same burst.
@@ -110,6 +117,8 @@ const AFTER_WAIT: f64 = 2.2;
 
 /// The flow comes back after this many round trips without a queue, ...
 const CLEAR_ROUND_TRIPS: f64 = 3.0;
+/// ... or this many where queues hide nobody, ...
+const CLEAR_ROUND_TRIPS_OF_NOBODY: f64 = 1.2;
 /// ... but after a climb that met others only after this time, ...
 const AFTER_FAILED_CLIMB: Duration = Duration::from_secs(1);
 /// ... and after losses, of which one in time warns of none, after this time.
@@ -149,40 +158,6 @@ pub(crate) struct YieldingWindow {
     freed: Option<Duration>,
     /// Until then, a queue may be that of the flow's own bursts.
     burst_until: Duration,
-}
-
-/// The measurements of one step, in segments and seconds.
-#[derive(Debug, Clone, Copy)]
-struct Step {
-    now: Duration,
-    /// Whether the queue is long, and nothing that the flow has done lately explains it.
-    has_come: bool,
-    /// The data of a round trip without a queue.
-    carried: f64,
-    /// The used part of the window.
-    used: f64,
-    rtt: f64,
-    /// Whether the window limits the flow.
-    is_limiting: bool,
-    /// The queue of this round.
-    queue: f64,
-    /// The longest queue that is no sign of others.
-    target: f64,
-    /// Time of a packet at the bottleneck.
-    packet: f64,
-    is_lost: bool,
-    /// How long ago the queue before this one was seen.
-    gap: f64,
-}
-
-impl Step {
-    fn after(&self, round_trips: f64) -> Duration {
-        self.now + Duration::from_secs_f64(self.rtt * round_trips)
-    }
-
-    fn own_queue(&self) -> f64 {
-        OWN_QUEUE * self.carried.max(1.0).sqrt()
-    }
 }
 
 impl YieldingWindow {
@@ -264,6 +239,7 @@ impl YieldingWindow {
         self.levels.learn(now, round, carried, base);
         let packet = self.levels.packet(sample.excess);
         let target = self.levels.target(packet, base);
+        self.levels.learn_depth(round.min, target, base);
         self.target = target;
         let queue = round.standing();
         if queue < 0.5 * target {
@@ -386,6 +362,7 @@ impl YieldingWindow {
         let share = match (is_first, step.is_lost) {
             _ if step.has_come => TESTED_SHARE_BESIDE_A_LONG_QUEUE,
             (true, false) => 1.0,
+            (false, false) if self.levels.is_beside_change() => TESTED_SHARE_BESIDE_CHANGE,
             (false, false) if level > PROVEN_SHARE * self.levels.proven() => TESTED_SHARE_OF_PROVEN,
             (false, false) => TESTED_SHARE,
             (_, true) => TESTED_SHARE_AFTER_LOSS,
@@ -405,9 +382,10 @@ impl YieldingWindow {
 
     /// How long a test takes, s.
     fn test_length(&self, step: &Step) -> f64 {
-        (TEST_PER_RECOVERY * self.levels.recovery())
+        let long = (TEST_PER_RECOVERY * self.levels.recovery())
             .max(MIN_TEST_ROUND_TRIPS * step.rtt)
-            .clamp(MIN_TEST, MAX_TEST)
+            .clamp(MIN_TEST, MAX_TEST);
+        (long * self.levels.hidden()).max(MIN_TEST_OF_NOBODY * step.rtt)
     }
 
     /// The queue has returned in a test.
@@ -435,7 +413,8 @@ impl YieldingWindow {
 
     /// Others take what they can get.
     fn yield_to_others(&mut self, step: &Step, by_test: bool) {
-        let queued = (by_test && !step.is_lost).then_some(0);
+        let is_told = by_test && !step.is_lost || self.levels.hides_nobody();
+        let queued = is_told.then_some(0);
         self.phase = Phase::Yielding { queued };
         self.next_climb = step.now
             + if step.is_lost {
@@ -451,9 +430,15 @@ impl YieldingWindow {
     fn go_on(&mut self, step: &Step) {
         match self.phase {
             Phase::Yielding { queued } => {
+                let hides_nobody = self.levels.hides_nobody();
+                let clear = if hides_nobody {
+                    CLEAR_ROUND_TRIPS_OF_NOBODY
+                } else {
+                    CLEAR_ROUND_TRIPS
+                };
                 let may_climb = queued.is_some() || step.now >= self.next_climb;
-                if may_climb && step.gap > CLEAR_ROUND_TRIPS * step.rtt {
-                    let is_free = queued >= Some(MIN_QUEUED_ROUND_TRIPS);
+                if may_climb && step.gap > clear * step.rtt {
+                    let is_free = hides_nobody || queued >= Some(MIN_QUEUED_ROUND_TRIPS);
                     self.freed = is_free.then_some(step.now);
                     self.phase = Phase::Climbing { is_free };
                 }

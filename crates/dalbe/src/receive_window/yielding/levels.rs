@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::depth::QueueDepth;
 use super::rounds::Round;
 use crate::receive_window::{LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
@@ -34,9 +35,10 @@ const CAPACITY_FADING: f64 = 0.02;
 /// beta = 0.7 and C = 0.4 (RFC 9438, sections 4.1 and 4.6).
 const RECOVERY_PER_WINDOW: f64 = 0.3 / 0.4;
 
-/// CUBIC leaves 0.3 of a link free after a loss, if it has no queue. A little more
-/// shows that nobody takes all.
-const LEFT_SHARE: f64 = 0.35;
+/// A little more than what CUBIC leaves free after a loss shows that nobody takes all.
+const MORE_THAN_LEFT: f64 = 0.05;
+/// The share of a path without queues that CUBIC leaves free.
+const MOST_LEFT_FREE: f64 = 0.3;
 /// The least window that a climb is worth, segments.
 const MIN_LEFT: f64 = MIN_WINDOW_SEGMENTS + 1.0;
 
@@ -64,6 +66,11 @@ const MAX_CAREFUL_SHARE: f64 = 0.002;
 const NEAR_BELOW: f64 = 0.9;
 /// ... and up to this share, growth is careful.
 const NEAR_ABOVE: f64 = 1.05;
+/// Queues that are met at levels this close to each other, as a share, come from
+/// something steady.
+const STEADY_SHARE: f64 = 0.3;
+/// Growth where others come and go, as a share of the window.
+const GROWTH_BESIDE_CHANGE: f64 = 0.4;
 /// Growth below, as a share of the window: where a test has found nobody (slow start,
 /// RFC 5681), ...
 const GROWTH_BELOW_PROVEN: f64 = 1.0;
@@ -105,10 +112,15 @@ pub(crate) struct Levels {
     whole: f64,
     /// When segments last came out of order.
     holes: Option<Duration>,
+    depth: QueueDepth,
+    /// The share of the path that CUBIC may leave free after a loss.
+    left_free: f64,
     /// The longest delay before a loss, s.
     buffer: Option<f64>,
     /// The level at which a queue was last met.
     met: f64,
+    /// Whether the one before was met at about the same level.
+    is_steady: bool,
     /// The level at which a test has found nobody.
     proven: f64,
     /// A level that loses data, and since when it is known.
@@ -127,8 +139,11 @@ impl Default for Levels {
             full: 0.0,
             whole: 0.0,
             holes: None,
+            depth: QueueDepth::default(),
+            left_free: MOST_LEFT_FREE,
             buffer: None,
             met: 0.0,
+            is_steady: true,
             proven: f64::INFINITY,
             ceiling: None,
             beyond: 0,
@@ -173,6 +188,29 @@ impl Levels {
         self.full = self.capacity * base;
     }
 
+    /// Takes the least queueing delay of a round trip, s, where one up to `target` is no
+    /// queue.
+    pub(crate) fn learn_depth(&mut self, least: f64, target: f64, base: f64) {
+        self.depth.learn(least, target);
+        self.left_free = self.depth.left_free(base);
+    }
+
+    /// How much CUBIC can hide after a loss: from 0, nothing, to 1, as much as without a
+    /// queue.
+    pub(crate) fn hidden(&self) -> f64 {
+        self.left_free / MOST_LEFT_FREE
+    }
+
+    /// Whether queues are so long that one that has gone was of somebody who has gone.
+    pub(crate) fn hides_nobody(&self) -> bool {
+        self.left_free == 0.0
+    }
+
+    /// Whether others come and go: queues that hide nobody are met at ever other levels.
+    pub(crate) fn is_beside_change(&self) -> bool {
+        self.hides_nobody() && !self.is_steady
+    }
+
     /// Time of a packet at the bottleneck, s, where the segments of data take longer than
     /// the handshake by `excess`, s.
     pub(crate) fn packet(&self, excess: f64) -> f64 {
@@ -199,7 +237,8 @@ impl Levels {
         } else {
             carried
         };
-        self.met = carried.min(window);
+        let before = std::mem::replace(&mut self.met, carried.min(window));
+        self.is_steady = (self.met - before).abs() <= STEADY_SHARE * before;
         self.beyond = 0;
         self.met
     }
@@ -245,7 +284,7 @@ impl Levels {
 
     /// The level below which a queue may be that of somebody who takes all.
     pub(crate) fn left_by_others(&self) -> f64 {
-        (LEFT_SHARE * self.full).max(MIN_LEFT)
+        ((self.left_free + MORE_THAN_LEFT) * self.full).max(MIN_LEFT)
     }
 
     /// Where a climb ends.
@@ -279,7 +318,10 @@ impl Levels {
         }
         let careful = (CAREFUL_GROWTH * window.sqrt())
             .min(MAX_CAREFUL_GROWTH.max(MAX_CAREFUL_SHARE * window));
-        let growth = if window < NEAR_BELOW * self.met {
+        let free = FREE_TOP_SHARE * self.full - window;
+        let growth = if self.is_beside_change() && free > 0.0 {
+            free.min(GROWTH_BESIDE_CHANGE * window).max(careful)
+        } else if window < NEAR_BELOW * self.met {
             let below = NEAR_BELOW * self.met - window;
             let share = if self.proven.is_finite() {
                 GROWTH_BELOW_PROVEN
