@@ -106,6 +106,7 @@ fn pull_to(store: InputStore, to: &Path) -> u64 {
         let settings = LaneSettings {
             max_connections: 4,
             weight: 1.0,
+            max_weight: 1,
             limit_rate: None,
             is_held: false,
         };

@@ -53,6 +53,7 @@ impl StoreServer {
             let lane = Lane::start(LaneSettings {
                 max_connections: 4,
                 weight: 1.0,
+                max_weight: 1,
                 limit_rate: None,
                 is_held: false,
             });

@@ -46,6 +46,7 @@ fn lane(wanted: LeverPolicy, silence: Duration) -> (Lane, LaneClient) {
     let lane = Lane::start(LaneSettings {
         max_connections: CONNECTIONS,
         weight: 0.02,
+        max_weight: 1,
         limit_rate: None,
         is_held: wanted.best().holds(),
     });

@@ -57,6 +57,7 @@ pub(crate) fn resolve(
         split: args.speed.split,
         max_connections: max_connections(args.speed.split, args.speed.max_connections)?,
         weight: args.speed.weight,
+        max_weight: args.speed.max_weight,
         receiver: match args.speed.receiver {
             ReceiverMethod::Delay => ReceiverPolicy::Delay,
             ReceiverMethod::Vulture => ReceiverPolicy::Vulture,

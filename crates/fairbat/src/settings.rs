@@ -61,6 +61,9 @@ pub struct Settings {
     /// w_min: every flow has at least this weight, from 0.02 (yield to everything) to 1 (one
     /// best-effort flow: never yield).
     pub weight: f64,
+    /// Together, the connections of a run with a lower `weight` weigh at most as much as so
+    /// many ordinary ones; at least 1.
+    pub max_weight: u32,
     /// The law for the receive window of a flow that yields.
     pub receiver: ReceiverPolicy,
     /// Fixed chunk length in bytes; `None` lets it follow the measured rate.

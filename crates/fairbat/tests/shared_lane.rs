@@ -19,6 +19,7 @@ fn lane() -> Lane {
     let lane = Lane::start(LaneSettings {
         max_connections: 1,
         weight: 0.02,
+        max_weight: 1,
         limit_rate: None,
         is_held: false,
     });

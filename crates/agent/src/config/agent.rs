@@ -19,7 +19,9 @@ const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOS
 /// Default m_max of each direction. Four connections are enough to catch up on a long
 /// path, and no server minds them.
 const DEFAULT_CONNECTIONS: u32 = 4;
-/// Largest m_max.
+/// Default of `max_weight`: a deadline makes the agent one ordinary connection at most.
+const DEFAULT_MAX_WEIGHT: u32 = 1;
+/// Largest m_max, and largest `max_weight`.
 const MAX_CONNECTIONS: u32 = 64;
 
 /// The settings that all jobs share.
@@ -35,6 +37,9 @@ pub struct Agent {
     pub connections: u32,
     /// w_min, 0.02 to 1, for jobs without their own.
     pub min_weight: f64,
+    /// All jobs of a direction together weigh at most as much as so many ordinary
+    /// connections, 1 to 64.
+    pub max_weight: u32,
     /// Limit on the rate of all jobs together, byte/s.
     pub limit_rate: Option<u64>,
     /// The group whose members may restore, by name; `None` lets everybody who may open
@@ -47,12 +52,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub(crate) const KEYS: [&str; 9] = [
+    pub(crate) const KEYS: [&str; 10] = [
         "state",
         "socket",
         "listen",
         "connections",
         "min_weight",
+        "max_weight",
         "limit_rate",
         "restore_group",
         "restore_owners",
@@ -76,6 +82,7 @@ impl Agent {
             listen: Some(DEFAULT_LISTEN),
             connections: DEFAULT_CONNECTIONS,
             min_weight: MIN_WEIGHT,
+            max_weight: DEFAULT_MAX_WEIGHT,
             limit_rate: None,
             restore_group: None,
             restore_owners: false,
@@ -101,10 +108,15 @@ impl Agent {
             self.listen = address(&listen, &mut table);
         }
         if let Some(number) = table.get("connections") {
-            self.connections = connections(number, &mut table);
+            self.connections =
+                connections("connections", number, &mut table).unwrap_or(self.connections);
         }
         if let Some(weight) = table.min_weight() {
             self.min_weight = weight;
+        }
+        if let Some(number) = table.get("max_weight") {
+            self.max_weight =
+                connections("max_weight", number, &mut table).unwrap_or(self.max_weight);
         }
         self.limit_rate = table.limit_rate();
         self.restore_group = table.get("restore_group");
@@ -131,13 +143,13 @@ fn address(given: &Value, table: &mut Table<'_, '_>) -> Option<SocketAddr> {
     address
 }
 
-fn connections(number: i64, table: &mut Table<'_, '_>) -> u32 {
-    match u32::try_from(number) {
-        Ok(number @ 1..=MAX_CONNECTIONS) => number,
-        _ => {
-            let advice = format!("write 1 to {MAX_CONNECTIONS}");
-            table.wrong("connections", &format!("is {number}"), &advice);
-            DEFAULT_CONNECTIONS
-        }
+/// The number of connections that this key gives.
+fn connections(key: &str, number: i64, table: &mut Table<'_, '_>) -> Option<u32> {
+    let valid = u32::try_from(number).ok();
+    let valid = valid.filter(|number| (1..=MAX_CONNECTIONS).contains(number));
+    if valid.is_none() {
+        let advice = format!("write 1 to {MAX_CONNECTIONS}");
+        table.wrong(key, &format!("is {number}"), &advice);
     }
+    valid
 }

@@ -61,6 +61,7 @@ pub(crate) async fn download(
         split: 1,
         max_connections: agent.connections,
         weight: agent.min_weight,
+        max_weight: agent.max_weight,
         receiver: ReceiverPolicy::default(),
         chunk_size: None,
         file_allocation: FileAllocation::Falloc,

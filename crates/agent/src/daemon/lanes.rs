@@ -64,6 +64,7 @@ impl AgentLane {
         let lane = Lane::start(LaneSettings {
             max_connections: agent.connections,
             weight: agent.min_weight,
+            max_weight: agent.max_weight,
             limit_rate: agent.limit_rate,
             is_held: lever.holds(),
         });

@@ -251,6 +251,7 @@ mod tests {
         let lane = Lane::start(LaneSettings {
             max_connections: 1,
             weight: 1.0,
+            max_weight: 1,
             limit_rate: None,
             is_held: false,
         });

@@ -34,6 +34,7 @@ impl Agent {
         let lane = Lane::start(LaneSettings {
             max_connections: CONNECTIONS,
             weight: 0.02,
+            max_weight: 1,
             limit_rate: None,
             is_held: wanted.best().holds(),
         });

@@ -20,8 +20,8 @@ use super::shared::{
         the receive window of its connections. That needs no privileges.\n\n\
         Without a deadline, a download always yields. With a deadline, it yields as far as the \
         deadline allows. A download that is short of time uses one ordinary connection, which \
-        does not yield. If that is not enough, it opens more, up to --max-connections. With --weight 1, \
-        it never yields.\n\n\
+        does not yield. If that is not enough, it opens more, up to --max-connections. Those yield, \
+        unless --max-weight allows more. With --weight 1, it never yields.\n\n\
         An unfinished download is kept as NAME.part, with its journal NAME.part.fairbat. The \
         same command continues it. If the file has changed on the server, the download starts \
         over. NAME appears only when the file is complete and verified.\n\n\
@@ -142,7 +142,7 @@ pub(crate) struct SpeedArgs {
     /// span from now (4h).
     ///
     /// The closer the deadline, the less the download yields. It takes at most the share of
-    /// one ordinary connection. If that is not enough, it opens more connections.
+    /// one ordinary connection. If that is not enough, it opens more connections, which yield.
     ///
     /// The deadline is soft. A late download goes on; see --fail-late and --max-time. With
     /// several files, the earliest deadline goes first. If not all deadlines can be met, this
@@ -157,16 +157,29 @@ pub(crate) struct SpeedArgs {
     #[arg(long, value_name = "WHEN")]
     pub(crate) deadline: Option<String>,
 
-    /// The lowest weight of a connection, from 0.02 (yields to all) to 1 (never yields)
+    /// The lowest weight of the run, from 0.02 (yields to all) to 1 (never yields)
     ///
-    /// Without a deadline, a connection always has this weight. A deadline can raise it, up
-    /// to 1, which is an ordinary download.
+    /// Without a deadline, a run always has this weight. A deadline can raise it, up to 1,
+    /// which is an ordinary download. Below 1, the connections of a run share its weight.
     ///
     /// A weight W below 1 aims at the share W/(1 + W) of the highest rate of this run. It
     /// takes more when the path has room. If another flow was there first, the highest
     /// rate of this run may be low. Then a weight between 0.02 and 1 changes little.
     #[arg(long, value_name = "W", default_value = "0.02", value_parser = weight)]
     pub(crate) weight: f64,
+
+    /// The highest weight of the run, in ordinary connections
+    ///
+    /// A run that is short of time weighs as much as so many ordinary connections, if it has
+    /// as many. All its other connections yield. It has no effect with --weight 1: then all
+    /// connections are ordinary ones.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = value_parser!(u32).range(1..)
+    )]
+    pub(crate) max_weight: u32,
 
     /// How a connection detects other traffic
     ///
@@ -177,7 +190,7 @@ pub(crate) struct SpeedArgs {
 
     /// The number of connections at the start, and the minimum
     ///
-    /// Each connection yields by itself. Several connections together yield less than one.
+    /// Several connections together have the weight of one.
     #[arg(
         short,
         long,
@@ -191,8 +204,9 @@ pub(crate) struct SpeedArgs {
     /// that is more]
     ///
     /// Connections beyond --split open only for a deadline, once the existing ones no longer
-    /// yield and are still too slow. They close when the download is back on schedule. With 1,
-    /// a download never takes more than one ordinary connection.
+    /// yield and are still too slow. They close when the download is back on schedule. They help
+    /// where a server limits each connection, and on long paths that lose packets; beside other
+    /// traffic they yield, see --max-weight.
     #[arg(
         short = 'x',
         long,

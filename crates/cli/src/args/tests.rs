@@ -127,6 +127,7 @@ fn each_flag_reaches_its_field() {
             a.speed.deadline.as_deref() == Some("06:00")
         }),
         (&["--weight", "0.3"], |a| a.speed.weight == 0.3),
+        (&["--max-weight", "3"], |a| a.speed.max_weight == 3),
         (&["--receiver", "vulture"], |a| {
             a.speed.receiver == ReceiverMethod::Vulture
         }),

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use super::arrivals::ObservedConnection;
 use super::pause::PROBE_SEGMENTS;
-use super::{INITIAL_WINDOW, PathMemory, ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy};
+use super::{
+    INITIAL_WINDOW, PathMemory, ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy,
+    WindowGroup,
+};
 use crate::ebpf::Observer;
 use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
 use crate::weight::FlowTarget;
@@ -55,6 +58,7 @@ pub struct WindowSettings {
 /// the socket.
 #[derive(Debug, Clone)]
 pub struct WindowLever {
+    group: WindowGroup,
     limiter: ReceiveWindowLimiter,
     observed: Option<ObservedConnection>,
     settings: WindowSettings,
@@ -80,11 +84,12 @@ pub struct WindowOffer {
 }
 
 impl WindowLever {
-    /// For a new connection.
+    /// For a new connection of this group.
     #[must_use]
-    pub fn new(settings: WindowSettings) -> Self {
+    pub fn new(settings: WindowSettings, group: &WindowGroup) -> Self {
         Self {
-            limiter: ReceiveWindowLimiter::new(settings.policy),
+            limiter: ReceiveWindowLimiter::joining(settings.policy, group),
+            group: group.clone(),
             observed: settings.observer.clone().map(ObservedConnection::new),
             room: 0,
             received: 0,
@@ -120,7 +125,7 @@ impl WindowLever {
     pub fn restart(&mut self, socket: &TcpSocket) -> io::Result<()> {
         let received = socket.info()?.bytes_received.unwrap_or(0);
         if received < self.received {
-            *self = Self::new(self.settings.clone());
+            *self = Self::new(self.settings.clone(), &self.group);
         } else {
             self.limiter.restart(received);
         }
@@ -133,6 +138,12 @@ impl WindowLever {
     /// # Errors
     /// Not a TCP socket, or a kernel that lacks an option.
     pub fn rest(&mut self, socket: &TcpSocket) -> io::Result<()> {
+        self.limiter.rest();
+        self.widen(socket)
+    }
+
+    /// Ends a pause: the buffer is an ordinary one again.
+    fn widen(&mut self, socket: &TcpSocket) -> io::Result<()> {
         if std::mem::take(&mut self.is_narrow) {
             self.room = ORDINARY_BUFFER;
             socket.receiver().make_room(ORDINARY_BUFFER)?;
@@ -211,7 +222,7 @@ impl WindowLever {
             .is_some_and(|bytes| (bytes as f64) < UNPAUSED_END_SEGMENTS * self.limiter.segment);
         let pause = self.limiter.pause().filter(|_| !is_near_end);
         if pause.is_none() {
-            self.rest(socket)?;
+            self.widen(socket)?;
         }
         let is_narrow = pause.is_some() && self.narrow(socket.receiver(), &info)?;
         if !is_narrow {

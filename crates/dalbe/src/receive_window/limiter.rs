@@ -20,6 +20,7 @@
 
 use super::arrivals::PacketArrivals;
 use super::bottleneck::{Bottleneck, BottleneckSample};
+use super::coupling::WindowGroup;
 use super::delays::QueueDelays;
 use super::pause::{self, SubWindowPause};
 use super::policy::{ReceiverPolicy, YieldRule};
@@ -95,6 +96,8 @@ pub struct ReceiveWindowLimiter {
     /// Segments at the last sample, and their bytes. Some bytes may have come twice.
     arrived: (u32, f64),
     pauses: SubWindowPause,
+    /// The time between two reads while other connections have their turn.
+    wait: Option<Duration>,
     yields: YieldDetector,
     stale: StaleSender,
     /// Whether w was 1 at the last sample.
@@ -119,11 +122,17 @@ enum ResponseStart {
 }
 
 impl ReceiveWindowLimiter {
-    /// For a connection of which nothing is known yet.
+    /// For a connection that shares its path with no other of this process.
     #[must_use]
     pub fn new(policy: ReceiverPolicy) -> Self {
+        Self::joining(policy, &WindowGroup::default())
+    }
+
+    /// For another connection of this group.
+    #[must_use]
+    pub fn joining(policy: ReceiverPolicy, group: &WindowGroup) -> Self {
         Self {
-            rule: YieldRule::new(policy),
+            rule: YieldRule::new(policy, group),
             delays: QueueDelays::default(),
             widest: (0.0, Duration::ZERO),
             opening: ResponseStart::Done,
@@ -131,6 +140,7 @@ impl ReceiveWindowLimiter {
             segment: f64::from(MIN_SEGMENT),
             arrived: (0, 0.0),
             pauses: SubWindowPause::default(),
+            wait: None,
             yields: YieldDetector::default(),
             stale: StaleSender::default(),
             is_free: false,
@@ -203,11 +213,16 @@ impl ReceiveWindowLimiter {
         self.opening = ResponseStart::Awaited(bytes_received);
     }
 
+    /// To be called when a response is over: other connections get what this one had.
+    pub(crate) fn rest(&mut self) {
+        self.rule.rest();
+    }
+
     /// The time from one window of two segments to the next; `None` without
     /// pauses.
     #[must_use]
     pub fn pause(&self) -> Option<Duration> {
-        self.pauses.pause()
+        self.pauses.pause().max(self.wait)
     }
 
     /// The window to offer now, bytes; `None` before the first measurement.
@@ -223,7 +238,7 @@ impl ReceiveWindowLimiter {
         let rtt = info.path_rtt()?;
         let bytes = info.bytes_received?;
         let segments = info.data_segs_in.unwrap_or(0);
-        let pauses = self.pauses.pause().is_some();
+        let pauses = self.pause().is_some();
         let delay = self.delays.update(now, info, rtt, segments, pauses);
         let base = delay.base;
         let handshake = info.min_rtt.or(info.rtt).unwrap_or(base);
@@ -242,13 +257,14 @@ impl ReceiveWindowLimiter {
         if self.is_free {
             self.opening = ResponseStart::Done;
         }
-        let yielding = match self.opening {
-            ResponseStart::Done if self.pauses.pause().is_none() => {
+        let part = match self.opening {
+            ResponseStart::Done if self.pause().is_none() => {
                 self.rule.update(now, &sample, self.is_free)
             }
             // Single probes are no round trips to go by.
             _ => self.rule.wait(now, &sample),
         };
+        let yielding = part.window;
         let used = self.rule.rate() * rtt.as_secs_f64();
         if used >= self.widest.0 || now >= self.widest.1 + FREE_WINDOW_MEMORY {
             self.widest = (used, now);
@@ -297,6 +313,7 @@ impl ReceiveWindowLimiter {
             share: level / rtt.as_secs_f64(),
         };
         self.pauses.update(now, &pause_input);
+        self.wait = part.wait.filter(|_| level < yielding);
         if window < pause::SMALLEST_WINDOW_BELOW * segment && self.rule.sees_others() {
             self.delays.keep(now, &delay, sample.out_of_order);
         } else {
@@ -305,7 +322,7 @@ impl ReceiveWindowLimiter {
         match self.opening {
             ResponseStart::Done => {
                 let limits = used >= LIMITING_SHARE * window || window < SMALL_WINDOW * segment;
-                let holds = limits && self.rule.sees_others() || self.pauses.pause().is_some();
+                let holds = limits && self.rule.sees_others() || self.pause().is_some();
                 self.yields.update(now, sample.bytes, holds);
                 if self.is_free {
                     self.stale.pause(sample.bytes);

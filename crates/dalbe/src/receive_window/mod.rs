@@ -5,8 +5,9 @@
 //! sets it on a socket.
 //!
 //! - `limiter`: the window of one connection, from two candidates.
-//! - `policy`: the rule for a flow that yields: `yielding` (with `rounds` and
-//!   `levels`) or `vulture`.
+//! - `policy`: the rule for a flow that yields: `yielding` (with `rounds`, `levels`
+//!   and `depth`) or `vulture`.
+//! - `coupling`: one `yielding` for all connections over a path.
 //! - `bottleneck`: an active test of the rate of the bottleneck.
 //! - `pause`: pauses between reads, for less than the smallest window.
 //! - `delays`: the queueing delay; `arrivals`: what the observer reports.
@@ -19,6 +20,7 @@
 
 mod arrivals;
 mod bottleneck;
+mod coupling;
 mod delays;
 mod lever;
 mod limiter;
@@ -33,6 +35,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub(crate) use self::arrivals::PacketArrivals;
+pub use self::coupling::WindowGroup;
 pub use self::lever::{WindowLever, WindowOffer, WindowSettings};
 pub use self::limiter::{HELD_BACK_SHARE, PathMemory, ReceiveWindowLimiter, ReceiveWindowState};
 pub use self::policy::ReceiverPolicy;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::coupling::{Part, Seat, WindowGroup};
 use super::vulture::Vulture;
-use super::yielding::YieldingWindow;
 use super::{ConnectionSample, PacketArrivals};
 
 /// What decides on the window of a flow that yields.
@@ -34,15 +34,17 @@ impl ReceiverPolicy {
 /// A policy at work on one connection.
 #[derive(Debug, Clone)]
 pub(crate) enum YieldRule {
-    Delay(YieldingWindow),
-    Vulture(Vulture),
+    Delay(Seat),
+    Vulture(Box<Vulture>),
 }
 
 impl YieldRule {
-    pub(crate) fn new(policy: ReceiverPolicy) -> Self {
+    /// The rule of a connection of this group. Only the project's own couples
+    /// connections.
+    pub(crate) fn new(policy: ReceiverPolicy, group: &WindowGroup) -> Self {
         match policy {
-            ReceiverPolicy::Delay => Self::Delay(YieldingWindow::new()),
-            ReceiverPolicy::Vulture => Self::Vulture(Vulture::new()),
+            ReceiverPolicy::Delay => Self::Delay(group.join()),
+            ReceiverPolicy::Vulture => Self::Vulture(Box::new(Vulture::new())),
         }
     }
 
@@ -57,30 +59,37 @@ impl YieldRule {
     /// Mean rate over the last round trip or so, byte/s.
     pub(crate) fn rate(&self) -> f64 {
         match self {
-            Self::Delay(law) => law.rate(),
+            Self::Delay(seat) => seat.rate(),
             Self::Vulture(law) => law.rate(),
         }
     }
 
-    /// The window while it is not in force and says nothing: bytes.
-    pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
+    /// The window while it is not in force and says nothing.
+    pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> Part {
         match self {
-            Self::Delay(law) => law.wait(now, sample),
-            Self::Vulture(law) => law.wait(now, sample),
+            Self::Delay(seat) => seat.wait(now, sample),
+            Self::Vulture(law) => Part::whole(law.wait(now, sample)),
         }
     }
 
-    /// Takes a sample; returns the window, bytes. `is_free` is true at w = 1.
+    /// The connection has nothing to receive until its next sample.
+    pub(crate) fn rest(&self) {
+        if let Self::Delay(seat) = self {
+            seat.rest();
+        }
+    }
+
+    /// Takes a sample; returns the window. `is_free` is true at w = 1.
     pub(crate) fn update(
         &mut self,
         now: Duration,
         sample: &ConnectionSample,
         is_free: bool,
-    ) -> f64 {
+    ) -> Part {
         match self {
-            Self::Delay(law) => law.update(now, sample),
-            Self::Vulture(law) if is_free => law.best_effort(now, sample),
-            Self::Vulture(law) => law.update(now, sample),
+            Self::Delay(seat) => seat.update(now, sample),
+            Self::Vulture(law) if is_free => Part::whole(law.best_effort(now, sample)),
+            Self::Vulture(law) => Part::whole(law.update(now, sample)),
         }
     }
 
@@ -88,7 +97,7 @@ impl YieldRule {
     /// the flow's own.
     pub(crate) fn sees_others(&self) -> bool {
         match self {
-            Self::Delay(law) => law.sees_queue(),
+            Self::Delay(seat) => seat.sees_queue(),
             Self::Vulture(law) => law.sees_others(),
         }
     }

@@ -37,7 +37,8 @@ use std::time::Duration;
 
 use self::levels::Levels;
 use self::phase::{Phase, Test};
-use self::rounds::{Round, Rounds};
+use self::rounds::Round;
+pub(crate) use self::rounds::Rounds;
 use self::step::Step;
 use super::{ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
@@ -161,15 +162,6 @@ pub(crate) struct YieldingWindow {
 }
 
 impl YieldingWindow {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    /// Mean rate in the last round trip, byte/s.
-    pub(crate) fn rate(&self) -> f64 {
-        self.rounds.rate()
-    }
-
     /// Whether a queue of others may hold the window down.
     pub(crate) fn sees_queue(&self) -> bool {
         matches!(self.phase, Phase::Testing(_) | Phase::Yielding { .. })

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use dalbe::capability::{Capabilities, Feature};
-use dalbe::receive_window::{WindowLever, WindowSettings};
+use dalbe::receive_window::{WindowGroup, WindowLever, WindowSettings};
 use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 
 use crate::clamp::{carry, connection, outstanding};
@@ -224,10 +224,13 @@ fn a_lever_on_demand_leaves_the_window_to_the_kernel_at_first() {
     let mut connection = connection();
     let socket = levers_of(&connection.client);
     carry(&mut connection, 64 * KIB);
-    let mut lever = WindowLever::new(WindowSettings {
-        holds_on_demand: true,
-        ..WindowSettings::default()
-    });
+    let mut lever = WindowLever::new(
+        WindowSettings {
+            holds_on_demand: true,
+            ..WindowSettings::default()
+        },
+        &WindowGroup::default(),
+    );
     let mut now = Duration::ZERO;
     let mut rounds = 0;
     // A held buffer never offers so much.
@@ -314,8 +317,11 @@ fn the_lever_never_exceeds_the_largest_window() {
 }
 
 fn lever(max_window: Option<u32>) -> WindowLever {
-    WindowLever::new(WindowSettings {
-        max_window,
-        ..WindowSettings::default()
-    })
+    WindowLever::new(
+        WindowSettings {
+            max_window,
+            ..WindowSettings::default()
+        },
+        &WindowGroup::default(),
+    )
 }

@@ -168,6 +168,7 @@ impl Setup {
         let limits = LaneSettings {
             max_connections: settings.max_connections,
             weight: settings.weight,
+            max_weight: settings.max_weight,
             limit_rate: settings.limit_rate,
             is_held: lever.holds_window(),
         };
@@ -221,12 +222,7 @@ impl Setup {
             lever,
             context: RunContext {
                 client: client.yielding(asks_servers),
-                window_manager: WindowManager::open(
-                    lever,
-                    settings.receiver,
-                    window,
-                    lane.flow_target(),
-                ),
+                window_manager: WindowManager::open(lever, settings.receiver, window, lane.clone()),
                 store: PartStore::new(settings.resume, settings.file_allocation),
                 clock,
                 limits: request_context,

@@ -20,6 +20,7 @@ use super::admission::InvalidSettings;
 use super::backlog::Backlog;
 use super::core::{Core, MemberId, RequestId};
 use super::forecast::lateness;
+use super::places::{Place, Places};
 use super::sample::LaneSample;
 use super::settings::{LaneSettings, Mode};
 use crate::clock::Clock;
@@ -38,6 +39,8 @@ struct Inner {
     /// Bytes of content that members have moved.
     content: AtomicU64,
     target: watch::Sender<FlowTarget>,
+    /// Places of the connections.
+    places: Arc<Places>,
     sample: watch::Sender<LaneSample>,
 }
 
@@ -77,6 +80,7 @@ impl Lane {
             clock,
             content: AtomicU64::new(0),
             target: watch::Sender::new(mode.first_target(settings.weight)),
+            places: Places::new(mode.max_weight(&settings)),
             sample: watch::Sender::default(),
         })))
     }
@@ -93,7 +97,12 @@ impl Lane {
         }
     }
 
-    /// What connections are to do from now on.
+    /// A place for a connection that shares the weight of the lane with others.
+    pub(crate) fn take_place(&self) -> Place {
+        self.0.places.take(self.flow_target())
+    }
+
+    /// What all connections together are to do from now on.
     #[must_use]
     pub fn flow_target(&self) -> watch::Receiver<FlowTarget> {
         self.0.target.subscribe()
@@ -171,7 +180,8 @@ impl Lane {
         state.core.settle(now);
     }
 
-    fn now(&self) -> Duration {
+    /// The time on the lane's clock.
+    pub(crate) fn now(&self) -> Duration {
         self.0.clock.now()
     }
 

@@ -25,6 +25,7 @@ mod gain;
 pub(crate) mod handle;
 mod hosts;
 mod load;
+pub(crate) mod places;
 mod sample;
 pub(crate) mod settings;
 mod timing;

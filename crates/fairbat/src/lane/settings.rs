@@ -11,8 +11,10 @@ use super::admission::AdmissionSettings;
 pub struct LaneSettings {
     /// m_max: the lane never uses more connections than these; at least 1.
     pub max_connections: u32,
-    /// w_min: every flow has at least this weight, 0.02 to 1.
+    /// w_min: the lane has at least this weight, 0.02 to 1.
     pub weight: f64,
+    /// The lane weighs at most as much as so many ordinary connections; at least 1.
+    pub max_weight: u32,
     /// Limit on the rate of all members together, byte/s. The lane demands no more.
     /// The transport has to keep to it.
     pub limit_rate: Option<u64>,
@@ -46,6 +48,16 @@ impl Mode {
     /// Whether transfers that know nothing of each other share the lane.
     pub(crate) fn is_shared(self) -> bool {
         self == Self::Shared
+    }
+
+    /// How many ordinary connections a lane may weigh as much as. A stream has as many
+    /// as its law says, and one that never yields is not coupled.
+    pub(crate) fn max_weight(self, settings: &LaneSettings) -> u32 {
+        match self {
+            Self::Stream(_) => u32::MAX,
+            _ if settings.weight >= 1.0 => u32::MAX,
+            _ => settings.max_weight,
+        }
     }
 
     /// What flows do before the first sample, with this w_min.

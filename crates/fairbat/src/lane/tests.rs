@@ -10,6 +10,7 @@ use super::*;
 const SETTINGS: LaneSettings = LaneSettings {
     max_connections: 3,
     weight: 0.02,
+    max_weight: 1,
     limit_rate: None,
     is_held: true,
 };

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use dalbe::capability::Capabilities;
-use dalbe::receive_window::{WindowLever, WindowSettings};
+use dalbe::receive_window::{WindowGroup, WindowLever, WindowSettings};
 use dalbe::weight::FlowTarget;
 use tokio::time::MissedTickBehavior;
 use url::Url;
@@ -91,7 +91,8 @@ async fn measure(
     let mut measuring = Measuring {
         clock: Clock::start(),
         polite_until: at_most.mul_f64(POLITE_SHARE),
-        lever: is_held.then(|| WindowLever::new(WindowSettings::default())),
+        lever: is_held
+            .then(|| WindowLever::new(WindowSettings::default(), &WindowGroup::default())),
         meter: None,
     };
     let fetched = measuring.fetch(client, source, total);

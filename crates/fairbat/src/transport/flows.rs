@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use dalbe::sender::{DeliveredBytes, SenderLever};
 use dalbe::socket::TcpSocket;
-use dalbe::weight::FlowTarget;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::tap::{NewConnection, update_lever};
 use crate::clock::Clock;
 use crate::lane::Lane;
+use crate::lane::places::Place;
 
 /// Interval at which all connections are sampled for the lane.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
@@ -28,7 +28,6 @@ const IDLE: Duration = Duration::from_secs(1);
 /// can come.
 pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<NewConnection>, lane: Lane) {
     let clock = Clock::start();
-    let target = lane.flow_target();
     let mut flows: Vec<SendingConnection> = Vec::new();
     let mut samples = tokio::time::interval(SAMPLE_INTERVAL);
     loop {
@@ -36,16 +35,16 @@ pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<NewConnection>, la
         tokio::select! {
             biased;
             new = opened.recv() => match new {
-                Some(new) => flows.extend(SendingConnection::new(new, clock.now())),
+                Some(new) => flows.extend(SendingConnection::new(new, lane.take_place(), clock.now())),
                 None => break,
             },
             _ = samples.tick() => sample(&mut flows, clock.now(), &lane),
             () = clock.sleep_until(next) => {}
         }
-        let (now, target) = (clock.now(), *target.borrow());
+        let now = clock.now();
         for flow in &mut flows {
             if flow.update_at.is_some_and(|at| at <= now) {
-                flow.update(now, target);
+                flow.update(now, &lane);
             }
         }
     }
@@ -55,7 +54,7 @@ pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<NewConnection>, la
 /// sample, with their mean round-trip time and congestion window.
 fn sample(flows: &mut Vec<SendingConnection>, now: Duration, lane: &Lane) {
     let (mut bytes, mut rtts, mut windows) = (0_u64, Vec::new(), Vec::new());
-    flows.retain_mut(|flow| match flow.sample(now) {
+    flows.retain_mut(|flow| match flow.sample(now, lane) {
         Some(sample) => {
             bytes += sample.bytes;
             rtts.extend(sample.rtt);
@@ -79,6 +78,7 @@ struct SendingConnection {
     /// `None` while nothing moves.
     socket: Option<TcpSocket>,
     lever: SenderLever,
+    place: Place,
     delivered: DeliveredBytes,
     moved_at: Duration,
     /// The next update of the lever; `None` while there is no socket, or after
@@ -98,7 +98,7 @@ struct FlowSample {
 }
 
 impl SendingConnection {
-    fn new(opened: NewConnection, now: Duration) -> Option<Self> {
+    fn new(opened: NewConnection, place: Place, now: Duration) -> Option<Self> {
         let NewConnection { socket, lever, .. } = opened;
         let (local, peer) = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
         let mut delivered = DeliveredBytes::default();
@@ -110,6 +110,7 @@ impl SendingConnection {
             peer,
             socket: Some(socket),
             lever,
+            place,
             delivered,
             moved_at: now,
             update_at: Some(now),
@@ -118,7 +119,7 @@ impl SendingConnection {
     }
 
     /// `None` if the connection is gone.
-    fn sample(&mut self, now: Duration) -> Option<FlowSample> {
+    fn sample(&mut self, now: Duration, lane: &Lane) -> Option<FlowSample> {
         if self.socket.is_none() {
             if now < self.search_at {
                 return Some(FlowSample::default());
@@ -135,6 +136,7 @@ impl SendingConnection {
         }
         if now >= self.moved_at + IDLE {
             // The owner of the connection may close it now.
+            self.place.rest(lane.now());
             (self.socket, self.update_at) = (None, None);
             self.search_at = now + IDLE;
             return Some(FlowSample {
@@ -149,7 +151,8 @@ impl SendingConnection {
         })
     }
 
-    fn update(&mut self, now: Duration, target: FlowTarget) {
+    fn update(&mut self, now: Duration, lane: &Lane) {
+        let target = self.place.target(lane.now());
         let socket = self.socket.as_ref();
         self.update_at = socket.and_then(|it| update_lever(&mut self.lever, now, it, target));
     }

@@ -162,7 +162,7 @@ impl LaneClient {
                     ..settings.clone()
                 };
                 let client = HttpClient::new(&without_timeout, connections, Tap::Receive(window))?;
-                let windows = WindowManager::open(kind, policy, window, lane.flow_target());
+                let windows = WindowManager::open(kind, policy, window, lane.clone());
                 (client, windows)
             }
         };

@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use dalbe::ebpf::Observer;
 use dalbe::receive_window::{
-    ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState, ReceiverPolicy, WindowLever,
-    WindowSettings,
+    ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState, ReceiverPolicy, WindowGroup,
+    WindowLever, WindowSettings,
 };
 use dalbe::socket::TcpSocket;
-use dalbe::weight::FlowTarget;
-use tokio::sync::watch;
 
 use super::tap::ReceiveWindow;
+use crate::lane::Lane;
+use crate::lane::places::Place;
 
 /// Time after which a parked lever is forgotten. The connection pool closes idle
 /// connections after 90 s.
@@ -36,8 +36,8 @@ type Addresses = (SocketAddr, SocketAddr);
 /// The levers of all connections that receive.
 #[derive(Debug)]
 pub(crate) struct WindowManager {
-    /// What the lane asks of all connections.
-    target: watch::Receiver<FlowTarget>,
+    /// What tells the connections how much they weigh.
+    lane: Lane,
     state: Mutex<State>,
     settings: WindowSettings,
 }
@@ -46,14 +46,24 @@ pub(crate) struct WindowManager {
 struct State {
     /// What the connections under control do.
     engaged: HashMap<Addresses, ReceiveWindowState>,
-    parked: HashMap<Addresses, (Duration, WindowLever)>,
+    parked: HashMap<Addresses, Parked>,
     paths: HashMap<IpAddr, PathState>,
+}
+
+/// The lever of a connection without a request.
+#[derive(Debug)]
+struct Parked {
+    at: Duration,
+    lever: WindowLever,
+    place: Place,
 }
 
 /// What is remembered of the path to an address.
 #[derive(Debug, Default)]
 struct PathState {
     memory: Option<PathMemory>,
+    /// All connections over it yield as one.
+    group: WindowGroup,
     renewals: ConnectionRenewals,
     /// The fresh connection on trial.
     fresh: Option<Addresses>,
@@ -61,14 +71,14 @@ struct PathState {
 
 impl WindowManager {
     /// A manager with this kind of lever; `None` if the kind cannot hold windows.
-    /// All connections follow `target`. `window` is what the tap does to each new
+    /// All connections follow `lane`. `window` is what the tap does to each new
     /// connection. If the tap does not hold a window, the lever does when the connection
     /// first has to yield.
     pub(crate) fn open(
         kind: LeverKind,
         policy: ReceiverPolicy,
         window: ReceiveWindow,
-        target: watch::Receiver<FlowTarget>,
+        lane: Lane,
     ) -> Option<Arc<Self>> {
         kind.holds_window().then(|| {
             let settings = WindowSettings {
@@ -81,7 +91,7 @@ impl WindowManager {
                 },
             };
             Arc::new(Self {
-                target,
+                lane,
                 state: Mutex::default(),
                 settings,
             })
@@ -93,8 +103,8 @@ impl WindowManager {
     pub(crate) fn activity(&self, now: Duration) -> Option<ReceiveWindowState> {
         let state = self.state();
         let parked = state.parked.values();
-        let recent = parked.filter(|(at, _)| now < *at + RECENT);
-        let recent = recent.map(|(_, lever)| lever.state());
+        let recent = parked.filter(|parked| now < parked.at + RECENT);
+        let recent = recent.map(|parked| parked.lever.state());
         state.engaged.values().copied().chain(recent).max()
     }
 
@@ -107,21 +117,22 @@ impl WindowManager {
     ) -> Option<WindowGuard> {
         let addresses = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
         let mut state = self.state();
-        let lever = match state.parked.remove(&addresses) {
-            Some((_, mut lever)) => {
+        let (lever, place) = match state.parked.remove(&addresses) {
+            Some(Parked {
+                mut lever, place, ..
+            }) => {
                 if let Err(error) = lever.restart(socket) {
                     tracing::warn!(%error, "a connection cannot be held back");
                     WindowLever::release(socket);
                     return None;
                 }
-                lever
+                (lever, place)
             }
             None => {
-                let mut lever = WindowLever::new(self.settings.clone());
-                if let Some(path) = state.paths.get_mut(&addresses.1.ip()) {
-                    path.add_connection(addresses, &mut lever);
-                }
-                lever
+                let path = state.paths.entry(addresses.1.ip()).or_default();
+                let mut lever = WindowLever::new(self.settings.clone(), &path.group);
+                path.add_connection(addresses, &mut lever);
+                (lever, self.lane.take_place())
             }
         };
         Some(WindowGuard {
@@ -129,6 +140,7 @@ impl WindowManager {
             socket: Arc::clone(socket),
             addresses,
             lever: Some(lever),
+            place: Some(place),
             is_given_up: false,
             now,
         })
@@ -171,6 +183,8 @@ pub(crate) struct WindowGuard {
     addresses: Addresses,
     /// `None` after the lever has failed.
     lever: Option<WindowLever>,
+    /// `None` after it has failed, and while the guard is dropped.
+    place: Option<Place>,
     /// Whether the connection is not used again.
     is_given_up: bool,
     now: Duration,
@@ -183,8 +197,8 @@ impl WindowGuard {
     /// on, if any.
     pub(crate) fn update(&mut self, now: Duration, remaining: Option<u64>) -> Option<Duration> {
         self.now = now;
-        let target = *self.manager.target.borrow();
-        let lever = self.lever.as_mut()?;
+        let (lever, place) = (self.lever.as_mut()?, self.place.as_ref()?);
+        let target = place.target(self.manager.lane.now());
         match lever.update(now, &self.socket, target, remaining) {
             Ok(hold) => {
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
@@ -200,7 +214,7 @@ impl WindowGuard {
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be held back; it goes on unlimited");
-                self.lever = None;
+                (self.lever, self.place) = (None, None);
                 WindowLever::release(&self.socket);
                 self.manager.state().engaged.remove(&self.addresses);
                 None
@@ -234,7 +248,7 @@ impl WindowGuard {
 
 impl Drop for WindowGuard {
     fn drop(&mut self) {
-        let Some(mut lever) = self.lever.take() else {
+        let (Some(mut lever), Some(place)) = (self.lever.take(), self.place.take()) else {
             return;
         };
         if let Err(error) = lever.rest(&self.socket) {
@@ -248,28 +262,45 @@ impl Drop for WindowGuard {
             path.learn(memory, now);
         }
         if !self.is_given_up {
-            state.parked.insert(self.addresses, (now, lever));
+            place.rest(self.manager.lane.now());
+            let parked = Parked {
+                at: now,
+                lever,
+                place,
+            };
+            state.parked.insert(self.addresses, parked);
         }
         state
             .parked
-            .retain(|_, (at, _)| now < *at + PARKED_LIFETIME);
+            .retain(|_, parked| now < parked.at + PARKED_LIFETIME);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use dalbe::weight::MIN_WEIGHT;
 
-    #[test]
-    fn what_the_tap_does_not_hold_is_held_late() {
+    use super::*;
+    use crate::lane::LaneSettings;
+
+    #[tokio::test]
+    async fn what_the_tap_does_not_hold_is_held_late() {
+        let lane = Lane::start(LaneSettings {
+            max_connections: 1,
+            weight: MIN_WEIGHT,
+            max_weight: 1,
+            limit_rate: None,
+            is_held: true,
+        });
+        let lane = lane.expect("one connection is allowed");
         for is_held in [false, true] {
             let window = ReceiveWindow {
                 max_window: None,
                 is_held,
             };
             let kind = LeverKind::ReceiveWindow;
-            let (_, target) = watch::channel(FlowTarget::FREE);
-            let manager = WindowManager::open(kind, ReceiverPolicy::default(), window, target);
+            let manager =
+                WindowManager::open(kind, ReceiverPolicy::default(), window, lane.clone());
             let settings = &manager.expect("a window can be held").settings;
             assert_eq!(settings.holds_on_demand, !is_held);
         }

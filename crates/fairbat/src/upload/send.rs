@@ -136,6 +136,7 @@ impl Upload {
         let limits = LaneSettings {
             max_connections: 1,
             weight: settings.weight,
+            max_weight: 1,
             limit_rate: settings.limit_rate,
             is_held: true,
         };

@@ -76,6 +76,7 @@ pub(crate) fn settings(chunk_size: u64) -> Settings {
         split: 1,
         max_connections: 1,
         weight: 0.02,
+        max_weight: 1,
         receiver: Default::default(),
         chunk_size: Some(chunk_size),
         file_allocation: FileAllocation::None,

@@ -102,6 +102,7 @@ pub(crate) fn settings(site: &Site) -> Settings {
         split: 1,
         max_connections: 4,
         weight: site.background.weight.unwrap_or(MIN_WEIGHT),
+        max_weight: 1,
         receiver: ReceiverPolicy::default(),
         chunk_size: None,
         // Where there is no end the file is far larger than what will be

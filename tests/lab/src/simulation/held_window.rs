@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use dalbe::receive_window::{ConnectionRenewals, ReceiveWindowLimiter, ReceiverPolicy};
+use dalbe::receive_window::{
+    ConnectionRenewals, ReceiveWindowLimiter, ReceiverPolicy, WindowGroup,
+};
 use dalbe::socket::TcpInfo;
 use dalbe::weight::{CapacityEstimate, FlowTarget};
 
@@ -28,6 +30,8 @@ const REMAINING: u64 = 1 << 40;
 #[derive(Debug)]
 pub(crate) struct HeldWindow {
     limiter: ReceiveWindowLimiter,
+    /// Its path.
+    group: WindowGroup,
     policy: ReceiverPolicy,
     w: f64,
     renewals: ConnectionRenewals,
@@ -59,8 +63,13 @@ pub(crate) enum Look {
 impl HeldWindow {
     /// With Linux's first window.
     pub(crate) fn new(policy: ReceiverPolicy, w: f64, first_window: u64) -> Self {
+        Self::joining(WindowGroup::default(), policy, w, first_window)
+    }
+
+    fn joining(group: WindowGroup, policy: ReceiverPolicy, w: f64, first_window: u64) -> Self {
         Self {
-            limiter: ReceiveWindowLimiter::new(policy),
+            limiter: ReceiveWindowLimiter::joining(policy, &group),
+            group,
             policy,
             w,
             renewals: ConnectionRenewals::default(),
@@ -77,7 +86,7 @@ impl HeldWindow {
 
     /// That of the new connection ([`Look::Renews`]), which knows the path.
     pub(crate) fn successor(self, now: Duration, first_window: u64) -> Self {
-        let mut next = Self::new(self.policy, self.w, first_window);
+        let mut next = Self::joining(self.group, self.policy, self.w, first_window);
         if let Some(memory) = self.limiter.memory(now) {
             next.limiter.learn(memory);
         }

@@ -28,6 +28,7 @@ fn an_empty_file_is_all_defaults() {
         listen: Some("127.0.0.1:9797".parse().unwrap()),
         connections: 4,
         min_weight: 0.02,
+        max_weight: 1,
         limit_rate: None,
         restore_group: None,
         restore_owners: false,

@@ -115,6 +115,7 @@ fn settings_of_the_agent_have_ranges() {
     for (line, advice) in [
         ("connections = 65", "1 to 64"),
         ("connections = -1", "1 to 64"),
+        ("max_weight = 0", "1 to 64"),
         ("min_weight = 0.01", "0.02"),
         ("min_weight = 1.5", "0.02"),
         ("min_weight = nan", "0.02"),

@@ -38,6 +38,7 @@ fn settings() -> Settings {
         split: 1,
         max_connections: 4,
         weight: 0.02,
+        max_weight: 1,
         receiver: ReceiverPolicy::default(),
         chunk_size: None,
         file_allocation: FileAllocation::None,
@@ -85,6 +86,7 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
     let limits = LaneSettings {
         max_connections: settings.max_connections,
         weight: settings.weight,
+        max_weight: 1,
         limit_rate: settings.limit_rate,
         is_held: false,
     };

@@ -16,6 +16,7 @@ fn core_of(mode: Mode) -> Core {
     let settings = LaneSettings {
         max_connections: 100,
         weight: 0.02,
+        max_weight: 1,
         limit_rate: None,
         is_held: true,
     };
@@ -300,6 +301,7 @@ fn run_of(max_connections: u32, transfers: &[(Option<i64>, u64)]) -> Core {
     let settings = LaneSettings {
         max_connections,
         weight: 0.02,
+        max_weight: 1,
         limit_rate: None,
         is_held: true,
     };
