@@ -33,6 +33,7 @@ mod network;
 mod ownership;
 mod package;
 mod partial;
+mod path;
 mod pause;
 mod plan;
 mod planted;

@@ -5,6 +5,7 @@
 
 mod agent;
 pub(crate) mod appendix;
+mod doctor;
 mod get;
 mod put;
 mod serve;
@@ -20,10 +21,11 @@ use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Par
 use fairbat::manual::{self, Page, Shell};
 
 pub(crate) use agent::{AddArgs, RestoreArgs, RunArgs, SocketArgs, StatusArgs, TaskArgs};
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use get::{AllocationMethod, GetArgs, PlanArgs, ReceiverMethod};
 pub(crate) use put::PutArgs;
 pub(crate) use serve::ServeArgs;
-pub(crate) use shared::{AnswerArgs, FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
+pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -70,8 +72,7 @@ pub(crate) enum Command {
     Cancel(TaskArgs),
     Run(RunArgs),
     Restore(RestoreArgs),
-    /// Show what this machine supports and what is missing
-    Doctor(AnswerArgs),
+    Doctor(Box<DoctorArgs>),
     Setup(SetupArgs),
     /// Print a completion script for a shell
     Completions {

@@ -1,4 +1,5 @@
-//! Standard error, for people: messages and log records, above the progress bars.
+//! Standard error, for people: messages and log records, above the progress bars. And the
+//! lines of text for people on standard output.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -14,6 +15,9 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::args::LogArgs;
 use crate::exit::ExitCode;
 use crate::settings::UsageError;
+
+/// Columns of a text line on standard output.
+pub(crate) const WIDTH: usize = 80;
 
 /// Writes lines to standard error, above the progress bars if there are any.
 #[derive(Debug, Clone)]
@@ -141,4 +145,21 @@ impl Write for LogRecord {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// The text in lines of at most `width` bytes, broken between words.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("starts with one line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }

@@ -1,5 +1,6 @@
 //! `fairbat doctor`: shows what this machine supports and what transfers use of it, as
-//! text or as one JSON object. `dalbe::capability` does the tests.
+//! text or as one JSON object. `dalbe::capability` does the tests. `path` is what it shows of
+//! a path.
 
 use std::io::{self, Write};
 
@@ -9,8 +10,8 @@ use dalbe::sender::KernelCongestionControls;
 use dalbe::sender::SenderLeverKind;
 use serde::Serialize;
 
-/// Columns of a text line.
-const WIDTH: usize = 80;
+use crate::console::{WIDTH, wrapped};
+
 /// Columns before a reason: indent, yes or no, title.
 const REASON_COLUMN: usize = 33;
 
@@ -141,23 +142,6 @@ fn feature_title(feature: Feature) -> &'static str {
 fn transfers_use(feature: Feature, sender: SenderLeverKind) -> bool {
     // A congestion control of fairbat's replaces the pacing.
     feature != Feature::PacingRate || sender != SenderLeverKind::Congestion
-}
-
-/// The text in lines of at most `width` bytes, broken between words.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("starts with one line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.len() + 1 + word.len() <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! - `settings`: values that several commands parse and check
 //! - `get`, `put`, `plan`, `serve`: from arguments to the library call
 //! - `agent`: the commands that talk to fairbat-agent
-//! - `doctor`, `setup`: what this machine supports, and its kernel parts
+//! - `doctor`, `path`, `setup`: what this machine supports, what a path is like, and the kernel
+//!   parts
 //! - `session`, `progress`, `console`: what surrounds a library call
 //! - `exit`: the exit codes
 
@@ -14,6 +15,7 @@ mod console;
 mod doctor;
 mod exit;
 mod get;
+mod path;
 mod plan;
 mod progress;
 mod put;
@@ -40,7 +42,10 @@ fn main() -> std::process::ExitCode {
         Command::Cancel(args) => agent::each(&args, "/v1/cancel", "cancelled"),
         Command::Run(args) => agent::run(&args),
         Command::Restore(args) => agent::restore(&args),
-        Command::Doctor(args) => written(doctor::run(args.json)),
+        Command::Doctor(args) => match &args.path {
+            Some(url) => path::run(url, &args),
+            None => written(doctor::run(args.messages.json)),
+        },
         Command::Setup(args) => setup::run(&args),
         Command::Completions { shell } => written(write_completions(&mut args::command(), shell)),
         Command::Man { dir } => {

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use dalbe::receive_window::LeverKind;
-use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
+use dalbe::receive_window::{BottleneckKind, ReceiveWindowState, ReceiverPolicy};
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use serde::Serialize;
 
@@ -202,6 +202,9 @@ pub struct Control {
     /// and all together carry less than they could; `None` without a connection, and under
     /// another lever.
     pub brake: Option<ReceiveWindowState>,
+    /// The kind of bottleneck that the connections have seen; `None` while it is unknown,
+    /// if they go over different ones, and under another lever.
+    pub bottleneck: Option<BottleneckKind>,
     /// Lowest rate that still meets the deadline(s), byte/s; `None` without
     /// one.
     pub zeta: Option<f64>,

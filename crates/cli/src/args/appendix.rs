@@ -40,7 +40,12 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
             Section::lines("Files", SETUP_FILES),
             exit_status(SETUP_EXIT_STATUS),
         ],
-        "doctor" => vec![exit_status(OUTPUT_EXIT_STATUS)],
+        "doctor" => vec![
+            examples(DOCTOR_EXAMPLES),
+            Section::lines("Files", NETRC),
+            environment(DOCTOR_VARIABLES, TRANSFER_ENVIRONMENT),
+            exit_status(DOCTOR_EXIT_STATUS),
+        ],
         "completions" => vec![
             examples(COMPLETIONS_EXAMPLES),
             exit_status(OUTPUT_EXIT_STATUS),
@@ -253,6 +258,21 @@ const SETUP_EXIT_STATUS: &str = "\
     one part failed. With --status: a part is not loaded, or is another version
 2  wrong usage
 3  one part failed and is as before; the other is loaded";
+
+const DOCTOR_EXAMPLES: &str = "\
+What can this machine do?
+    fairbat doctor
+How well will a download from this server yield?
+    fairbat doctor --path https://example.org/big.iso";
+
+const DOCTOR_VARIABLES: &str = "FAIRBAT_MEASURE=60s";
+
+const DOCTOR_EXIT_STATUS: &str = "\
+0  written, whatever it says
+1  it cannot be written; with --path also: the server refuses (404, 403), or another error
+2  wrong usage
+5  with --path: a problem of the network or the server; try again
+130  interrupted";
 
 const OUTPUT_EXIT_STATUS: &str = "\
 0  written, whatever it says

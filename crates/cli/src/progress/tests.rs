@@ -88,6 +88,7 @@ fn control_while(bytes_done: u64, brake: Option<ReceiveWindowState>) -> Event {
         w: 1.0,
         window: None,
         brake,
+        bottleneck: None,
         zeta: None,
         lag: None,
         rate: 0.0,

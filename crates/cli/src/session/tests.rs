@@ -40,6 +40,7 @@ fn samples() -> Vec<Event> {
             w: 1.0,
             window: Some(65_536.0),
             brake: Some(ReceiveWindowState::Filling),
+            bottleneck: None,
             zeta: Some(1.0),
             lag: Some(-1.0),
             rate: 1.0,

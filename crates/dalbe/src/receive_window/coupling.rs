@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::yielding::{Rounds, YieldingWindow};
+use super::rounds::Rounds;
+use super::yielding::YieldingWindow;
 use super::{ConnectionSample, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// A connection that leaves a part of its window unused gets this many times what it

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::arrivals::ObservedConnection;
 use super::pause::PROBE_SEGMENTS;
 use super::{
-    INITIAL_WINDOW, PathMemory, ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy,
-    WindowGroup,
+    INITIAL_WINDOW, PathFindings, PathMemory, ReceiveWindowLimiter, ReceiveWindowState,
+    ReceiverPolicy, WindowGroup,
 };
 use crate::ebpf::Observer;
 use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
@@ -184,6 +184,12 @@ impl WindowLever {
         let is_wanted =
             self.settings.policy == ReceiverPolicy::Delay && self.settings.max_window.is_none();
         is_wanted.then(|| self.limiter.stale_rate(now, remaining))?
+    }
+
+    /// What the connection has seen of its path; `None` before the first round trip.
+    #[must_use]
+    pub fn findings(&self) -> Option<PathFindings> {
+        self.limiter.findings()
     }
 
     /// Takes a sample of the connection and sets its window; `None` before the

@@ -20,6 +20,8 @@
 
 use super::arrivals::PacketArrivals;
 use super::bottleneck::{Bottleneck, BottleneckSample};
+use super::bottleneck_evidence::BottleneckEvidence;
+use super::bottleneck_kind::PathFindings;
 use super::coupling::WindowGroup;
 use super::delays::QueueDelays;
 use super::pause::{self, SubWindowPause};
@@ -87,6 +89,7 @@ pub struct ReceiveWindowLimiter {
     widest: (f64, Duration),
     opening: ResponseStart,
     bottleneck: Bottleneck,
+    evidence: BottleneckEvidence,
     /// Largest segment that has come or, over loopback, may come, bytes. The
     /// kernel's own idea of it shrinks when a window closes on a segment: a
     /// sender then waits for its persist timer and sends what fits (RFC 9293
@@ -137,6 +140,7 @@ impl ReceiveWindowLimiter {
             widest: (0.0, Duration::ZERO),
             opening: ResponseStart::Done,
             bottleneck: Bottleneck::new(),
+            evidence: BottleneckEvidence::default(),
             segment: f64::from(MIN_SEGMENT),
             arrived: (0, 0.0),
             pauses: SubWindowPause::default(),
@@ -197,6 +201,12 @@ impl ReceiveWindowLimiter {
     #[must_use]
     pub fn stale_rate(&self, now: Duration, remaining: u64) -> Option<f64> {
         self.stale.rate(now, remaining)
+    }
+
+    /// What the connection has seen of its path; `None` before the first round trip.
+    #[must_use]
+    pub fn findings(&self) -> Option<PathFindings> {
+        self.evidence.findings()
     }
 
     /// Takes what an observer of single packets has seen since it was last asked.
@@ -318,6 +328,12 @@ impl ReceiveWindowLimiter {
             self.delays.keep(now, &delay, sample.out_of_order);
         } else {
             self.delays.move_on();
+        }
+        match self.opening {
+            ResponseStart::Done if self.pauses.pause().is_none() => {
+                self.evidence.update(now, &sample, self.is_free);
+            }
+            _ => self.evidence.skip(now, &sample),
         }
         match self.opening {
             ResponseStart::Done => {

@@ -5,10 +5,12 @@
 //! sets it on a socket.
 //!
 //! - `limiter`: the window of one connection, from two candidates.
-//! - `policy`: the rule for a flow that yields: `yielding` (with `rounds`, `levels`
+//! - `policy`: the rule for a flow that yields: `yielding` (with `levels`
 //!   and `depth`) or `vulture`.
 //! - `coupling`: one `yielding` for all connections over a path.
-//! - `bottleneck`: an active test of the rate of the bottleneck.
+//! - `bottleneck`: an active test of the rate of the bottleneck; `bottleneck_kind`: the
+//!   kind of queue that it has, by `bottleneck_evidence`.
+//! - `rounds`: what each round trip has shown.
 //! - `pause`: pauses between reads, for less than the smallest window.
 //! - `delays`: the queueing delay; `arrivals`: what the observer reports.
 //! - `stale`: when a new connection would be faster, and how often one may be
@@ -20,12 +22,15 @@
 
 mod arrivals;
 mod bottleneck;
+mod bottleneck_evidence;
+mod bottleneck_kind;
 mod coupling;
 mod delays;
 mod lever;
 mod limiter;
 mod pause;
 mod policy;
+mod rounds;
 mod stale;
 mod vulture;
 mod yielding;
@@ -35,6 +40,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub(crate) use self::arrivals::PacketArrivals;
+pub use self::bottleneck_kind::{BottleneckKind, PathFindings};
 pub use self::coupling::WindowGroup;
 pub use self::lever::{WindowLever, WindowOffer, WindowSettings};
 pub use self::limiter::{HELD_BACK_SHARE, PathMemory, ReceiveWindowLimiter, ReceiveWindowState};

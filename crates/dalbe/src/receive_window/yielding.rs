@@ -30,16 +30,15 @@
 mod depth;
 mod levels;
 mod phase;
-mod rounds;
 mod step;
 
 use std::time::Duration;
 
 use self::levels::Levels;
 use self::phase::{Phase, Test};
-use self::rounds::Round;
-pub(crate) use self::rounds::Rounds;
+
 use self::step::Step;
+use super::rounds::{Round, Rounds};
 use super::{ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// A queue within this many times the target is noise until the next round trip has

@@ -2,7 +2,7 @@
 //! against its deadlines, and servers when the bytes are needed.
 
 use dalbe::deadline::Deadline;
-use dalbe::receive_window::{HELD_BACK_SHARE, ReceiveWindowState};
+use dalbe::receive_window::{BottleneckKind, HELD_BACK_SHARE, ReceiveWindowState};
 use dalbe::socket::TcpSocket;
 use dalbe::weight::MIN_WEIGHT;
 
@@ -39,6 +39,7 @@ impl Run {
             w: sample.w,
             window,
             brake: self.window_state(sample),
+            bottleneck: self.bottleneck(),
             lag,
             zeta: sample.zeta.filter(|zeta| zeta.is_finite()),
             rate: sample.rate,
@@ -86,6 +87,11 @@ impl Run {
             ReceiveWindowState::Yielding if !is_held_back => ReceiveWindowState::Filling,
             state => state,
         })
+    }
+
+    /// The kind of bottleneck that the connections have seen.
+    fn bottleneck(&self) -> Option<BottleneckKind> {
+        self.context.window_manager.as_ref()?.bottleneck()
     }
 
     /// `None` when there is no socket to ask.

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use dalbe::ebpf::Observer;
 use dalbe::receive_window::{
-    ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState, ReceiverPolicy, WindowGroup,
-    WindowLever, WindowSettings,
+    BottleneckKind, ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState, ReceiverPolicy,
+    WindowGroup, WindowLever, WindowSettings,
 };
 use dalbe::socket::TcpSocket;
 
@@ -64,6 +64,7 @@ struct PathState {
     memory: Option<PathMemory>,
     /// All connections over it yield as one.
     group: WindowGroup,
+    bottleneck: Option<BottleneckKind>,
     renewals: ConnectionRenewals,
     /// The fresh connection on trial.
     fresh: Option<Addresses>,
@@ -106,6 +107,15 @@ impl WindowManager {
         let recent = parked.filter(|parked| now < parked.at + RECENT);
         let recent = recent.map(|parked| parked.lever.state());
         state.engaged.values().copied().chain(recent).max()
+    }
+
+    /// The kind of bottleneck that the connections have seen; `None` while it is unknown,
+    /// and if they have seen different ones.
+    pub(crate) fn bottleneck(&self) -> Option<BottleneckKind> {
+        let state = self.state();
+        let mut kinds = state.paths.values().filter_map(|path| path.bottleneck);
+        let first = kinds.next()?;
+        kinds.all(|kind| kind == first).then_some(first)
     }
 
     /// Takes a connection under control while a response comes over it; `None`
@@ -202,8 +212,13 @@ impl WindowGuard {
         match lever.update(now, &self.socket, target, remaining) {
             Ok(hold) => {
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
+                let kind = lever.findings().and_then(|findings| findings.kind);
                 let mut state = self.manager.state();
                 state.engaged.insert(self.addresses, does);
+                if kind.is_some() {
+                    let path = state.paths.entry(self.addresses.1.ip()).or_default();
+                    path.bottleneck = kind;
+                }
                 if let Some(path) = state.paths.get_mut(&self.addresses.1.ip())
                     && path.fresh == Some(self.addresses)
                 {

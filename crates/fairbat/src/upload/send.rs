@@ -295,6 +295,7 @@ impl Upload {
             w: sample.w,
             window: None,
             brake: flow.and_then(|flow| flow.window_state(sample.w)),
+            bottleneck: None,
             zeta: sample.zeta,
             lag: self.deadline.map(lag),
             rate: sample.rate,

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use dalbe::receive_window::PathFindings;
+
 use crate::link::{PAYLOAD_SHARE, Rate};
 use crate::samples::DirectionRecord;
 use crate::scenario::Scenario;
@@ -35,6 +37,9 @@ pub struct Figures {
     pub unfinished: usize,
     /// What the background took of turns, and used of pauses, bytes.
     pub turns: Option<TurnFigures>,
+    /// What the last connection of the background has seen of its path, if the product's
+    /// law holds its window.
+    pub findings: Option<PathFindings>,
     /// The background, from time to time.
     pub trace: Vec<TracePoint>,
 }

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use dalbe::receive_window::{
-    ConnectionRenewals, ReceiveWindowLimiter, ReceiverPolicy, WindowGroup,
+    ConnectionRenewals, PathFindings, ReceiveWindowLimiter, ReceiverPolicy, WindowGroup,
 };
 use dalbe::socket::TcpInfo;
 use dalbe::weight::{CapacityEstimate, FlowTarget};
 
+use crate::scenario::WeightStep;
 use crate::simulation::packet::SEGMENT;
 
 /// How often the worker that reads looks at the connection.
@@ -34,6 +35,8 @@ pub(crate) struct HeldWindow {
     group: WindowGroup,
     policy: ReceiverPolicy,
     w: f64,
+    /// From when on it has another weight.
+    steps: Vec<WeightStep>,
     renewals: ConnectionRenewals,
     /// Whether this connection is a new one on trial.
     is_fresh: bool,
@@ -72,6 +75,7 @@ impl HeldWindow {
             group,
             policy,
             w,
+            steps: Vec::new(),
             renewals: ConnectionRenewals::default(),
             is_fresh: false,
             capacity: CapacityEstimate::default(),
@@ -84,12 +88,18 @@ impl HeldWindow {
         }
     }
 
+    /// With another weight from some moments on.
+    pub(crate) fn with_steps(self, steps: Vec<WeightStep>) -> Self {
+        Self { steps, ..self }
+    }
+
     /// That of the new connection ([`Look::Renews`]), which knows the path.
     pub(crate) fn successor(self, now: Duration, first_window: u64) -> Self {
         let mut next = Self::joining(self.group, self.policy, self.w, first_window);
         if let Some(memory) = self.limiter.memory(now) {
             next.limiter.learn(memory);
         }
+        next.steps = self.steps;
         next.is_fresh = self.renewals.is_on_trial();
         next.renewals = self.renewals;
         next.capacity = self.capacity;
@@ -121,6 +131,11 @@ impl HeldWindow {
         self.pause
     }
 
+    /// What the connection has seen of its path.
+    pub(crate) fn findings(&self) -> Option<PathFindings> {
+        self.limiter.findings()
+    }
+
     /// When a paused reader reads.
     pub(crate) fn next_read(&self) -> Option<Duration> {
         self.next_read
@@ -146,6 +161,11 @@ impl HeldWindow {
         if now >= self.counted.1 + LANE_STEP {
             self.capacity.record(now, bytes - self.counted.0);
             self.counted = (bytes, now);
+        }
+        let due = self.steps.iter().rev();
+        let mut due = due.filter(|step| now.as_secs_f64() >= step.at_s);
+        if let Some(step) = due.next() {
+            self.w = step.weight;
         }
         let target = FlowTarget {
             w: self.w,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use dalbe::receive_window::PathFindings;
+
 use crate::arrivals::exponential;
 use crate::contender::Contender;
 use crate::host::Class;
@@ -385,8 +387,18 @@ impl Run<'_> {
         self.events.add(self.now + every, Event::Trace);
     }
 
+    /// What the newest connection of the background knows.
+    fn findings(&self) -> Option<PathFindings> {
+        let mut newest = self.connections.iter().rev();
+        newest.find_map(|one| match &one.receiver.window {
+            Window::Held(held) => held.findings(),
+            Window::Tuned(_) => None,
+        })
+    }
+
     fn finish(mut self, end: Duration, turns: Option<Turns>) -> Figures {
         let measured = self.scenario.measured();
+        self.figures.findings = self.findings();
         let record = self.network.finish(end);
         self.figures.take_record(self.scenario, &record, turns);
         let fetches = self.connections.iter().filter(|one| one.is_fetch());

@@ -222,7 +222,10 @@ fn background_window(scenario: &Scenario, contender: Contender) -> Window {
         _ => return Window::Tuned(Tuning::default()),
     };
     let w = scenario.background.weight.unwrap_or(MIN_WEIGHT);
-    Window::Held(Box::new(HeldWindow::new(policy, w, FIRST_WINDOW)))
+    let held = HeldWindow::new(policy, w, FIRST_WINDOW);
+    Window::Held(Box::new(
+        held.with_steps(scenario.background.weights.clone()),
+    ))
 }
 
 fn control(name: &str, seed: u64) -> Result<Control, Unsupported> {

@@ -1,5 +1,7 @@
 //! What the flows of a simulation do on the lab's links.
 
+mod kinds;
+
 use super::*;
 use crate::contender::{CongestionControl, Contender, Receiver};
 use crate::scenario::Scenario;

@@ -5,6 +5,7 @@
 //! that compare times or read the state of the host have it alone; the others
 //! share it.
 
+mod bottleneck;
 mod calibration;
 mod fresh;
 mod leftovers;

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use super::depth::QueueDepth;
-use super::rounds::Round;
+
+use crate::receive_window::rounds::Round;
 use crate::receive_window::{LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// The target of the queueing delay: so many packet times, since a packet of another

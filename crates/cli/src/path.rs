@@ -1,0 +1,204 @@
+//! `fairbat doctor --path`: looks at a path and says what kind of bottleneck it has. Writes
+//! no file.
+
+use std::fmt::{self, Display};
+use std::io::{self, Write};
+use std::time::Duration;
+
+use dalbe::receive_window::BottleneckKind;
+use fairbat::error::{ErrorKind, TransferError};
+use fairbat::http::without_credentials;
+use fairbat::path_measurement::diagnosis::{PathDiagnosis, diagnose};
+use fairbat::settings::HttpSettings;
+use indicatif::BinaryBytes;
+use serde::Serialize;
+use tokio::runtime::Builder;
+use url::Url;
+
+use crate::args::DoctorArgs;
+use crate::console::{Console, WIDTH, log_filter, start_log, wrapped, written};
+use crate::exit::ExitCode;
+use crate::progress::failed;
+use crate::session::{self, Signals, runtime};
+use crate::settings::{UsageError, http, urls};
+
+/// Runs the command for the path to this URL.
+pub(crate) fn run(url: &str, args: &DoctorArgs) -> ExitCode {
+    let arguments = resolve(url, args);
+    let arguments = arguments.and_then(|question| Ok((question, log_filter(&args.log)?)));
+    session::with_valid(arguments, |(question, filter)| {
+        let console = Console::plain();
+        start_log(filter, &args.log, &console);
+        let url = without_credentials(&question.url);
+        if !args.log.quiet {
+            let limit = question.measure;
+            console.line(&format!("downloading from {url}, for at most {limit:?}"));
+        }
+        match measure(&question) {
+            Ok(seen) => print(&Answer::new(url.into(), &seen), args.messages.json),
+            Err(error) => {
+                let message = failed(url.as_str(), error.kind, &error.message, &error.hint);
+                message.iter().for_each(|text| console.line(text));
+                ExitCode::of_kind(error.kind)
+            }
+        }
+    })
+}
+
+/// The arguments, checked: what kind of bottleneck is on this path?
+#[derive(Debug)]
+struct Question {
+    url: Url,
+    measure: Duration,
+    http: HttpSettings,
+}
+
+/// Checks the arguments.
+///
+/// # Errors
+/// The first invalid argument.
+fn resolve(url: &str, args: &DoctorArgs) -> Result<Question, UsageError> {
+    if args.measure.is_zero() {
+        return Err(UsageError::new(
+            "--measure 0: a path shows nothing in no time; leave the flag out",
+        ));
+    }
+    let variable = |name: &str| std::env::var_os(name);
+    Ok(Question {
+        url: urls::one(url)?,
+        measure: args.measure,
+        http: http(&args.requests, &args.timeouts, &variable)?,
+    })
+}
+
+/// Makes the library call, until a signal ends it.
+fn measure(question: &Question) -> Result<PathDiagnosis, TransferError> {
+    let runtime = runtime(&mut Builder::new_current_thread())?;
+    let result = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        tokio::select! {
+            seen = diagnose(&question.http, &question.url, question.measure) => seen,
+            _ = signals.next() => {
+                Err(TransferError::new(ErrorKind::Interrupted, "interrupted"))
+            }
+        }
+    });
+    // Do not wait for a thread that may still resolve a host name.
+    runtime.shutdown_background();
+    result
+}
+
+fn print(answer: &Answer, json: bool) -> ExitCode {
+    let text = if json {
+        serde_json::to_string(answer).expect("numbers, texts and options only")
+    } else {
+        answer.to_string()
+    };
+    let mut out = io::stdout().lock();
+    written(writeln!(out, "{text}").and_then(|()| out.flush()))
+}
+
+/// The answer. Its field names are an interface, described in `docs/json.md`.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// The URL as given, without credentials.
+    url: String,
+    bottleneck: Option<BottleneckKind>,
+    /// What was seen, and what it means.
+    explanation: String,
+    /// How well a download yields there.
+    yielding: &'static str,
+    /// The highest rate over some round trips, byte/s.
+    rate: Option<f64>,
+    base_rtt_ms: Option<f64>,
+    longest_queue_ms: Option<f64>,
+    measured_s: f64,
+    /// Fetched, and thrown away.
+    measured_bytes: u64,
+    /// Size, bytes.
+    bytes: Option<u64>,
+}
+
+impl Answer {
+    fn new(url: String, seen: &PathDiagnosis) -> Self {
+        let kind = seen.findings.and_then(|findings| findings.kind);
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        Self {
+            url,
+            bottleneck: kind,
+            explanation: kind.map_or_else(|| unknown(seen), |kind| kind.explanation().to_owned()),
+            yielding: if seen.is_held {
+                kind.map_or(UNKNOWN_YIELDING, BottleneckKind::yielding)
+            } else {
+                NOT_HELD
+            },
+            rate: seen.findings.map(|findings| findings.rate),
+            base_rtt_ms: seen.findings.map(|findings| ms(findings.base)),
+            longest_queue_ms: seen.findings.map(|findings| ms(findings.longest_queue)),
+            measured_s: seen.elapsed.as_secs_f64(),
+            measured_bytes: seen.fetched,
+            bytes: seen.bytes,
+        }
+    }
+}
+
+const UNKNOWN_YIELDING: &str = "Unknown. FAIRBAT leaves others nearly everything where the queue \
+    is deep, more than curl does where it is short or managed, and about as much as curl where \
+    packets are lost without a queue.";
+
+const NOT_HELD: &str = "Not at all: this machine does not allow to hold a receive window. \
+    fairbat doctor without --path says why.";
+
+/// Why the kind is not known, and what to do.
+fn unknown(seen: &PathDiagnosis) -> String {
+    if !seen.is_held {
+        return "Unknown. Nothing shows where a receive window cannot be held.".to_owned();
+    }
+    let seconds = seen.elapsed.as_secs_f64();
+    if seen.has_ended {
+        return format!(
+            "Unknown. The file is too small to tell: all of it came in {seconds:.1} s. Name a \
+             larger one."
+        );
+    }
+    format!(
+        "Unknown. {seconds:.0} s did not show enough full queues and losses to tell, or other \
+         traffic hid them. Try a longer --measure, or while others are quiet."
+    )
+}
+
+impl Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.bottleneck.map_or("unknown", BottleneckKind::name);
+        writeln!(f, "Bottleneck: {name}")?;
+        for line in wrapped(&self.explanation, WIDTH - 2) {
+            writeln!(f, "  {line}")?;
+        }
+        writeln!(f, "\nHow well a download yields there")?;
+        for line in wrapped(self.yielding, WIDTH - 2) {
+            writeln!(f, "  {line}")?;
+        }
+        let unknown = || "unknown".to_owned();
+        // Rates beyond u64 are cut off.
+        let rate = self
+            .rate
+            .map(|rate| format!("{}/s", BinaryBytes(rate as u64)));
+        let ms = |ms: Option<f64>| ms.map_or_else(unknown, |ms| format!("{ms:.1} ms"));
+        writeln!(f, "\nrate           {}", rate.unwrap_or_else(unknown))?;
+        writeln!(
+            f,
+            "round trip     {}, without a queue",
+            ms(self.base_rtt_ms)
+        )?;
+        writeln!(f, "longest queue  {}", ms(self.longest_queue_ms))?;
+        let bytes = BinaryBytes(self.measured_bytes);
+        write!(
+            f,
+            "measured       {bytes} in {:.1} s, thrown away",
+            self.measured_s
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;
