@@ -1,7 +1,9 @@
-//! Compiles what runs in the kernel, if the feature `bpf` is on, and tells the lab
+//! Compiles what runs in the kernel, for simulations and, if the feature `bpf` is on, for
+//! the kernel, and tells the lab
 //! which commit it is built of: by the time that it measures, the checkout may be
 //! another one.
 
+use std::path::Path;
 use std::process::Command;
 
 /// What the lab and the programs that it measures are built of, by this
@@ -34,8 +36,27 @@ fn main() {
         }
     }
     println!("cargo::rustc-env=FAIRBAT_LAB_COMMIT={}", commit());
+    compile_senders();
     #[cfg(feature = "bpf")]
     rivals::compile();
+}
+
+/// Where the types are that all programs share, those of dalbe as well.
+const HEADERS: &str = "../../crates/dalbe/src/bpf";
+
+/// Compiles the product's congestion controls for this machine, for simulations.
+fn compile_senders() {
+    const SOURCES: &str = "src/simulation/congestion/native";
+    cc::Build::new()
+        .std("gnu11")
+        .include(SOURCES)
+        .include(HEADERS)
+        // What only programs of the kernel have, and what they do not take.
+        .flag_if_supported("-Wno-unknown-pragmas")
+        .flag_if_supported("-Wno-unknown-attributes")
+        .flag_if_supported("-Wno-unused-parameter")
+        .file(Path::new(SOURCES).join("flow.c"))
+        .compile("senders");
 }
 
 #[cfg(feature = "bpf")]
@@ -46,9 +67,6 @@ mod rivals {
 
     /// The congestion controls of others.
     const RIVALS: [&str; 3] = ["ledbat", "ledbat_pp", "tcp_lp"];
-
-    /// Where the types are that all programs share, those of dalbe as well.
-    const HEADERS: &str = "../../crates/dalbe/src/bpf";
 
     /// What they include is below the directories that the lab is built of anyway. That
     /// there is a compiler dalbe has found out.
@@ -62,7 +80,7 @@ mod rivals {
                 .source(&source)
                 .clang(&clang)
                 // The instructions of Linux 5.12.
-                .clang_args(["-mcpu=v3", "-Wall", "-Werror", "-I", HEADERS])
+                .clang_args(["-mcpu=v3", "-Wall", "-Werror", "-I", super::HEADERS])
                 .build_and_generate(out.join(format!("{name}.skel.rs")))
                 .unwrap_or_else(|error| panic!("{}: {error:?}", source.display()));
         }

@@ -87,6 +87,36 @@ fn a_flow_that_yields_stays_at_the_floor_beside_a_queue_of_others() {
 }
 
 #[test]
+fn a_flow_that_yields_goes_to_the_floor_when_others_come_back_in_a_test() {
+    holds("others_come_back");
+}
+
+#[test]
+fn a_level_is_proven_when_nobody_comes_back_in_a_test() {
+    holds("nobody_comes_back");
+}
+
+#[test]
+fn a_loss_in_a_test_belongs_to_the_same_burst_only_at_first() {
+    holds("losses_in_a_test");
+}
+
+#[test]
+fn what_gets_through_while_a_loss_is_repaired_is_the_level() {
+    holds("a_repair_shows_the_level");
+}
+
+#[test]
+fn a_climb_that_meets_others_early_gives_up_for_more_than_a_second() {
+    holds("a_climb_that_meets_others");
+}
+
+#[test]
+fn the_window_doubles_when_others_that_stayed_have_left() {
+    holds("others_that_stayed_have_left");
+}
+
+#[test]
 fn a_flow_within_a_machine_keeps_its_window_while_it_waits_for_a_processor() {
     holds("waits_for_a_processor");
 }

@@ -141,7 +141,7 @@ pub(crate) struct LogArgs {
 /// Which of fairbat's congestion controls limits what is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SenderMethod {
-    /// Vegas with a memory: fills an idle path with a short queue, and yields
+    /// The rules of a download: fills an idle path with a short queue, and yields
     Vegas,
     /// CDG: slows down when delays grow
     Cdg,

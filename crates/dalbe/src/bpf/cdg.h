@@ -10,7 +10,8 @@
  * the window is multiplied by 0.7 with the probability 1 - exp(-g/G). Otherwise
  * it grows by a packet. It backs off in every second round trip at most.
  *
- * LAW_CDG adds three rules that fill an idle path:
+ * LAW_CDG at the smallest weight yields (yielding.h). Above it, three rules fill an idle
+ * path:
  * - Guard: it does not back off while the smallest round-trip time is near the
  *   base.
  * - Level: a standing queue counts as a gradient of a fifth of its delay.
@@ -20,7 +21,7 @@
  */
 #pragma once
 
-#include "vegas.h"
+#include "levels.h"
 
 /* Gradients in a mean. */
 #define CDG_SMOOTHED 8
@@ -97,7 +98,7 @@ static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 }
 
 /* Sets the window after a round trip. */
-APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *seen,
+APART int cdg_round(struct cdg *own, struct yielding *memory, struct telemetry *seen,
 		    const struct round_sample *sample, bool is_ours)
 {
 	__u32 window;
@@ -109,8 +110,10 @@ APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *see
 		__u32 next = max_of(times_q16(window, CDG_BETA_Q16), FLOOR_Q8);
 
 		own->since_backoff = 0;
-		if (is_ours)
-			vegas_meet(memory, window, false);
+		if (is_ours) {
+			memory->window_q8 = window;
+			level_meet(memory, window);
+		}
 		own->window_q8 = next;
 		seen->phantoms++;
 		seen->backoffs++;
@@ -124,10 +127,9 @@ APART int cdg_round(struct cdg *own, struct vegas *memory, struct telemetry *see
 		/* The last back-off takes effect first. */
 		if (own->since_backoff < 2)
 			return 0;
-		vegas_carried(memory, sample->carried_q8);
 		memory->window_q8 = window;
 		if (sample->queue_us < CDG_GUARD_US) {
-			vegas_grow(memory, sample, sample->used_q8, false);
+			level_fill(memory, sample->now_us, sample->used_q8);
 			own->window_q8 = max_of(memory->window_q8, window);
 			return 0;
 		}

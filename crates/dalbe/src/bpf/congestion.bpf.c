@@ -37,6 +37,8 @@ SOCKET_MAP(state, struct state);
 /* Slow start ends after this many round trips at the earliest. The first packets
  * of a connection leave at once (round.h). The packets after them are spaced. */
 #define HYSTART_FROM_ROUND 2
+/* Slow start of a flow that yields ends at this share of what a train has shown: 0.95. */
+#define OPENED_Q16 62259
 
 /* The parameters that the process has set, or the defaults. */
 static __always_inline void read_parameters(struct sock *sk, struct parameters *wanted, __u32 law)
@@ -77,7 +79,8 @@ static __always_inline void tell(struct state *s, struct tcp_sock *tp, const str
 	s->seen.base_us = sample->base_us;
 	s->seen.packets = round_of(tp)->packets;
 	s->seen.updated_us = sample->now_us;
-	s->seen.is_yielding = s->vegas.yielded_us && sample->now_us < s->vegas.yielded_us + 1000000;
+	s->seen.is_yielding =
+		s->yielding.yielded_us && sample->now_us < s->yielding.yielded_us + 1000000;
 }
 
 /* Whether a train is due. It leaves at once only if no packet waits for room in
@@ -98,10 +101,10 @@ static __always_inline void start_slowly(struct tcp_sock *tp, const struct round
 {
 	__u32 all = scaled(s->trains.capacity, sample->base_us, 1000000);
 
-	s->vegas.carried_max_q8 = max_of(s->vegas.carried_max_q8, sample->carried_q8);
+	s->yielding.carried_q8 = sample->carried_q8;
 	s->seen.law = 0;
 	if (round->is_yielding && all && tp->snd_ssthresh == TCP_INFINITE_SSTHRESH)
-		tp->snd_ssthresh = max_of(times_q16(all, NEAR_Q16) / sample->segment, 2 * TRAIN);
+		tp->snd_ssthresh = max_of(times_q16(all, OPENED_Q16) / sample->segment, 2 * TRAIN);
 }
 
 /* Sets the window at the end of a round trip. */
@@ -112,7 +115,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	struct round_sample sample = {};
 	struct state *s;
 	__u32 window_q8;
-	bool is_paced = false;
+	bool is_paced = false, is_yielding;
 
 	s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!s)
@@ -126,6 +129,8 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	round->base_us = sample.base_us;
 	round->patience_us = patience_us(wanted.w_q16, sample.base_us);
 	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
+	is_yielding = round->is_yielding && (wanted.law == LAW_VEGAS || wanted.law == LAW_CDG);
+	round->least_us = MIN_RTT_US;
 
 	if (is_in_slow_start(tp)) {
 		is_paced = round->train != TRAIN_AWAITED;
@@ -133,12 +138,15 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	} else {
 		/* Another law, or the first round trip after slow start. */
 		if (s->seen.law != wanted.law || round->is_slow_start)
-			take_window(s, wanted.law, tp->snd_cwnd * PACKET_Q8, now_us);
+			take_window(s, wanted.law, tp->snd_cwnd * PACKET_Q8, now_us,
+				    sample.base_us);
 		s->seen.law = wanted.law;
+		if (is_yielding)
+			round->least_us = MIN_ROUND_US;
 		window_q8 = law_round(s, &sample, wanted.law, &is_paced);
 		window_q8 = min_of(window_q8, MAX_WINDOW_Q8);
 		tp->snd_cwnd = max_of(window_q8 / PACKET_Q8,
-				    window_q8 < FLOOR_Q8 && wanted.law == LAW_VEGAS ? 1 : 2);
+				    window_q8 < FLOOR_Q8 && is_yielding ? 1 : 2);
 		/* Slow start is over until the kernel says otherwise. */
 		tp->snd_ssthresh = tp->snd_cwnd;
 		if (wanted.law == LAW_VEGAS && !is_paced && wanted.w_q16 < ONE_Q16 &&
@@ -182,14 +190,18 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 	read_parameters(sk, &wanted, law);
 	was_slow_start = is_in_slow_start(tp);
 	if (was_slow_start || s->seen.law != wanted.law) {
-		take_window(s, wanted.law, window, now_us);
+		take_window(s, wanted.law, window, now_us, round->base_us);
 		s->seen.law = wanted.law;
 	}
-	s->before_q8[0] = s->vegas.window_q8;
+	s->before_q8[0] = s->yielding.window_q8;
 	s->before_q8[1] = s->weighted.window_q8;
 	s->before_q8[2] = s->cdg.window_q8;
-	next = law_loss(s, &wanted, window, round->base_us, now_us, was_slow_start);
+	next = law_loss(s, &wanted, window, round->base_us,
+			minus(round->rtt_max_us, round->base_us), now_us, was_slow_start);
 	s->seen.losses++;
+	/* No round trip ends in a recovery, which shows what gets through. */
+	round->began_us = now_us;
+	round->delivered = tp->delivered;
 	if (next < window) {
 		s->seen.backoffs++;
 		s->seen.loss_share_q16 += scaled(window - next, ONE_Q16, window);
@@ -246,6 +258,7 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	if (sample->rtt_us <= 0 || tp->tcp_mstamp == round->unpaced_us + rtt_us)
 		return;
 	round->samples++;
+	round->rtt_sum_us += rtt_us;
 	if (rtt_us < round->rtt_min_us)
 		round->rtt_min_us = rtt_us;
 	/* The acknowledgement of a single packet may have been delayed. */
@@ -272,14 +285,27 @@ SEC("struct_ops")
 void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	struct round *round = round_of(tp);
+	__u64 now_us = bpf_ktime_get_ns() / 1000;
+	struct state *s;
 
 	/* Measurements in a recovery do not count. Reordering alone
 	 * (TCP_CA_Disorder) is no recovery. */
 	if (!is_reducing(tp))
 		return;
-	round_of(tp)->train = TRAIN_NONE;
-	if (ca_state == TCP_CA_Open)
-		begin_round(tp, round_of(tp), bpf_ktime_get_ns() / 1000);
+	round->train = TRAIN_NONE;
+	if (ca_state != TCP_CA_Open)
+		return;
+	s = bpf_sk_storage_get(&state, sk, 0, 0);
+	if (s && is_repairing(tp)) {
+		yield_repaired(&s->yielding, now_us - round->began_us,
+			       tp->delivered - round->delivered, round->base_us);
+		/* The kernel goes there now. */
+		if (round->is_yielding && s->seen.law == LAW_VEGAS)
+			tp->snd_ssthresh = max_of(min_of(tp->snd_ssthresh,
+							 s->yielding.window_q8 / PACKET_Q8), 2);
+	}
+	begin_round(tp, round, now_us);
 }
 
 /* The smallest number of packets that leave together. A paced flow sends single
@@ -299,7 +325,7 @@ __u32 BPF_PROG(undo, struct sock *sk)
 
 	/* No packet was lost after all. */
 	if (s) {
-		s->vegas.window_q8 = max_of(s->vegas.window_q8, s->before_q8[0]);
+		s->yielding.window_q8 = max_of(s->yielding.window_q8, s->before_q8[0]);
 		s->weighted.window_q8 = max_of(s->weighted.window_q8, s->before_q8[1]);
 		s->cdg.window_q8 = max_of(s->cdg.window_q8, s->before_q8[2]);
 	}

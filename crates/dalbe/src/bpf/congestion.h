@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 3
+#define CONGESTION_VERSION 4
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -23,6 +23,8 @@
 #define PACKET_Q8 256
 /* Smallest window. In a smaller one, a delayed acknowledgement stops the flow. */
 #define FLOOR_Q8 (2 * PACKET_Q8)
+/* Largest window. Its products with times fit into 64 bits. */
+#define MAX_WINDOW_Q8 (1U << 24)
 
 /* The laws. congestion.bpf.c tells which control has which laws. */
 enum law {
@@ -89,6 +91,9 @@ _Static_assert(sizeof(struct telemetry) == 80, "as in layout.rs");
  * for them. A decision for each such round trip would cost more than the
  * transfer. */
 #define MIN_RTT_US 250
+/* Shortest round trip of a law that yields, us. It holds the fastest packets also where
+ * others wait for a processor. */
+#define MIN_ROUND_US 10000
 
 /* Smallest window that is paced, packets. Smaller windows make no bursts. The
  * kernel spaces packets by a smoothed round-trip time, and few acknowledgements
@@ -114,10 +119,14 @@ struct round {
 	__u32 patience_us;
 	/* Smallest round-trip time of the last few packets. */
 	__u32 rtt_few_us;
+	/* Shortest round trip, us. */
+	__u32 least_us;
 	/* Packets with this time stamp have left earlier; see pace(). */
 	__u64 unpaced_us;
 	/* All acknowledged packets. */
 	__u64 packets;
+	/* Sum of the round-trip times. */
+	__u64 rtt_sum_us;
 	/* The train (round.h): its sequence numbers, the time of its first
 	 * acknowledgement, and its result, byte/s. */
 	__u32 train_from;
@@ -150,6 +159,8 @@ struct round_sample {
 	__u32 rtt_max_us;
 	/* Mean of the smallest and the largest, without the limit of MIN_RTT_US. */
 	__u32 rtt_us;
+	/* Mean of all. */
+	__u32 mean_us;
 	/* Window at its beginning, and packets delivered in it. */
 	__u32 cwnd;
 	__u32 delivered;
@@ -157,11 +168,13 @@ struct round_sample {
 	 * trip of this length, packets/256. */
 	__u32 carried_q8;
 	__u32 used_q8;
-	/* Delay above the base, the limit of a short queue, and the limit of an
-	 * empty queue. */
+	/* Smallest delay above the base, and that of a queue that is there all the time. */
 	__u32 queue_us;
-	__u32 short_us;
-	__u32 clear_us;
+	__u32 standing_us;
+	/* The longest of the latter that is no sign of others, and the time of a packet
+	 * at the bottleneck. */
+	__u32 target_us;
+	__u32 packet_us;
 	__u32 base_us;
 	__u32 w_q16;
 	__u32 phi_q16;
@@ -174,6 +187,8 @@ struct round_sample {
 	bool is_limited;
 	/* Whether its times count. */
 	bool is_timed;
+	/* Whether its packets were acknowledged one by one. */
+	bool is_apart;
 };
 
 /* The smallest round-trip time of the last minute, in two halves; see round.h. */
@@ -203,34 +218,64 @@ struct weighted {
 	__u64 epoch_us;
 };
 
-/* See vegas.h. Windows in 1/256 packets. */
-struct vegas {
+/* See levels.h, yielding.h and pause.h. Windows and levels in 1/256 packets. */
+struct yielding {
 	__u32 window_q8;
-	/* The window that met a queue; 0 while it is unknown. */
-	__u32 threshold_q8;
-	/* The most data delivered in a round trip. */
-	__u32 carried_max_q8;
-	/* Windows and queues of the last round trips, the latest first. */
-	__u32 windows_q8[4];
-	__u32 queues_us[4];
-	__u32 carried_q8[4];
-	__u64 came_us;
+	/* The most that was carried over some round trips, per second. */
+	__u32 capacity_q8;
+	/* The level at which a queue was last met, the level at which a test has found
+	 * nobody, and a level that loses data. */
+	__u32 met_q8;
+	__u32 proven_q8;
+	__u32 ceiling_q8;
+	/* The longest delay before a loss, and of the last round trip. */
+	__u32 buffer_us;
+	__u32 last_max_us;
+	/* What the last round trips delivered, in how long, the latest first. */
+	__u32 delivered[3];
+	__u32 elapsed_us[3];
+	/* Of the last round trip: its data in a round trip without a queue, and its mean
+	 * round-trip time. */
+	__u32 carried_q8;
+	__u32 rtt_us;
+	/* How much delays vary without a standing queue. */
+	__u32 noise_us;
+	/* When the capacity was measured, and the ceiling. */
+	__u64 capacity_us;
+	__u64 ceiling_us;
+	/* When a queue, and the base, was last seen. */
+	__u64 queued_us;
 	__u64 clear_us;
+	/* When the next step, and the next climb, is allowed, and until when a queue may
+	 * be that of the flow's own bursts. */
+	__u64 next_us;
+	__u64 climb_us;
+	__u64 burst_us;
+	/* The test. */
+	__u64 began_us;
+	__u64 until_us;
 	__u64 yielded_us;
-	__u64 loss_us;
-	/* Round trips left until the next step, until growth is allowed, and until
-	 * a rise of the delay counts. */
-	__u8 wait;
-	__u8 hold;
-	__u8 calm;
-	__u8 has_met;
-	__u8 quiet;
+	/* enum phase. */
+	__u8 phase;
+	/* Whether the last round trip had a queue. */
 	__u8 was_queued;
+	/* Steps beyond the level that was met. */
+	__u8 beyond;
+	/* Testing: whether it follows slow start and tells nothing of others, whether it
+	 * began with a loss, and whether a short queue was taken for noise already. */
+	__u8 is_first;
+	__u8 by_loss;
+	__u8 is_repeated;
+	/* Yielding: round trips with a queue since the beginning, or NOT_QUEUED. */
+	__u8 queued_rounds;
+	/* Climbing: whether the others are known to have left. */
+	__u8 is_free;
 	/* The pauses below the smallest window. */
 	__u8 pause_left;
 	__u8 pause_length;
 	__u8 patience;
-	__u8 samples;
+	/* Failures in a row, as far as they count. */
+	__u8 failures;
 	/* The part of earlier windows below a whole packet. */
 	__u16 left_q8;
 };
@@ -272,13 +317,13 @@ struct state {
 	struct telemetry seen;
 	struct base base;
 	struct weighted weighted;
-	struct vegas vegas;
+	struct yielding yielding;
 	struct cdg cdg;
 	struct cubic cubic;
 	struct trains trains;
 	/* Weight of the last round trip; 0 before the first. */
 	__u32 w_q16;
-	/* Windows of Vegas, CUBIC and CDG before the last loss. */
+	/* Windows of the law that yields, of CUBIC and of CDG before the last loss. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == 440, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 488, "as in layout.rs");

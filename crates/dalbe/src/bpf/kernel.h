@@ -15,6 +15,7 @@ enum {
 	/* linux/tcp.h, enum tcp_ca_state. */
 	TCP_CA_Open = 0,
 	TCP_CA_CWR = 2,
+	TCP_CA_Recovery = 3,
 	/* net/sock.h, enum sk_pacing. */
 	SK_PACING_NONE = 0,
 	SK_PACING_NEEDED = 1,
@@ -36,9 +37,20 @@ struct sock {
 	__u32 sk_pacing_status;
 	unsigned long sk_max_pacing_rate;
 };
+struct inet_sock {
+	struct sock sk;
+};
 struct inet_connection_sock {
+	struct inet_sock icsk_inet;
 	__u8 icsk_ca_state : 5;
 	__u64 icsk_ca_priv[13];
+};
+struct minmax_sample {
+	__u32 t;
+	__u32 v;
+};
+struct minmax {
+	struct minmax_sample s[3];
 };
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
@@ -53,6 +65,7 @@ struct tcp_sock {
 	__u64 tcp_wstamp_ns;
 	__u64 tcp_mstamp;
 	__u32 prior_cwnd;
+	struct minmax rtt_min;
 	__u32 rcv_nxt;
 	__u32 tsoffset;
 	__u8 is_cwnd_limited : 1;

@@ -7,8 +7,9 @@
 
 #include "cdg.h"
 #include "dalbe.h"
-#include "vegas.h"
+#include "pause.h"
 #include "weighted.h"
+#include "yielding.h"
 
 /* Below this distance 1 - w, a weight gets more than its share: 0.2. The receiver
  * lever has the same limit (FlowTarget::share in weight/mod.rs). */
@@ -77,7 +78,7 @@ static __always_inline __u32 weighted_law(struct state *s, const struct round_sa
 		return 0;
 	if (before <= MIN_WEIGHT_Q16)
 		/* A flow that no longer yields gets its bound at once. */
-		weighted_begin(own, max_of(is_bound ? 2 * bound : 0, s->vegas.window_q8));
+		weighted_begin(own, max_of(is_bound ? 2 * bound : 0, s->yielding.window_q8));
 	weighted_grow(own, sample, is_bound ? ONE_Q16 : sample->w_q16);
 	/* Twice the bound: after one or two losses, the window is still at the
 	 * bound. */
@@ -87,7 +88,7 @@ static __always_inline __u32 weighted_law(struct state *s, const struct round_sa
 
 /* The window in whole packets. The rest is added to the window of a later round
  * trip, because a short path has windows of few packets. */
-static __always_inline __u32 whole(struct vegas *own, __u32 window_q8)
+static __always_inline __u32 whole(struct yielding *own, __u32 window_q8)
 {
 	__u32 left_q8 = (window_q8 + own->left_q8) % PACKET_Q8;
 
@@ -103,14 +104,24 @@ static __always_inline __u32 vegas_law(struct state *s, struct round_sample *sam
 	mean_rtt(&s->weighted, sample);
 	/* The window doubles at most in a round trip, as in slow start. */
 	window = min_of(weighted_law(s, sample), 2 * max_of(sample->cwnd, 2) * PACKET_Q8);
-	vegas_round(&s->vegas, &s->seen, sample);
-	s->vegas.window_q8 = min_of(s->vegas.window_q8, MAX_WINDOW_Q8);
-	*is_paced = s->vegas.window_q8 >= window;
+	yield_round(&s->yielding, &s->seen, sample);
+	*is_paced = s->yielding.window_q8 >= window;
 	if (!*is_paced)
-		return whole(&s->vegas, window);
-	if (pause_round(&s->vegas, sample))
+		return whole(&s->yielding, window);
+	if (pause_round(&s->yielding, sample))
 		return PACKET_Q8;
-	return whole(&s->vegas, s->vegas.window_q8);
+	return whole(&s->yielding, s->yielding.window_q8);
+}
+
+/* CDG at the smallest weight: it yields. */
+static __always_inline __u32 cdg_yields(struct state *s, struct round_sample *sample)
+{
+	s->yielding.window_q8 = s->cdg.window_q8;
+	yield_round(&s->yielding, &s->seen, sample);
+	s->cdg.window_q8 = s->yielding.window_q8;
+	if (pause_round(&s->yielding, sample))
+		return PACKET_Q8;
+	return whole(&s->yielding, s->yielding.window_q8);
 }
 
 static __always_inline __u32 cubic_law(struct state *s, struct round_sample *sample, __u32 law)
@@ -135,9 +146,11 @@ static __always_inline __u32 law_round(struct state *s, struct round_sample *sam
 	if (law == LAW_VEGAS)
 		return vegas_law(s, sample, is_paced);
 	if (law == LAW_CDG || law == LAW_CDG_PAPER) {
-		cdg_round(&s->cdg, &s->vegas, &s->seen, sample, law == LAW_CDG);
 		/* Beside bursts, a paced flow gets more than its weight. */
 		*is_paced = law == LAW_CDG && sample->w_q16 <= MIN_WEIGHT_Q16;
+		if (*is_paced)
+			return cdg_yields(s, sample);
+		cdg_round(&s->cdg, &s->yielding, &s->seen, sample, law == LAW_CDG);
 		return s->cdg.window_q8;
 	}
 	if (law == LAW_VEGAS_PAPER) {
@@ -148,38 +161,53 @@ static __always_inline __u32 law_round(struct state *s, struct round_sample *sam
 }
 
 /* Makes this the window of the law, packets/256. */
-static __always_inline void take_window(struct state *s, __u32 law, __u32 window_q8, __u64 now_us)
+static __always_inline void take_window(struct state *s, __u32 law, __u32 window_q8, __u64 now_us,
+					__u32 base_us)
 {
 	if (law == LAW_VEGAS) {
-		vegas_begin(&s->vegas, now_us, window_q8);
+		yield_begin(&s->yielding, now_us, window_q8, base_us);
 		weighted_begin(&s->weighted, window_q8);
 	} else if (law == LAW_CDG || law == LAW_CDG_PAPER || law == LAW_VEGAS_PAPER) {
 		s->cdg.window_q8 = window_q8;
-		s->vegas.window_q8 = window_q8;
+		if (law == LAW_CDG)
+			yield_begin(&s->yielding, now_us, window_q8, base_us);
 	} else {
 		weighted_begin(&s->weighted, window_q8);
 	}
 }
 
+/* The window of the law that yields after a loss, packets/256. */
+static __always_inline __u32 yielding_loss(struct state *s, __u32 window, __u32 base_us,
+					   __u32 longest_us, __u64 now_us, bool was_slow_start)
+{
+	struct yielding *own = &s->yielding;
+
+	yield_loss(own, &s->seen, now_us, base_us, longest_us);
+	/* In slow start, the window has doubled since the path was full. */
+	if (was_slow_start) {
+		own->window_q8 = max_of(min_of(own->window_q8, window / 2), FLOOR_Q8);
+		level_meet(own, max_of(own->carried_q8, FLOOR_Q8));
+	}
+	return own->window_q8;
+}
+
 /* The window after a loss, packets/256. */
 static __always_inline __u32 law_loss(struct state *s, const struct parameters *wanted,
-				      __u32 window, __u32 base_us, __u64 now_us,
-				      bool was_slow_start)
+				      __u32 window, __u32 base_us, __u32 longest_us,
+				      __u64 now_us, bool was_slow_start)
 {
 	__u32 next;
 
 	if (wanted->law == LAW_VEGAS) {
-		vegas_loss(&s->vegas, now_us, base_us);
-		/* In slow start, the window has doubled since the path was full. */
-		if (was_slow_start)
-			s->vegas.window_q8 = min_of(s->vegas.window_q8,
-						   max_of(window / 2, FLOOR_Q8));
-		next = s->vegas.window_q8;
+		next = yielding_loss(s, window, base_us, longest_us, now_us, was_slow_start);
 		if (wanted->w_q16 > MIN_WEIGHT_Q16) {
 			weighted_loss(&s->weighted);
 			next = max_of(next, s->weighted.window_q8);
 			next = min_of(next, window);
 		}
+	} else if (wanted->law == LAW_CDG && wanted->w_q16 <= MIN_WEIGHT_Q16) {
+		next = yielding_loss(s, window, base_us, longest_us, now_us, was_slow_start);
+		s->cdg.window_q8 = next;
 	} else if (wanted->law == LAW_VEGAS_PAPER) {
 		next = paper_vegas_heeds(wanted->w_q16, wanted->phi_q16) ? window / 2 : window;
 		s->cdg.window_q8 = next;
@@ -188,7 +216,7 @@ static __always_inline __u32 law_loss(struct state *s, const struct parameters *
 		s->cdg.window_q8 = next;
 		s->cdg.since_backoff = 0;
 		if (wanted->law == LAW_CDG)
-			vegas_meet(&s->vegas, window, false);
+			level_meet(&s->yielding, window);
 	} else {
 		weighted_loss(&s->weighted);
 		cubic_loss(&s->cubic, now_us);

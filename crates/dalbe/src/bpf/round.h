@@ -4,12 +4,12 @@
  * round-trip time without a queue, and capacity.
  *
  * This file needs struct tcp_sock and is_window_limited() of socket.h. The native
- * test has a substitute for them. Of the laws it uses only the delays that Vegas
- * takes for a queue.
+ * test has a substitute for them. Of the laws it uses only what the one that yields
+ * knows of the path.
  */
 #pragma once
 
-#include "vegas.h"
+#include "yielding.h"
 
 /*
  * The base is the round-trip time without a queue: the smallest one of the last 30
@@ -183,15 +183,21 @@ static __always_inline void train_learn(struct trains *own, __u32 rate)
 /* A window of this many packets counts as used up. */
 #define ALWAYS_LIMITED_PACKETS 4
 
+/* A standing queue is there all the time, a burst is not: the standing queue is between
+ * the smallest and the mean delay of a round, and closer to the smallest: 0.9. */
+#define MIN_SHARE_Q16 58982
+
 static __always_inline void observe(struct round_sample *sample, struct state *s, struct tcp_sock *tp,
 				    struct round *round, const struct parameters *wanted,
 				    __u64 now_us)
 {
 	bool was_single = round->cwnd == 1;
+	bool is_held = wanted->w_q16 <= MIN_WEIGHT_Q16 && s->yielding.phase == PHASE_YIELDING &&
+		       (wanted->law == LAW_VEGAS || wanted->law == LAW_CDG);
 	/* At least a round trip has passed. */
 	__u32 elapsed_us = max_of(min_of(now_us - round->began_us, 60000000),
 				max_of(round->base_us, 1));
-	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us, packet_us;
+	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us, mean_us = elapsed_us;
 
 	sample->rtt_us = elapsed_us;
 	if (round->samples) {
@@ -199,6 +205,7 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 			       max_of(round->rtt_max_us, round->rtt_min_us) / 2;
 		rtt_min_us = max_of(round->rtt_min_us, MIN_RTT_US);
 		rtt_max_us = round->rtt_max_us;
+		mean_us = min_of(round->rtt_sum_us / round->samples, 60000000);
 	}
 	sample->now_us = now_us;
 	sample->elapsed_us = elapsed_us;
@@ -207,7 +214,9 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	sample->rtt_min_us = rtt_min_us;
 	/* A receiver that acknowledges each packet gives no largest time. */
 	sample->rtt_max_us = max_of(rtt_max_us, rtt_min_us);
+	sample->mean_us = max_of(mean_us, rtt_min_us);
 	sample->delivered = max_of(min_of(tp->delivered - round->delivered, 65536), 1);
+	sample->is_apart = round->samples >= sample->delivered;
 	sample->w_q16 = wanted->w_q16;
 	sample->phi_q16 = wanted->phi_q16;
 	sample->g_us = wanted->g_us;
@@ -222,28 +231,21 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	/* The acknowledgement of a single packet may be delayed. */
 	if (sample->is_timed &&
 	    (!was_single || s->base.now_us == 0 || sample->rtt_min_us < s->base.now_us)) {
-		bool is_held = wanted->law == LAW_VEGAS &&
-			       s->vegas.window_q8 <= FLOOR_Q8 + PACKET_Q8 && s->vegas.has_met;
-
 		sample->base_us = base_update(&s->base, now_us, sample->rtt_min_us, is_held,
 					   s->seen.losses);
 	}
 	sample->base_us = max_of(sample->base_us, 1);
 	sample->queue_us = minus(sample->rtt_min_us, sample->base_us);
-	/* The second of two packets that leave at once waits for the first, so it
-	 * is late by the time of a packet. That time has an upper limit, because a
-	 * wrong capacity must not hide the queues of other traffic. */
-	if (s->trains.capacity)
-		packet_us = scaled(sample->segment, 1000000, s->trains.capacity);
-	else
-		packet_us = scaled(sample->base_us, PACKET_Q8, s->vegas.carried_max_q8);
-	packet_us = min_of(packet_us, FOREIGN_SOON_US);
-	sample->short_us = SHORT_US(sample->base_us);
-	if (!round->is_paced)
-		sample->short_us += packet_us;
-	sample->clear_us = min_of(CLEAR_US(sample->base_us) + packet_us, sample->short_us);
+	sample->standing_us = times_q16(sample->queue_us, MIN_SHARE_Q16) +
+			      times_q16(minus(sample->mean_us, sample->base_us),
+					ONE_Q16 - MIN_SHARE_Q16);
 	sample->carried_q8 = scaled(sample->delivered * PACKET_Q8, sample->base_us, sample->elapsed_us);
-	sample->used_q8 = scaled(sample->delivered * PACKET_Q8, sample->rtt_min_us, sample->elapsed_us);
-	if (was_single && sample->queue_us > sample->short_us)
+	sample->used_q8 = scaled(sample->delivered * PACKET_Q8, sample->mean_us, sample->elapsed_us);
+	level_learn(&s->yielding, sample, is_held);
+	sample->packet_us = level_packet(&s->yielding, sample->segment, s->trains.capacity,
+					 minus(sample->base_us, least_rtt_us(tp)));
+	sample->target_us = level_target(&s->yielding, sample->packet_us, sample->base_us);
+	level_noise(&s->yielding, sample, round->samples);
+	if (was_single && sample->queue_us > sample->target_us)
 		sample->is_timed = false;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "arithmetic.h"
 #include "congestion.h"
 #include "kernel.h"
 
@@ -34,6 +35,18 @@ static __always_inline bool is_reducing(struct tcp_sock *tp)
 	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_CWR;
 }
 
+/* The smallest round-trip time of the last minutes, us, the handshake's among them. */
+static __always_inline __u32 least_rtt_us(const struct tcp_sock *tp)
+{
+	return tp->rtt_min.s[0].v;
+}
+
+/* Whether the kernel repairs a loss without having waited for a timer. */
+static __always_inline bool is_repairing(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_Recovery;
+}
+
 static __always_inline bool is_window_limited(struct tcp_sock *tp)
 {
 	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
@@ -47,17 +60,17 @@ static __always_inline void begin_round(struct tcp_sock *tp, struct round *round
 	round->rtt_min_us = 0xffffffff;
 	round->rtt_max_us = 0;
 	round->rtt_few_us = 0xffffffff;
+	round->rtt_sum_us = 0;
 	round->samples = 0;
 	round->cwnd = tp->snd_cwnd;
 	round->is_slow_start = is_in_slow_start(tp);
 }
 
-/* Whether a packet of the next round trip is acknowledged and MIN_RTT_US is
- * over. */
+/* Whether a packet of the next round trip is acknowledged and the least time is over. */
 static __always_inline bool is_round_over(const struct tcp_sock *tp, const struct round *round)
 {
 	return is_before(round->end, tp->snd_una) &&
-	       tp->tcp_mstamp >= round->began_us + MIN_RTT_US;
+	       tp->tcp_mstamp >= round->began_us + max_of(round->least_us, MIN_RTT_US);
 }
 
 /* Turns TCP's pacing on or off. A window that changes at once needs pacing. A

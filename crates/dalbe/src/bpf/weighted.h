@@ -21,10 +21,8 @@
 /* C = 0.4 packets/s^3 (section 5.1), with w in 1/65536 and windows in 1/256:
  * x^3 [ms^3] * w / this. */
 #define CUBIC_SCALE 640000000000ULL
-/* Largest time, ms, and window, packets/256, in computations. The products then
- * fit into 64 bits. */
+/* Largest time in computations, ms. The products then fit into 64 bits. */
 #define MAX_CUBIC_MS 60000
-#define MAX_WINDOW_Q8 (1U << 24)
 /* At most 1.5 times the window in a round trip (section 4.2). */
 #define CUBIC_GROWTH_DIVISOR 2
 

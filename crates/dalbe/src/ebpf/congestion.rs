@@ -20,7 +20,7 @@ use crate::weight::FlowTarget;
 /// A law that a congestion control of ours follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionLaw {
-    /// Vegas with a memory and weighted growth (the project's own).
+    /// The law of the receive window, and weighted growth (the project's own).
     Vegas = 1,
     /// DA-LBE's Vegas: alpha = w phi alpha_base (eq. 28).
     VegasPaper = 2,

@@ -26,7 +26,7 @@ use crate::ebpf::CongestionLaw;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SenderPolicy {
-    /// Vegas with a memory: fills an idle path with a short queue, and yields.
+    /// The rules of the receive window: fills an idle path with a short queue, and yields.
     #[default]
     Vegas,
     /// CDG: backs off when delays grow, the sooner the smaller w is.

@@ -10,7 +10,7 @@
 static void whole_windows(void)
 {
 	const __u32 window_q8 = 53 * PACKET_Q8 / 10, rounds = 1000;
-	struct vegas own = {0};
+	struct yielding own = {0};
 	__u64 sum_q8 = 0;
 
 	for (__u32 i = 1; i <= rounds; i++) {
@@ -195,14 +195,16 @@ static void fills_an_idle_path(void)
 		__u64 from_us;
 
 		flow_begin(&flow);
-		flow_alone(&flow, path, flow.now_us + 5 * SECOND_US / 2);
+		/* Without slow start, and with a test of whether others are there. */
+		flow_alone(&flow, path, flow.now_us + 12 * SECOND_US);
 		from_us = flow.now_us;
 		packets = flow.tp.delivered;
 		longest_us = flow_alone(&flow, path, from_us + 10 * SECOND_US);
 		packets = scaled(flow.tp.delivered - packets, SECOND_US, flow.now_us - from_us);
 		EXPECT(packets * 10 >= path->packets_s * 9, "%u us: %u of %u packets/s",
 		       path->base_us, packets, path->packets_s);
-		EXPECT(longest_us <= 5000, "%u us: a queue of %u us", path->base_us, longest_us);
+		EXPECT(longest_us <= max_of(5000, 4 * SECOND_US / path->packets_s),
+		       "%u us: a queue of %u us", path->base_us, longest_us);
 	}
 }
 
@@ -270,20 +272,143 @@ static void shorter_than_the_least(void)
 	EXPECT(own.rtt_us == 100, "a mean of %u us", own.rtt_us);
 }
 
-/* Within a machine: a packet takes 25 us, the fastest 3, and one round in fifty
- * waits 2 ms for a processor. */
+/* Within a machine: a packet takes 25 us, the fastest 3, and one in fifty waits 2 ms for a
+ * processor. */
 static void waits_for_a_processor(void)
 {
 	struct flow flow;
 
 	flow_begin(&flow);
 	for (__u32 i = 1; i <= 8000; i++) {
-		bool waits = i % 50 == 0;
-		__u32 windows = MIN_RTT_US / 25, wait_us = waits ? 2000 : 0;
+		__u32 windows = MIN_ROUND_US / 25;
 
-		flow_over(&flow, 3 + wait_us, MIN_RTT_US + wait_us, windows * flow.cwnd);
+		flow_over(&flow, 3, 25 + 2000 / 50, MIN_ROUND_US, windows * flow.cwnd);
 		EXPECT(i < 4000 || flow.cwnd >= 30, "%u packets in round %u", flow.cwnd, i);
 	}
+}
+
+/* 10 Mbit/s, of which a round trip of 100 ms has 83 packets. */
+static const struct path LONG_PATH = {833, 100000};
+
+/* Alone until it has found the path, and then beside a queue until it tests. */
+static void flow_tests(struct flow *flow)
+{
+	flow_begin(flow);
+	flow_alone(flow, &LONG_PATH, flow->now_us + 20 * SECOND_US);
+	EXPECT(flow->cwnd >= 75, "alone it has %u packets", flow->cwnd);
+	flow->s.yielding.proven_q8 = UNPROVEN;
+	for (__u32 i = 0; i < 20 && flow->s.yielding.phase != PHASE_TESTING; i++)
+		flow_round(flow, &LONG_PATH, 6000);
+	EXPECT(flow->s.yielding.phase == PHASE_TESTING, "beside a queue it does not test");
+	EXPECT(flow->cwnd >= 50 && flow->cwnd <= 70, "it tests with %u packets", flow->cwnd);
+}
+
+static void others_come_back(void)
+{
+	struct flow flow;
+	__u64 until_us;
+
+	flow_tests(&flow);
+	until_us = flow.now_us + 2 * SECOND_US;
+	while (flow.now_us < until_us)
+		flow_round(&flow, &LONG_PATH, 0);
+	EXPECT(flow.s.yielding.phase == PHASE_TESTING, "a test is over in two seconds");
+	flow_round(&flow, &LONG_PATH, 12000);
+	EXPECT(flow.cwnd == 2, "when they are back it has %u packets", flow.cwnd);
+	EXPECT(flow.s.yielding.phase == PHASE_YIELDING, "it does not yield");
+}
+
+static void nobody_comes_back(void)
+{
+	struct flow flow;
+	__u32 met_q8;
+
+	flow_tests(&flow);
+	met_q8 = flow.s.yielding.met_q8;
+	flow_alone(&flow, &LONG_PATH, flow.now_us + MAX_TEST_US + SECOND_US);
+	EXPECT(flow.s.yielding.phase == PHASE_FILLING, "the test is not over");
+	EXPECT(flow.s.yielding.proven_q8 == met_q8, "proven is %u/256 of %u/256 packets",
+	       flow.s.yielding.proven_q8, met_q8);
+	EXPECT(flow.cwnd >= 75, "it has %u packets", flow.cwnd);
+}
+
+/* A loss in a test is one of the same burst at first, and later somebody's. */
+static void losses_in_a_test(void)
+{
+	struct flow flow;
+	struct yielding *own = &flow.s.yielding;
+
+	flow_tests(&flow);
+	flow_round(&flow, &LONG_PATH, 0);
+	flow_round(&flow, &LONG_PATH, 0);
+	yield_loss(own, &flow.s.seen, flow.now_us, 100000, 20000);
+	EXPECT(own->phase == PHASE_TESTING, "it takes the end of a burst for others");
+	for (__u32 i = 0; i < 8; i++)
+		flow_round(&flow, &LONG_PATH, 0);
+	yield_loss(own, &flow.s.seen, flow.now_us, 100000, 20000);
+	EXPECT(own->phase == PHASE_YIELDING && own->window_q8 == FLOOR_Q8,
+	       "after another loss it has %u/256 packets", own->window_q8);
+}
+
+/* What gets through a policer is the level, whatever went before. */
+static void a_repair_shows_the_level(void)
+{
+	struct flow flow;
+	struct yielding *own = &flow.s.yielding;
+
+	flow_tests(&flow);
+	yield_repaired(own, 200000, 80, 100000);
+	EXPECT(own->met_q8 == 40 * PACKET_Q8, "the level is %u/256 packets", own->met_q8);
+	EXPECT(own->window_q8 <= 36 * PACKET_Q8, "of which it holds %u/256", own->window_q8);
+	own->phase = PHASE_FILLING;
+	yield_repaired(own, 200000, 20, 100000);
+	EXPECT(own->met_q8 == 40 * PACKET_Q8, "a level without a test");
+}
+
+static void a_climb_that_meets_others(void)
+{
+	struct flow flow;
+	__u64 failed_us;
+
+	flow_tests(&flow);
+	flow_round(&flow, &LONG_PATH, 0);
+	flow_round(&flow, &LONG_PATH, 0);
+	/* They are back, for less than eight round trips. */
+	for (__u32 i = 0; i < 4; i++)
+		flow_round(&flow, &LONG_PATH, 12000);
+	EXPECT(flow.cwnd == 2, "beside them it has %u packets", flow.cwnd);
+	for (__u32 i = 0; i < 40 && flow.cwnd < 15; i++)
+		flow_round(&flow, &LONG_PATH, 0);
+	EXPECT(flow.s.yielding.phase == PHASE_CLIMBING, "it does not climb");
+	EXPECT(flow.cwnd < 25, "in a step of the climb it has %u packets", flow.cwnd);
+	flow_round(&flow, &LONG_PATH, 12000);
+	flow_round(&flow, &LONG_PATH, 12000);
+	EXPECT(flow.cwnd == 2, "where it meets them it has %u packets", flow.cwnd);
+	failed_us = flow.now_us;
+	while (flow.now_us < failed_us + 3 * SECOND_US / 2)
+		flow_round(&flow, &LONG_PATH, 0);
+	EXPECT(flow.cwnd == 2, "it is back too soon, with %u packets", flow.cwnd);
+}
+
+static void others_that_stayed_have_left(void)
+{
+	struct flow flow;
+	__u32 before = 2, doubled = 0;
+
+	flow_tests(&flow);
+	flow_round(&flow, &LONG_PATH, 0);
+	flow_round(&flow, &LONG_PATH, 0);
+	for (__u32 i = 0; i < 20; i++)
+		flow_round(&flow, &LONG_PATH, 12000 + i % 4 * 2000);
+	EXPECT(flow.cwnd == 2, "beside them it has %u packets", flow.cwnd);
+	for (__u32 i = 0; i < 25 && flow.cwnd < 70; i++) {
+		flow_round(&flow, &LONG_PATH, 0);
+		/* Windows are of whole packets. */
+		doubled += flow.cwnd + 1 >= 2 * before;
+		before = flow.cwnd;
+	}
+	EXPECT(flow.cwnd >= 70, "2.5 s after they left it has %u packets", flow.cwnd);
+	EXPECT(doubled >= 3, "it has doubled %u times", doubled);
 }
 
 int main(int count, char **arguments)
@@ -301,6 +426,12 @@ int main(int count, char **arguments)
 		{"fills_an_idle_path", fills_an_idle_path},
 		{"yields_to_others", yields_to_others},
 		{"waits_for_a_processor", waits_for_a_processor},
+		{"others_come_back", others_come_back},
+		{"nobody_comes_back", nobody_comes_back},
+		{"losses_in_a_test", losses_in_a_test},
+		{"a_repair_shows_the_level", a_repair_shows_the_level},
+		{"a_climb_that_meets_others", a_climb_that_meets_others},
+		{"others_that_stayed_have_left", others_that_stayed_have_left},
 		{"shorter_than_the_least", shorter_than_the_least},
 		{"variations_of_an_example", variations_of_an_example},
 		{"variations_of_distant_packets", variations_of_distant_packets},

@@ -33,12 +33,13 @@ static void flow_begin(struct flow *flow)
 	flow->cwnd = FLOOR_Q8 / PACKET_Q8;
 	flow->tp.mss_cache = 1448;
 	flow->tp.is_cwnd_limited = true;
-	take_window(&flow->s, LAW_VEGAS, FLOOR_Q8, flow->now_us);
+	take_window(&flow->s, LAW_VEGAS, FLOOR_Q8, flow->now_us, 0);
 }
 
-/* A round trip is over: how long the fastest packet took, and so many were
- * delivered in so long. */
-static void flow_over(struct flow *flow, __u32 rtt_us, __u32 elapsed_us, __u32 delivered)
+/* A round trip is over: how long the fastest packet took, and all in the mean, and so
+ * many were delivered in so long. */
+static void flow_over(struct flow *flow, __u32 rtt_us, __u32 mean_us, __u32 elapsed_us,
+		      __u32 delivered)
 {
 	const struct parameters wanted = {
 		.law = LAW_VEGAS, .w_q16 = MIN_WEIGHT_Q16, .phi_q16 = ONE_Q16,
@@ -50,9 +51,11 @@ static void flow_over(struct flow *flow, __u32 rtt_us, __u32 elapsed_us, __u32 d
 	flow->round.began_us = flow->now_us;
 	flow->round.delivered = flow->tp.delivered;
 	flow->round.cwnd = flow->cwnd;
-	flow->round.samples = delivered;
+	/* Every second packet is acknowledged. */
+	flow->round.samples = (delivered + 1) / 2;
 	flow->round.rtt_min_us = rtt_us;
-	flow->round.rtt_max_us = rtt_us;
+	flow->round.rtt_max_us = mean_us;
+	flow->round.rtt_sum_us = (__u64)mean_us * flow->round.samples;
 	flow->now_us += elapsed_us;
 	flow->tp.delivered += delivered;
 
@@ -72,7 +75,7 @@ static __u32 flow_round(struct flow *flow, const struct path *path, __u32 others
 
 	if (flow->cwnd == 1)
 		rtt_us += DELAYED_US;
-	flow_over(flow, rtt_us, rtt_us, flow->cwnd);
+	flow_over(flow, rtt_us, rtt_us, rtt_us, flow->cwnd);
 	return own_us;
 }
 

@@ -3,11 +3,10 @@
 //! measured by the lab.
 //!
 //! Modelled: the lab's bottlenecks themselves ([`crate::link::bottleneck`]), the product's
-//! law itself ([`dalbe::receive_window::ReceiveWindowLimiter`]), Linux's sending and
-//! receiving ends with CUBIC, Reno, BBR and LEDBAT. Not modelled: undo of needless
-//! reductions, reordering, merged segments (GRO), TLS, requests one after the other,
-//! processors that are taken away, and the senders' laws that run in the kernel (Vegas,
-//! CDG): those need their BPF programs.
+//! laws themselves ([`dalbe::receive_window::ReceiveWindowLimiter`], and the programs of its
+//! congestion controls), Linux's sending and receiving ends with CUBIC, Reno, BBR and
+//! LEDBAT. Not modelled: undo of needless reductions, reordering, merged segments (GRO),
+//! TLS, requests one after the other, and processors that are taken away.
 //!
 //! - `setup`: from a scenario and a contender to connections; what is refused.
 //! - `run`: the events of a run. `events`: their order. `network`: the link.

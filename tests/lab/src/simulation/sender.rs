@@ -317,12 +317,12 @@ impl Sender {
         let is_over = self.state.acknowledged >= self.recovery_end
             && (has_advanced || self.scoreboard.is_empty());
         if phase != Phase::Open && is_over {
+            let is_reduced = phase != Phase::Loss;
+            self.set_phase(Phase::Open);
             let state = &mut self.state;
-            let is_reduced = phase != Phase::Loss && state.threshold.is_finite();
-            if is_reduced && !self.control.owns_window() {
+            if is_reduced && state.threshold.is_finite() && !self.control.owns_window() {
                 state.window = state.threshold;
             }
-            self.set_phase(Phase::Open);
         }
         if self.state.is_calm() && self.scoreboard.has_lost() {
             self.begin_reduction(Phase::Recovery);

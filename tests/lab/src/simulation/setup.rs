@@ -3,17 +3,19 @@
 
 use std::time::Duration;
 
+use dalbe::ebpf::CongestionLaw;
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::weight::MIN_WEIGHT;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
 use crate::arrivals;
-use crate::contender::{CongestionControl, Contender, Receiver, TargetDelay};
+use crate::contender::{CongestionControl, Contender, Receiver, Sending, TargetDelay};
 use crate::host::Class;
 use crate::link::{PAYLOAD_SHARE, bytes_per_s};
 use crate::scenario::{CALL_PACKET_BYTES, CALL_PACKETS_PER_S, Foreground, Scenario, Traffic};
 use crate::simulation::congestion::control::Control;
+use crate::simulation::congestion::kernel::Kernel;
 use crate::simulation::congestion::ledbat::Ledbat;
 use crate::simulation::connection::Plan;
 use crate::simulation::held_window::HeldWindow;
@@ -204,7 +206,12 @@ pub(crate) fn background_control(
     contender: Contender,
     seed: u64,
 ) -> Result<Control, Unsupported> {
+    let weight = scenario.background.weight.unwrap_or(MIN_WEIGHT);
+    let kernel = |law| Ok(Control::Kernel(Kernel::new(law, weight, seed)));
     match contender {
+        Contender::FairbatServed => kernel(CongestionLaw::Vegas),
+        Contender::Sender(Sending::Law(law)) => kernel(law),
+        Contender::Sender(Sending::Kernel(named)) => control(named.name(), seed),
         Contender::FairbatNoDeadline(Receiver::Plain | Receiver::Vulture)
         | Contender::Curl
         | Contender::Tcp => control(&scenario.background.congestion_control, seed),
@@ -217,7 +224,9 @@ pub(crate) fn background_control(
 
 fn background_window(scenario: &Scenario, contender: Contender) -> Window {
     let policy = match contender {
-        Contender::FairbatNoDeadline(Receiver::Plain) => ReceiverPolicy::Delay,
+        Contender::FairbatNoDeadline(Receiver::Plain) | Contender::FairbatServed => {
+            ReceiverPolicy::Delay
+        }
         Contender::FairbatNoDeadline(Receiver::Vulture) => ReceiverPolicy::Vulture,
         _ => return Window::Tuned(Tuning::default()),
     };

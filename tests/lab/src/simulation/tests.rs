@@ -3,11 +3,15 @@
 mod kinds;
 
 use super::*;
-use crate::contender::{CongestionControl, Contender, Receiver};
+use crate::contender::{CongestionControl, Contender, Receiver, Sending};
 use crate::scenario::Scenario;
+use dalbe::ebpf::CongestionLaw;
 use std::time::Duration;
 
 const FAIRBAT: Contender = Contender::FairbatNoDeadline(Receiver::Plain);
+
+/// The product's sender, whose law is the program that runs in the kernel.
+const SENDER: Contender = Contender::Sender(Sending::Law(CongestionLaw::Vegas));
 
 const GREEDY: &str = "[[foreground]]\ntraffic = { greedy = {} }\n";
 
@@ -89,6 +93,29 @@ fn the_law_fills_a_link_alone_with_a_short_queue() {
     let (used, delay) = (figures.rest_used().unwrap(), figures.delay().unwrap());
     assert!(used > 0.9, "{used}");
     assert!(delay < 0.015, "{delay}");
+}
+
+#[test]
+fn a_sender_in_the_kernel_fills_a_link_alone_and_leaves_a_greedy_flow_nearly_all() {
+    // With CoDel and with a short queue, a greedy flow lacks more.
+    for (path, least) in [
+        ("10,100,1", 0.97),
+        ("10,100,4,codel", 0.8),
+        ("40,10,0.25", 0.85),
+    ] {
+        let on_path = |more| {
+            let mut scenario = scenario(40.0, more);
+            scenario.put_on(&path.parse().unwrap());
+            scenario
+        };
+        let alone = run(&on_path(""), SENDER);
+        let (used, delay) = (alone.rest_used().unwrap(), alone.delay().unwrap());
+        assert!(used > 0.85, "{path}: {used}");
+        assert!(delay < 0.01, "{path}: {delay}");
+        let greedy = on_path(GREEDY);
+        let kept = run(&greedy, SENDER).kept(&run(&greedy, Contender::None));
+        assert!(kept >= Some(least), "{path}: {kept:?}");
+    }
 }
 
 /// Bottlenecks at which a fixed delay tells nothing of others: with active queue

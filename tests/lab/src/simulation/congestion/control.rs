@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::simulation::congestion::bbr::Bbr;
 use crate::simulation::congestion::cubic::Cubic;
+use crate::simulation::congestion::kernel::Kernel;
 use crate::simulation::congestion::ledbat::Ledbat;
 use crate::simulation::congestion::reno;
 use crate::simulation::congestion::state::{Acknowledged, CongestionState, Phase};
@@ -17,6 +18,7 @@ pub(crate) enum Control {
     Reno,
     Bbr(Box<Bbr>),
     Ledbat(Ledbat),
+    Kernel(Kernel),
 }
 
 impl Control {
@@ -32,15 +34,19 @@ impl Control {
 
     /// The connection is open.
     pub(crate) fn begin(&mut self, state: &mut CongestionState) {
-        if let Self::Bbr(bbr) = self {
-            bbr.begin(state);
+        match self {
+            Self::Bbr(bbr) => bbr.begin(state),
+            Self::Kernel(kernel) => kernel.begin(state),
+            Self::Cubic(_) | Self::Reno | Self::Ledbat(_) => {}
         }
     }
 
     /// An acknowledgement has come.
     pub(crate) fn measure(&mut self, state: &mut CongestionState, ack: &Acknowledged) {
-        if let Self::Cubic(cubic) = self {
-            cubic.measure(state, ack);
+        match self {
+            Self::Cubic(cubic) => cubic.measure(state, ack),
+            Self::Kernel(kernel) => kernel.measure(state, ack),
+            Self::Reno | Self::Bbr(_) | Self::Ledbat(_) => {}
         }
     }
 
@@ -51,6 +57,7 @@ impl Control {
             Self::Reno => reno::avoid(state, ack),
             Self::Bbr(bbr) => bbr.update(state, ack),
             Self::Ledbat(ledbat) => ledbat.avoid(state, ack),
+            Self::Kernel(kernel) => kernel.avoid(state, ack),
         }
     }
 
@@ -60,6 +67,7 @@ impl Control {
             Self::Cubic(cubic) => cubic.threshold(state),
             Self::Reno | Self::Ledbat(_) => reno::threshold(state),
             Self::Bbr(bbr) => bbr.threshold(state),
+            Self::Kernel(kernel) => kernel.threshold(state),
         }
     }
 
@@ -68,6 +76,7 @@ impl Control {
         match self {
             Self::Cubic(cubic) if phase == Phase::Loss => *cubic = Cubic::default(),
             Self::Bbr(bbr) => bbr.enter(state, phase),
+            Self::Kernel(kernel) => kernel.enter(state, phase),
             Self::Cubic(_) | Self::Reno | Self::Ledbat(_) => {}
         }
     }

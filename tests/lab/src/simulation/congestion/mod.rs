@@ -1,9 +1,10 @@
 //! Congestion controls: what a sender's window follows. Each is its text, and where Linux
-//! differs from that, Linux.
+//! differs from that, Linux. Those of the product are its own programs (`kernel`).
 
 mod bbr;
 pub(crate) mod control;
 mod cubic;
+pub(crate) mod kernel;
 pub(crate) mod ledbat;
 mod reno;
 pub(crate) mod state;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The product's congestion controls (congestion.bpf.c of dalbe) as a simulation calls
+ * them. flow.rs is the counterpart.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "types.h"
+
+/* The linker has a symbol of this name. */
+#define end native_end
+#include "congestion.bpf.c"
+#undef end
+
+/* What a sender knows, and what it takes back. As in flow.rs. */
+struct view {
+	__u64 now_us;
+	/* When the next paced packet leaves. */
+	__u64 next_us;
+	__u32 acknowledged;
+	__u32 next;
+	__u32 window;
+	__u32 threshold;
+	__u32 delivered;
+	__u32 outstanding;
+	__u32 max_outstanding;
+	__u32 segment;
+	__u32 least_rtt_us;
+	/* enum tcp_ca_state. */
+	__u8 phase;
+	__u8 is_window_limited;
+	__u8 is_paced;
+	__u8 at_once;
+};
+
+/* A socket, and what the maps hold for it. */
+struct flow {
+	struct tcp_sock tp;
+	struct parameters parameters;
+	struct state state;
+	struct tcp_congestion_ops *control;
+	__u64 now_us;
+	__u64 random;
+};
+
+/* The one that is called. */
+static _Thread_local struct flow *called;
+
+void *bpf_sk_storage_get(void *map, void *sk, void *value, unsigned long long flags)
+{
+	(void)sk, (void)value, (void)flags;
+	return map == (void *)&parameters ? (void *)&called->parameters : (void *)&called->state;
+}
+
+unsigned long long bpf_ktime_get_ns(void)
+{
+	return called->now_us * 1000;
+}
+
+/* xorshift64* (Vigna 2016). */
+unsigned int bpf_get_prandom_u32(void)
+{
+	__u64 x = called->random;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	called->random = x;
+	return (x * 0x2545f4914f6cdd1dULL) >> 32;
+}
+
+/* As the kernel has it (net/ipv4/tcp_cong.c): up to the threshold. */
+__u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked)
+{
+	__u32 before = tp->snd_cwnd;
+
+	tp->snd_cwnd = min_of(before + acked, tp->snd_ssthresh);
+	return acked - (tp->snd_cwnd - before);
+}
+
+static struct sock *enter(struct flow *flow, const struct view *view)
+{
+	struct tcp_sock *tp = &flow->tp;
+
+	called = flow;
+	flow->now_us = view->now_us;
+	tp->tcp_mstamp = view->now_us;
+	tp->tcp_wstamp_ns = view->next_us * 1000;
+	tp->snd_una = view->acknowledged;
+	tp->snd_nxt = view->next;
+	tp->snd_cwnd = view->window;
+	tp->snd_ssthresh = view->threshold;
+	tp->delivered = view->delivered;
+	tp->packets_out = view->outstanding;
+	tp->max_packets_out = view->max_outstanding;
+	tp->mss_cache = view->segment;
+	tp->rtt_min.s[0].v = view->least_rtt_us;
+	tp->is_cwnd_limited = view->is_window_limited;
+	tp->inet_conn.icsk_ca_state = view->phase;
+	return (struct sock *)tp;
+}
+
+static void leave(struct flow *flow, struct view *view)
+{
+	struct sock *sk = (struct sock *)&flow->tp;
+
+	view->window = flow->tp.snd_cwnd;
+	view->threshold = flow->tp.snd_ssthresh;
+	view->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
+	view->at_once = flow->control->min_tso_segs(sk);
+}
+
+/* A flow of this law and weight; none without memory. */
+struct flow *flow_new(__u32 law, __u32 w_q16, __u64 seed)
+{
+	struct flow *flow = calloc(1, sizeof(*flow));
+
+	if (!flow)
+		return 0;
+	flow->parameters.law = law;
+	flow->parameters.w_q16 = w_q16;
+	flow->random = seed * 2 + 1;
+	flow->control = law <= LAW_VEGAS_PAPER ? &vegas : law <= LAW_CDG_PAPER ? &cdg : &cubic;
+	((struct sock *)&flow->tp)->sk_max_pacing_rate = ~0UL;
+	return flow;
+}
+
+void flow_free(struct flow *flow)
+{
+	free(flow);
+}
+
+void flow_begin(struct flow *flow, struct view *view)
+{
+	flow->control->init(enter(flow, view));
+	leave(flow, view);
+}
+
+/* A negative round-trip time is unknown. */
+void flow_acknowledged(struct flow *flow, struct view *view, __u32 packets, __s32 rtt_us)
+{
+	struct ack_sample sample = {.pkts_acked = packets, .rtt_us = rtt_us};
+
+	flow->control->pkts_acked(enter(flow, view), &sample);
+	leave(flow, view);
+}
+
+void flow_avoid(struct flow *flow, struct view *view, __u32 acknowledged)
+{
+	flow->control->cong_avoid(enter(flow, view), view->acknowledged, acknowledged);
+	leave(flow, view);
+}
+
+__u32 flow_threshold(struct flow *flow, struct view *view)
+{
+	return flow->control->ssthresh(enter(flow, view));
+}
+
+/* The phase that begins. */
+void flow_changed(struct flow *flow, struct view *view, __u8 phase)
+{
+	flow->control->set_state(enter(flow, view), phase);
+	leave(flow, view);
+}
