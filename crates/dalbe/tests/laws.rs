@@ -112,6 +112,11 @@ fn a_climb_that_meets_others_early_gives_up_for_more_than_a_second() {
 }
 
 #[test]
+fn a_long_queue_that_has_gone_hides_nobody() {
+    holds("a_long_queue_that_has_gone_hides_nobody");
+}
+
+#[test]
 fn the_window_doubles_when_others_that_stayed_have_left() {
     holds("others_that_stayed_have_left");
 }

@@ -129,7 +129,9 @@ APART int cdg_round(struct cdg *own, struct yielding *memory, struct telemetry *
 			return 0;
 		memory->window_q8 = window;
 		if (sample->queue_us < CDG_GUARD_US) {
-			level_fill(memory, sample->now_us, sample->used_q8);
+			level_fill(memory, sample->now_us,
+				   level_full(memory, sample->base_us),
+				   sample->used_q8);
 			own->window_q8 = max_of(memory->window_q8, window);
 			return 0;
 		}

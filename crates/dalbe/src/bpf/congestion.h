@@ -218,6 +218,10 @@ struct weighted {
 	__u64 epoch_us;
 };
 
+/* The longest of so many queues counts: slow start makes a queue once that an active
+ * queue management (CoDel, PIE) does not let anybody repeat. A power of two. */
+#define DEPTHS 8
+
 /* See levels.h, yielding.h and pause.h. Windows and levels in 1/256 packets. */
 struct yielding {
 	__u32 window_q8;
@@ -240,6 +244,11 @@ struct yielding {
 	__u32 rtt_us;
 	/* How much delays vary without a standing queue. */
 	__u32 noise_us;
+	/* The longest delays of the last queues, and of the present one; 0 without one. */
+	__u32 depths_us[DEPTHS];
+	__u32 depth_us;
+	/* The share of the path that CUBIC may leave free after a loss. */
+	__u32 left_free_q16;
 	/* When the capacity was measured, and the ceiling. */
 	__u64 capacity_us;
 	__u64 ceiling_us;
@@ -259,8 +268,12 @@ struct yielding {
 	__u8 phase;
 	/* Whether the last round trip had a queue. */
 	__u8 was_queued;
-	/* Steps beyond the level that was met. */
+	/* Steps beyond the level that was met, and whether the one before was met at about
+	 * the same level. */
 	__u8 beyond;
+	__u8 is_steady;
+	/* The oldest of the depths. */
+	__u8 oldest;
 	/* Testing: whether it follows slow start and tells nothing of others, whether it
 	 * began with a loss, and whether a short queue was taken for noise already. */
 	__u8 is_first;
@@ -326,4 +339,4 @@ struct state {
 	/* Windows of the law that yields, of CUBIC and of CDG before the last loss. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == 488, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 528, "as in layout.rs");

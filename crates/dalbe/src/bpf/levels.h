@@ -26,7 +26,7 @@
  * many of a difference in a round trip. */
 #define NOISE_SAMPLES 3
 #define NOISE_TIMES 2
-#define NOISE_RISE 32
+#define NOISE_RISE 16
 #define NOISE_FALL 4
 /* The smallest round-trip time of full segments exceeds that of the handshake by the time
  * of one packet at the bottleneck, and by no more than this noise, us. */
@@ -43,9 +43,12 @@
  * beta = 0.7 and C = 0.4 (RFC 9438, sections 4.1 and 4.6): ms^3 per packet/256. */
 #define RECOVERY_PER_WINDOW (1000000000ULL * 3 / 4 / PACKET_Q8)
 
-/* CUBIC leaves 0.3 of a link free after a loss, if it has no queue. A little more
- * shows that nobody takes all: 0.35. */
-#define LEFT_SHARE_Q16 22938
+/* CUBIC goes on with 0.7 of its window after a loss (RFC 9438, section 4.6). Without a
+ * queue it leaves 0.3 of the path free, ... */
+#define KEPT_AFTER_LOSS_Q16 45875
+#define MOST_LEFT_FREE_Q16 (ONE_Q16 - KEPT_AFTER_LOSS_Q16)
+/* ... and a little more shows that nobody takes all: 0.05. */
+#define MORE_THAN_LEFT_Q16 3277
 /* The least window that a climb is worth. */
 #define MIN_LEFT_Q8 (FLOOR_Q8 + PACKET_Q8)
 
@@ -71,6 +74,11 @@
 /* From this share of the level on, 0.9, and up to this share, 1.05, growth is careful. */
 #define NEAR_BELOW_Q16 58982
 #define NEAR_ABOVE_Q16 68813
+/* Queues that are met at levels this close to each other, 0.3, come from something
+ * steady. */
+#define STEADY_Q16 19661
+/* Growth where others come and go: 0.4 of the window. */
+#define GROWTH_BESIDE_CHANGE_Q16 26214
 /* Growth below, where no test has found anybody to be absent: 0.27 of the window. */
 #define GROWTH_BELOW_Q16 17695
 /* Growth above: half a packet at first, twice as much every three steps, up to one part
@@ -186,13 +194,50 @@ static __always_inline void level_noise(struct yielding *own, struct round_sampl
 		sample->target_us = max_of(sample->target_us, NOISE_TIMES * own->noise_us);
 		return;
 	}
-	if (sample->queue_us <= max_of(sample->target_us, own->noise_us)) {
+	if (sample->queue_us <= max_of(max_of(sample->target_us, own->noise_us), noise_us)) {
 		if (own->noise_us < noise_us)
 			own->noise_us += (noise_us - own->noise_us) / NOISE_RISE;
 		else
 			own->noise_us -= (own->noise_us - noise_us) / NOISE_FALL;
 	}
 	sample->target_us = max_of(sample->target_us, own->noise_us);
+}
+
+/* Takes the least delay of a round trip, where one up to `target_us` is no queue. After a
+ * loss in a short queue, CUBIC leaves a part of the link free, and looks as if it had
+ * gone. From a queue of 0.43 round trips on it leaves nothing: a queue that has gone there
+ * was that of somebody who has gone. */
+APART int level_depth(struct yielding *own, __u32 least_us, __u32 target_us, __u32 base_us)
+{
+	__u32 deepest_us;
+
+	if (!own)
+		return 0;
+	if (least_us > target_us) {
+		own->depth_us = max_of(own->depth_us, least_us);
+	} else if (own->depth_us) {
+		own->depths_us[own->oldest & (DEPTHS - 1)] = own->depth_us;
+		own->oldest++;
+		own->depth_us = 0;
+	}
+	deepest_us = own->depth_us;
+	for (int i = 0; i < DEPTHS; i++)
+		deepest_us = max_of(deepest_us, own->depths_us[i]);
+	own->left_free_q16 = minus(MOST_LEFT_FREE_Q16,
+				   scaled(KEPT_AFTER_LOSS_Q16, deepest_us, base_us));
+	return 0;
+}
+
+/* Whether queues are so long that one that has gone was of somebody who has gone. */
+static __always_inline bool level_hides_nobody(const struct yielding *own)
+{
+	return own->left_free_q16 == 0;
+}
+
+/* Whether others come and go: queues that hide nobody are met at ever other levels. */
+static __always_inline bool level_is_beside_change(const struct yielding *own)
+{
+	return level_hides_nobody(own) && !own->is_steady;
 }
 
 /* The time after which CUBIC is back at the window of the whole path, us. */
@@ -204,8 +249,12 @@ static __always_inline __u32 level_recovery_us(__u32 full_q8)
 /* A queue was met with this window, or a loss. */
 static __always_inline void level_meet(struct yielding *own, __u32 carried_q8)
 {
+	__u32 before = own->met_q8;
+
 	own->met_q8 = min_of(carried_q8, own->window_q8);
 	own->beyond = 0;
+	own->is_steady = max_of(minus(own->met_q8, before), minus(before, own->met_q8)) <=
+			 times_q16(before, STEADY_Q16);
 }
 
 /* Whether the window is at the level at which a queue was last met, or little above. */
@@ -236,9 +285,9 @@ static __always_inline void level_prove_all(struct yielding *own, __u32 full_q8)
 }
 
 /* The level below which a queue may be that of somebody who takes all. */
-static __always_inline __u32 level_left_by_others(__u32 full_q8)
+static __always_inline __u32 level_left_by_others(const struct yielding *own, __u32 full_q8)
 {
-	return max_of(times_q16(full_q8, LEFT_SHARE_Q16), MIN_LEFT_Q8);
+	return max_of(times_q16(full_q8, own->left_free_q16 + MORE_THAN_LEFT_Q16), MIN_LEFT_Q8);
 }
 
 /* Where a climb ends. */
@@ -251,7 +300,7 @@ static __always_inline __u32 level_top(__u32 full_q8, bool is_free)
 static __always_inline void level_climb(struct yielding *own, __u32 full_q8, bool is_free)
 {
 	__u32 window = own->window_q8, more;
-	__u32 clear = times_q16(level_left_by_others(full_q8), CLEAR_OF_OTHERS_Q16);
+	__u32 clear = times_q16(level_left_by_others(own, full_q8), CLEAR_OF_OTHERS_Q16);
 
 	if (is_free)
 		more = max_of(window, full_q8 / CLIMB_PART);
@@ -264,9 +313,9 @@ static __always_inline void level_climb(struct yielding *own, __u32 full_q8, boo
 }
 
 /* Sets the window after a round trip without a queue, of which so much was used. */
-APART int level_fill(struct yielding *own, __u64 now_us, __u32 used_q8)
+APART int level_fill(struct yielding *own, __u64 now_us, __u32 full_q8, __u32 used_q8)
 {
-	__u32 window, share_q16, careful, growth, next;
+	__u32 free_q8, window, share_q16, careful, growth, next;
 
 	if (!own)
 		return 0;
@@ -276,7 +325,11 @@ APART int level_fill(struct yielding *own, __u64 now_us, __u32 used_q8)
 		return 0;
 	careful = min_of(times_q16(root_q8(window), CAREFUL_Q16),
 			 max_of(PACKET_Q8, window / CAREFUL_PART));
-	if (window < times_q16(own->met_q8, NEAR_BELOW_Q16)) {
+	free_q8 = minus(level_top(full_q8, true), window);
+	if (level_is_beside_change(own) && free_q8) {
+		growth = max_of(min_of(free_q8, times_q16(window, GROWTH_BESIDE_CHANGE_Q16)),
+				careful);
+	} else if (window < times_q16(own->met_q8, NEAR_BELOW_Q16)) {
 		__u32 below = times_q16(own->met_q8, NEAR_BELOW_Q16) - window;
 		__u32 share = own->proven_q8 == UNPROVEN ? times_q16(window, GROWTH_BELOW_Q16)
 							 : window;

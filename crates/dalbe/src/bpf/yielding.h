@@ -16,6 +16,10 @@
  * - Climbing. Without a queue, the flow comes back from there in small steps. A queue
  *   that is met below the share that CUBIC leaves free after a loss ends the climb.
  *
+ * Where queues are so long that CUBIC leaves nothing free after a loss, a queue that has
+ * gone was that of somebody who has gone. There, tests and waits are short, and the flow
+ * comes back fast.
+ *
  * At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low and
  * Hegde 2006, eq. 1). To see the delay without a queue now and then, it makes room for a
  * moment (the periodic slow-down of LEDBAT++, RFC 9840).
@@ -52,6 +56,8 @@ enum phase {
 #define TESTED_Q16 52429
 /* ... 0.5 with a long queue: somebody has come, ... */
 #define TESTED_BESIDE_A_LONG_QUEUE_Q16 32768
+/* ... 0.5 where others come and go, ... */
+#define TESTED_BESIDE_CHANGE_Q16 32768
 /* ... 0.95 near a level that was proven before, and of that after noise, ... */
 #define TESTED_OF_PROVEN_Q16 62259
 /* ... and 0.9 after a loss. */
@@ -62,8 +68,8 @@ enum phase {
 /* A level is proven from this share of it on: 0.9. */
 #define PROVEN_Q16 58982
 
-/* A test takes twice the time in which CUBIC is back at its window from before a
- * loss, ... */
+/* A test takes twice the time in which CUBIC is back at its window from before a loss in
+ * a short queue, ... */
 #define TEST_PER_RECOVERY_Q16 131072
 /* ... at least so many round trips and this long, us: a flow that came last does not know
  * the window of the whole path, ... */
@@ -73,6 +79,8 @@ enum phase {
 #define MAX_TEST_US 8000000
 /* The first test only lets the burst of slow start pass. */
 #define FIRST_TEST_ROUND_TRIPS 8
+/* Where queues hide nobody, so many round trips are enough. */
+#define MIN_TEST_OF_NOBODY 4
 /* A loss within so many round trips of the first belongs to the same burst. */
 #define BURST_ROUND_TRIPS 5
 
@@ -98,6 +106,8 @@ enum phase {
 
 /* The flow comes back after this many round trips without a queue, ... */
 #define CLEAR_ROUND_TRIPS 3
+/* ... or this many quarters of one where queues hide nobody, ... */
+#define CLEAR_QUARTERS_OF_NOBODY 5
 /* ... but after a climb that met others only after this time, us, ... */
 #define AFTER_FAILED_CLIMB_US 1000000
 /* ... which doubles this often while no level is proven, ... */
@@ -106,6 +116,8 @@ enum phase {
 #define AFTER_LOSSES_US 7000000
 /* Other traffic that has kept a queue for so many round trips has left when it is gone. */
 #define MIN_QUEUED_ROUND_TRIPS 8
+/* A round trip of fewer packets tells nothing of the depth of a queue. */
+#define MIN_DEPTH_PACKETS 4
 /* There was a gap in the queue of others. */
 #define NOT_QUEUED 255
 
@@ -166,12 +178,14 @@ static __always_inline void yield_lower(struct yielding *own, struct telemetry *
 	}
 }
 
-static __always_inline __u32 test_length_us(const struct step *step)
+static __always_inline __u32 test_length_us(const struct yielding *own, const struct step *step)
 {
 	__u32 length_us = times_q16(level_recovery_us(step->full_q8), TEST_PER_RECOVERY_Q16);
 
 	length_us = max_of(length_us, min_of(step->rtt_us, MAX_TEST_US) * MIN_TEST_ROUND_TRIPS);
-	return min_of(max_of(length_us, MIN_TEST_US), MAX_TEST_US);
+	length_us = min_of(max_of(length_us, MIN_TEST_US), MAX_TEST_US);
+	return max_of(scaled(length_us, own->left_free_q16, MOST_LEFT_FREE_Q16),
+		      MIN_TEST_OF_NOBODY * step->rtt_us);
 }
 
 /* Others take what they can get. */
@@ -179,7 +193,7 @@ static __always_inline void yield_to_others(struct yielding *own, struct telemet
 					    const struct step *step, bool by_test)
 {
 	own->phase = PHASE_YIELDING;
-	own->queued_rounds = by_test && !step->is_lost ? 0 : NOT_QUEUED;
+	own->queued_rounds = (by_test && !step->is_lost) || level_hides_nobody(own) ? 0 : NOT_QUEUED;
 	own->climb_us = step->now_us + max_of(step->is_lost ? AFTER_LOSSES_US : 0,
 					      AFTER_FAILED_CLIMB_US << (own->failures & 7));
 	own->failures = min_of(own->failures + 1, MAX_FAILURES);
@@ -201,6 +215,8 @@ static __always_inline void yield_test(struct yielding *own, struct telemetry *s
 		   own->met_q8 > times_q16(own->proven_q8, PROVEN_Q16)) {
 		share = TESTED_OF_PROVEN_Q16;
 	}
+	if (!step->is_lost && level_is_beside_change(own))
+		share = TESTED_BESIDE_CHANGE_Q16;
 	if (step->has_come)
 		share = TESTED_BESIDE_A_LONG_QUEUE_Q16;
 	own->phase = PHASE_TESTING;
@@ -208,7 +224,7 @@ static __always_inline void yield_test(struct yielding *own, struct telemetry *s
 	own->by_loss = step->is_lost;
 	own->is_repeated = 0;
 	own->began_us = step->now_us;
-	own->until_us = step->now_us + test_length_us(step);
+	own->until_us = step->now_us + test_length_us(own, step);
 	yield_lower(own, seen, step, times_q16(own->met_q8, share) + DELAYED_Q8, quarters);
 }
 
@@ -221,7 +237,7 @@ static __always_inline void yield_fail(struct yielding *own, struct telemetry *s
 	     step->now_us < own->began_us + (__u64)BURST_ROUND_TRIPS * step->rtt_us)) {
 		/* What slow start has lost tells nothing of others. */
 		if (own->is_first)
-			own->until_us = step->now_us + test_length_us(step);
+			own->until_us = step->now_us + test_length_us(own, step);
 		own->by_loss = !own->is_first;
 		own->is_first = 0;
 		yield_lower(own, seen, step, times_q16(own->met_q8, TESTED_AFTER_LOSS_Q16),
@@ -229,7 +245,7 @@ static __always_inline void yield_fail(struct yielding *own, struct telemetry *s
 	} else if (!step->is_lost && !own->is_repeated &&
 		   step->queue_us < times_q16(step->target_us, NOISE_TARGETS_Q16)) {
 		own->is_repeated = 1;
-		own->until_us = step->now_us + test_length_us(step);
+		own->until_us = step->now_us + test_length_us(own, step);
 		yield_lower(own, seen, step, times_q16(step->carried_q8, TESTED_OF_PROVEN_Q16),
 			    AFTER_STEP_DOWN);
 	} else {
@@ -283,7 +299,7 @@ APART int yield_meet(struct yielding *own, struct telemetry *seen, const struct 
 				   times_q16(own->window_q8, MIN_STEP_DOWN_Q16)),
 			    AFTER_FILL);
 	} else if (is_climbing && !own->is_free &&
-		   (step->is_lost || step->carried_q8 < level_left_by_others(step->full_q8))) {
+		   (step->is_lost || step->carried_q8 < level_left_by_others(own, step->full_q8))) {
 		yield_to_others(own, seen, step, false);
 	} else {
 		yield_test(own, seen, step);
@@ -294,6 +310,7 @@ APART int yield_meet(struct yielding *own, struct telemetry *seen, const struct 
 /* A step without a queue. */
 APART int yield_go_on(struct yielding *own, const struct step *step)
 {
+	__u32 clear_us;
 	bool is_free;
 
 	if (!own || !step)
@@ -301,9 +318,12 @@ APART int yield_go_on(struct yielding *own, const struct step *step)
 	switch (own->phase) {
 	case PHASE_YIELDING:
 		is_free = own->queued_rounds != NOT_QUEUED &&
-			  own->queued_rounds >= MIN_QUEUED_ROUND_TRIPS;
-		if ((is_free || step->now_us >= own->climb_us) &&
-		    step->gap_us > CLEAR_ROUND_TRIPS * step->rtt_us) {
+			  (level_hides_nobody(own) ||
+			   own->queued_rounds >= MIN_QUEUED_ROUND_TRIPS);
+		clear_us = CLEAR_ROUND_TRIPS * step->rtt_us;
+		if (level_hides_nobody(own))
+			clear_us = step->rtt_us / 4 * CLEAR_QUARTERS_OF_NOBODY;
+		if ((is_free || step->now_us >= own->climb_us) && step->gap_us > clear_us) {
 			own->is_free = is_free;
 			own->phase = PHASE_CLIMBING;
 		}
@@ -333,7 +353,7 @@ APART int yield_go_on(struct yielding *own, const struct step *step)
 		break;
 	default:
 		if (step->is_limited)
-			level_fill(own, step->now_us, step->used_q8);
+			level_fill(own, step->now_us, step->full_q8, step->used_q8);
 	}
 	return 0;
 }
@@ -355,6 +375,9 @@ APART int yield_round(struct yielding *own, struct telemetry *seen,
 	step.target_us = sample->target_us;
 	step.packet_us = sample->packet_us;
 	step.is_limited = sample->is_limited;
+	/* The acknowledgement of a few packets may be delayed. */
+	if (sample->delivered >= MIN_DEPTH_PACKETS)
+		level_depth(own, sample->queue_us, sample->target_us, sample->base_us);
 	step.full_q8 = level_full(own, sample->base_us);
 	step.gap_us = min_of(sample->now_us - own->queued_us, 60000000);
 	own->carried_q8 = sample->carried_q8;
@@ -441,6 +464,8 @@ static __always_inline void yield_begin(struct yielding *own, __u64 now_us, __u3
 	own->by_loss = 0;
 	own->is_repeated = 0;
 	own->proven_q8 = UNPROVEN;
+	own->left_free_q16 = MOST_LEFT_FREE_Q16;
+	own->is_steady = 1;
 	own->met_q8 = own->window_q8;
 	own->began_us = now_us;
 	own->until_us = now_us + (__u64)FIRST_TEST_ROUND_TRIPS * base_us;
