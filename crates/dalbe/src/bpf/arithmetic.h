@@ -12,6 +12,12 @@
  * function must return a number. */
 #define APART __attribute__((noinline))
 
+/* A long time, us, as far as it counts. */
+static __always_inline __u32 capped(__u64 us, __u32 max)
+{
+	return us < max ? us : max;
+}
+
 static __always_inline __u32 min_of(__u32 a, __u32 b)
 {
 	return a < b ? a : b;

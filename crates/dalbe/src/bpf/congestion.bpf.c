@@ -179,25 +179,27 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 	__u64 now_us = bpf_ktime_get_ns() / 1000;
-	__u32 window = tp->snd_cwnd * PACKET_Q8, next;
+	__u32 window = tp->snd_cwnd * PACKET_Q8, next, base_us;
 	bool was_slow_start;
 	struct parameters wanted;
 	struct state *s;
 
+	/* No round trip may be over yet. */
+	base_us = round->base_us ? round->base_us : least_rtt_us(tp);
 	s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!s)
 		return max_of(tp->snd_cwnd / 2, 2);
 	read_parameters(sk, &wanted, law);
 	was_slow_start = is_in_slow_start(tp);
 	if (was_slow_start || s->seen.law != wanted.law) {
-		take_window(s, wanted.law, window, now_us, round->base_us);
+		take_window(s, wanted.law, window, now_us, base_us);
 		s->seen.law = wanted.law;
 	}
 	s->before_q8[0] = s->yielding.window_q8;
 	s->before_q8[1] = s->weighted.window_q8;
 	s->before_q8[2] = s->cdg.window_q8;
-	next = law_loss(s, &wanted, window, round->base_us,
-			minus(round->rtt_max_us, round->base_us), now_us, was_slow_start);
+	next = law_loss(s, &wanted, window, base_us, minus(round->rtt_max_us, base_us), now_us,
+			was_slow_start);
 	s->seen.losses++;
 	/* No round trip ends in a recovery, which shows what gets through. */
 	round->began_us = now_us;

@@ -195,7 +195,7 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	bool is_held = wanted->w_q16 <= MIN_WEIGHT_Q16 && s->yielding.phase == PHASE_YIELDING &&
 		       (wanted->law == LAW_VEGAS || wanted->law == LAW_CDG);
 	/* At least a round trip has passed. */
-	__u32 elapsed_us = max_of(min_of(now_us - round->began_us, 60000000),
+	__u32 elapsed_us = max_of(capped(now_us - round->began_us, 60000000),
 				max_of(round->base_us, 1));
 	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us, mean_us = elapsed_us;
 

@@ -379,7 +379,7 @@ APART int yield_round(struct yielding *own, struct telemetry *seen,
 	if (sample->delivered >= MIN_DEPTH_PACKETS)
 		level_depth(own, sample->queue_us, sample->target_us, sample->base_us);
 	step.full_q8 = level_full(own, sample->base_us);
-	step.gap_us = min_of(sample->now_us - own->queued_us, 60000000);
+	step.gap_us = capped(sample->now_us - own->queued_us, 60000000);
 	own->carried_q8 = sample->carried_q8;
 	own->rtt_us = step.rtt_us;
 
@@ -424,7 +424,7 @@ APART int yield_loss(struct yielding *own, struct telemetry *seen, __u64 now_us,
 	step.carried_q8 = max_of(own->carried_q8, FLOOR_Q8);
 	step.full_q8 = level_full(own, base_us);
 	step.queue_us = longest_us;
-	step.gap_us = min_of(now_us - own->queued_us, 60000000);
+	step.gap_us = capped(now_us - own->queued_us, 60000000);
 	step.is_lost = true;
 	own->queued_us = now_us;
 	own->was_queued = 1;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::rounds::Rounds;
+use super::rounds::{MIN_ROUND, Rounds};
 use super::yielding::YieldingWindow;
 use super::{ConnectionSample, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
@@ -23,6 +23,16 @@ const ROOM_TO_GROW: f64 = 2.0;
 /// A sender with a closed window tries after about as long (its persist timer, RFC 9293,
 /// section 3.8.6.1; on Linux 200 ms).
 const WAIT_PER_CONNECTION: Duration = Duration::from_millis(200);
+
+/// No connection waits longer than this: its server must see that it lives.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// A turn takes at least this long, and two waits: a sender needs some round trips to get
+/// going.
+const TURN: Duration = Duration::from_secs(4);
+
+/// A connection without a sample for this time has a reader that does not read.
+const UNREAD: Duration = Duration::from_secs(1);
 
 /// If the law has not heard of any connection for so many round trips, it must not take the
 /// time since then for a round trip.
@@ -65,6 +75,11 @@ struct Member {
     part: f64,
     /// What it can use of a window, bytes; infinite unless it leaves some unused.
     need: f64,
+    /// When the last sample was.
+    seen: Duration,
+    /// As in its last sample.
+    base: Duration,
+    excess: f64,
     /// Whether it has a response to receive.
     is_active: bool,
     /// Whether its window counts: not at the start of a response, nor in a pause.
@@ -165,7 +180,8 @@ impl Coupled {
     fn update(&mut self, number: u64, now: Duration, sample: &ConnectionSample) -> Part {
         let all = self.add(number, now, sample, true);
         if self.leads(number, now) {
-            self.window = if now <= self.led + sample.rtt * SILENT_ROUND_TRIPS {
+            let silence = sample.rtt.max(MIN_ROUND) * SILENT_ROUND_TRIPS;
+            self.window = if now <= self.led + silence {
                 self.law.update(now, &all)
             } else {
                 self.law.wait(now, &all)
@@ -173,13 +189,13 @@ impl Coupled {
             self.led = now;
             self.queueing = None;
         }
-        self.part(number)
+        self.part(number, now)
     }
 
     fn wait(&mut self, number: u64, now: Duration, sample: &ConnectionSample) -> Part {
         let all = self.add(number, now, sample, false);
         if self.leads(number, now) {
-            let other = self.active().find(|(_, other)| other.is_in_force);
+            let other = self.active(now).find(|(_, other)| other.is_in_force);
             match other.map(|(&other, _)| other) {
                 Some(other) => self.leader = other,
                 None => {
@@ -188,7 +204,7 @@ impl Coupled {
                 }
             }
         }
-        self.part(number)
+        self.part(number, now)
     }
 
     /// Whether the law hears of all connections now: with the samples of one connection,
@@ -211,6 +227,7 @@ impl Coupled {
     ) -> ConnectionSample {
         let member = self.members.entry(number).or_default();
         (member.is_active, member.is_in_force) = (true, is_in_force);
+        (member.seen, member.base, member.excess) = (now, sample.base, sample.excess);
         let more = sample.bytes.saturating_sub(member.bytes);
         self.bytes = self.bytes.saturating_add(more);
         let lost = sample.out_of_order.wrapping_sub(member.out_of_order);
@@ -231,7 +248,15 @@ impl Coupled {
             member.need = f64::INFINITY;
         }
         self.segment = self.segment.max(sample.segment);
-        self.queueing = match (self.queueing, sample.queueing) {
+        // The path has one base. A connection that came beside a queue knows a longer one.
+        let bases = self
+            .active(now)
+            .map(|(_, member)| (member.base, member.excess));
+        let least = bases.min_by_key(|&(base, _)| base);
+        let (base, excess) = least.unwrap_or((sample.base, sample.excess));
+        let more = (sample.base - base).as_secs_f64();
+        let queueing = sample.queueing.map(|queueing| queueing + more);
+        self.queueing = match (self.queueing, queueing) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
@@ -240,31 +265,38 @@ impl Coupled {
             out_of_order: self.out_of_order,
             segment: self.segment,
             queueing: self.queueing,
-            ..*sample
+            base,
+            excess,
+            rtt: sample.rtt,
         }
     }
 
-    fn active(&self) -> impl Iterator<Item = (&u64, &Member)> {
-        self.members.iter().filter(|(_, member)| member.is_active)
+    /// Connections with a response that somebody reads.
+    fn active(&self, now: Duration) -> impl Iterator<Item = (&u64, &Member)> {
+        let members = self.members.iter();
+        members.filter(move |(_, member)| member.is_active && now < member.seen + UNREAD)
     }
 
     /// What this connection gets of the window.
-    fn part(&mut self, number: u64) -> Part {
+    fn part(&mut self, number: u64, now: Duration) -> Part {
         let smallest = MIN_WINDOW_SEGMENTS * self.segment;
-        let count = self.active().count().max(1);
+        let count = self.active(now).count().max(1);
         let fit = ((self.window / smallest) as usize).clamp(1, count);
-        let place = self.active().position(|(each, _)| *each == number);
-        let has_turn = place.unwrap_or_default() < fit;
+        let wait = WAIT_PER_CONNECTION.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+        let wait = wait.min(MAX_WAIT);
+        let turn = now.div_duration_f64(TURN.max(2 * wait)) as usize;
+        let place = self.active(now).position(|(each, _)| *each == number);
+        let place = place.unwrap_or_default() + count - turn % count;
+        let has_turn = place % count < fit;
         let need = self.members.get(&number).map_or(0.0, |member| member.need);
         let window = match (has_turn, fit < count) {
             (false, _) => smallest,
             (true, true) => self.window / fit as f64,
-            (true, false) => self.share(need).max(smallest),
+            (true, false) => self.share(need, now).max(smallest),
         };
         if let Some(member) = self.members.get_mut(&number) {
             member.part = window;
         }
-        let wait = WAIT_PER_CONNECTION.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
         Part {
             window,
             wait: (!has_turn).then_some(wait),
@@ -273,8 +305,8 @@ impl Coupled {
 
     /// The part of a connection that needs so much, bytes: as much, but no more than all
     /// others that need more. What nobody needs is shared, so that all can grow.
-    fn share(&self, need: f64) -> f64 {
-        let mut needs: Vec<f64> = self.active().map(|(_, member)| member.need).collect();
+    fn share(&self, need: f64, now: Duration) -> f64 {
+        let mut needs: Vec<f64> = self.active(now).map(|(_, member)| member.need).collect();
         needs.sort_by(f64::total_cmp);
         let mut left = self.window;
         for (served, need_of_one) in needs.iter().enumerate() {
@@ -289,143 +321,4 @@ impl Coupled {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SEGMENT: f64 = 1448.0;
-    const STEP: Duration = Duration::from_millis(20);
-    const BASE: Duration = Duration::from_millis(100);
-
-    /// byte/s
-    const CAPACITY: f64 = 1.25e6;
-
-    /// Connections over one path, and what others have in its queue.
-    struct Path {
-        seats: Vec<Seat>,
-        parts: Vec<Part>,
-        bytes: Vec<f64>,
-        /// The most that each sender sends, byte/s.
-        limits: Vec<f64>,
-        now: Duration,
-    }
-
-    impl Path {
-        fn of(connections: usize) -> Self {
-            let group = WindowGroup::default();
-            Self {
-                seats: (0..connections).map(|_| group.join()).collect(),
-                parts: vec![Part::whole(2.0 * SEGMENT); connections],
-                bytes: vec![0.0; connections],
-                limits: vec![f64::INFINITY; connections],
-                now: Duration::from_secs(1),
-            }
-        }
-
-        /// Each receives what its window and the path allow; others keep this queue, s.
-        fn run(&mut self, steps: u32, queue: f64) {
-            for _ in 0..steps {
-                self.now += STEP;
-                let offered = |(part, limit): (&Part, &f64)| {
-                    let rate = if part.wait.is_some() {
-                        0.0
-                    } else {
-                        part.window / 0.1
-                    };
-                    rate.min(*limit)
-                };
-                let rates: Vec<f64> = self.parts.iter().zip(&self.limits).map(offered).collect();
-                let all: f64 = rates.iter().sum();
-                let queueing = queue + (0.1 * (all / CAPACITY - 1.0)).max(0.0);
-                for (index, seat) in self.seats.iter().enumerate() {
-                    let rate = rates[index] * (CAPACITY / all).min(1.0);
-                    self.bytes[index] += rate * STEP.as_secs_f64();
-                    let sample = ConnectionSample {
-                        rtt: BASE + Duration::from_secs_f64(queueing),
-                        base: BASE,
-                        queueing: Some(queueing),
-                        segment: SEGMENT,
-                        bytes: self.bytes[index] as u64,
-                        out_of_order: 0,
-                        excess: 0.001,
-                    };
-                    self.parts[index] = seat.update(self.now, &sample);
-                }
-            }
-        }
-
-        fn windows(&self) -> Vec<f64> {
-            self.parts.iter().map(|part| part.window).collect()
-        }
-    }
-
-    #[test]
-    fn connections_share_the_window_of_one() {
-        let (mut one, mut four) = (Path::of(1), Path::of(4));
-        one.run(1000, 0.0);
-        four.run(1000, 0.0);
-        let parts = four.windows();
-        assert!(
-            parts.iter().all(|each| (each / parts[0] - 1.0).abs() < 0.1),
-            "{parts:?}"
-        );
-        let (all, one): (f64, f64) = (parts.iter().sum(), one.windows()[0]);
-        assert!((all / one - 1.0).abs() < 0.1, "{all} and {one}");
-        assert!(one > 0.9 * 0.1 * CAPACITY, "{one}");
-    }
-
-    #[test]
-    fn what_a_connection_leaves_goes_to_the_others() {
-        let mut path = Path::of(3);
-        path.limits[2] = 50_000.0;
-        path.run(1000, 0.0);
-        let parts = path.windows();
-        assert!((parts[2] / 10_000.0 - 1.0).abs() < 0.1, "{parts:?}");
-        let all: f64 = parts[..2].iter().sum();
-        assert!(all > 0.8 * 0.1 * CAPACITY, "{parts:?}");
-    }
-
-    #[test]
-    fn at_the_smallest_window_connections_take_turns() {
-        let mut path = Path::of(8);
-        path.run(500, 0.0);
-        path.run(100, 0.1);
-        assert!(path.windows().iter().all(|&each| each == 2.0 * SEGMENT));
-        assert_eq!(path.parts[0].wait, None);
-        let wait = Some(8 * WAIT_PER_CONNECTION);
-        assert!(path.parts[1..].iter().all(|part| part.wait == wait));
-        // The next one follows a connection that is done.
-        path.seats[0].rest();
-        path.seats.remove(0);
-        path.bytes.remove(0);
-        path.run(1, 0.1);
-        assert_eq!(path.parts[0].wait, None);
-    }
-
-    #[test]
-    fn who_comes_later_finds_what_is_known() {
-        let mut path = Path::of(1);
-        path.run(1000, 0.0);
-        let before = path.windows()[0];
-        let next = path.seats[0].group.join();
-        path.seats[0] = next;
-        path.bytes[0] = 0.0;
-        path.run(1, 0.0);
-        assert!(
-            path.windows()[0] > 0.8 * before,
-            "{:?} and {before}",
-            path.parts
-        );
-    }
-
-    #[test]
-    fn a_copy_is_in_a_group_of_its_own() {
-        let mut path = Path::of(1);
-        path.run(20, 0.0);
-        let copy = path.seats[0].clone();
-        let before = copy.rate();
-        path.limits[0] = 0.0;
-        path.run(50, 0.0);
-        assert_eq!(copy.rate(), before);
-        assert!(path.seats[0].rate() < before);
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::receive_window::ConnectionSample;
 
 /// A round takes at least this long: a shorter one holds too few samples.
-const MIN_ROUND: Duration = Duration::from_millis(20);
+pub(crate) const MIN_ROUND: Duration = Duration::from_millis(20);
 
 /// So many samples in a row of a long queue end a round at once.
 const LONG_QUEUE_SAMPLES: u32 = 3;

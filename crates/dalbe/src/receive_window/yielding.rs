@@ -227,7 +227,8 @@ impl YieldingWindow {
         let is_limiting = used >= (LIMITING_SHARE * self.window).min(self.window - 2.5);
         // What the window does not limit is the sender's to answer.
         let is_lost = round.is_lost() && (is_limiting || self.phase == Phase::Opening);
-        self.levels.learn(now, round, carried, base);
+        let yields = matches!(self.phase, Phase::Yielding { .. });
+        self.levels.learn(now, round, carried, base, yields);
         let packet = self.levels.packet(sample.excess);
         let target = self.levels.target(packet, base);
         self.levels.learn_depth(round.min, target, base);

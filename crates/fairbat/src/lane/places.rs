@@ -13,8 +13,8 @@ use std::time::Duration;
 use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 use tokio::sync::watch;
 
-/// A connection without a request keeps its place for this time: the next request
-/// follows at once.
+/// A connection that does not ask keeps its place for this time: the next request
+/// follows at once, and a reader that does not read asks for nothing.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// The places of a lane's connections, in the order in which they came.
@@ -27,8 +27,8 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct Taken {
     next: u64,
-    /// Since when each has no request; `None` while it has one.
-    resting: BTreeMap<u64, Option<Duration>>,
+    /// When each last asked.
+    asked: BTreeMap<u64, Duration>,
 }
 
 impl Places {
@@ -45,7 +45,7 @@ impl Places {
         let mut taken = self.taken();
         let number = taken.next;
         taken.next += 1;
-        taken.resting.insert(number, None);
+        drop(taken);
         Place {
             places: Arc::clone(self),
             target,
@@ -67,13 +67,13 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// What the connection is to do now, with a request.
+    /// What the connection is to do now. To be asked every few milliseconds.
     pub(crate) fn target(&self, now: Duration) -> FlowTarget {
         let target = *self.target.borrow();
         let mut taken = self.places.taken();
-        taken.resting.insert(self.number, None);
-        let before = taken.resting.range(..self.number);
-        let before = before.filter(|(_, since)| since.is_none_or(|since| now < since + KEPT));
+        taken.asked.insert(self.number, now);
+        let before = taken.asked.range(..self.number);
+        let before = before.filter(|(_, asked)| now < **asked + KEPT);
         let max_weight = self.places.max_weight as usize;
         if before.take(max_weight).count() < max_weight {
             return target;
@@ -83,16 +83,11 @@ impl Place {
             ..target
         }
     }
-
-    /// The connection has no request for now.
-    pub(crate) fn rest(&self, now: Duration) {
-        self.places.taken().resting.insert(self.number, Some(now));
-    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.taken().resting.remove(&self.number);
+        self.places.taken().asked.remove(&self.number);
     }
 }
 
@@ -129,7 +124,7 @@ mod tests {
     #[test]
     fn a_short_rest_changes_nothing() {
         let places = three(1);
-        places[0].rest(NOW);
+        assert_eq!(weights(&places, NOW), [1.0, MIN_WEIGHT, MIN_WEIGHT]);
         assert_eq!(places[1].target(NOW + KEPT / 2).w, MIN_WEIGHT);
         assert_eq!(places[1].target(NOW + KEPT).w, 1.0);
         assert_eq!(places[0].target(NOW + KEPT).w, 1.0);

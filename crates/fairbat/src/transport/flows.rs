@@ -54,7 +54,7 @@ pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<NewConnection>, la
 /// sample, with their mean round-trip time and congestion window.
 fn sample(flows: &mut Vec<SendingConnection>, now: Duration, lane: &Lane) {
     let (mut bytes, mut rtts, mut windows) = (0_u64, Vec::new(), Vec::new());
-    flows.retain_mut(|flow| match flow.sample(now, lane) {
+    flows.retain_mut(|flow| match flow.sample(now) {
         Some(sample) => {
             bytes += sample.bytes;
             rtts.extend(sample.rtt);
@@ -119,7 +119,7 @@ impl SendingConnection {
     }
 
     /// `None` if the connection is gone.
-    fn sample(&mut self, now: Duration, lane: &Lane) -> Option<FlowSample> {
+    fn sample(&mut self, now: Duration) -> Option<FlowSample> {
         if self.socket.is_none() {
             if now < self.search_at {
                 return Some(FlowSample::default());
@@ -136,7 +136,6 @@ impl SendingConnection {
         }
         if now >= self.moved_at + IDLE {
             // The owner of the connection may close it now.
-            self.place.rest(lane.now());
             (self.socket, self.update_at) = (None, None);
             self.search_at = now + IDLE;
             return Some(FlowSample {

@@ -277,7 +277,6 @@ impl Drop for WindowGuard {
             path.learn(memory, now);
         }
         if !self.is_given_up {
-            place.rest(self.manager.lane.now());
             let parked = Parked {
                 at: now,
                 lever,

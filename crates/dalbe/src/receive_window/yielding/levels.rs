@@ -166,8 +166,16 @@ impl Levels {
         }
     }
 
-    /// Takes a round trip that carried so much, on a path of this base.
-    pub(crate) fn learn(&mut self, now: Duration, round: &Round, carried: f64, base: f64) {
+    /// Takes a round trip that carried so much, on a path of this base. While the flow
+    /// `yields`, it carries little, whatever the path carries.
+    pub(crate) fn learn(
+        &mut self,
+        now: Duration,
+        round: &Round,
+        carried: f64,
+        base: f64,
+        yields: bool,
+    ) {
         if round.out_of_order > 0 {
             self.holes = Some(now);
         }
@@ -183,7 +191,7 @@ impl Levels {
         }
         if is_whole && round.steady > self.capacity {
             (self.capacity, self.capacity_at) = (round.steady, now);
-        } else if now > self.capacity_at + CAPACITY_MEMORY {
+        } else if !yields && now > self.capacity_at + CAPACITY_MEMORY {
             self.capacity *= 1.0 - CAPACITY_FADING;
         }
         self.full = self.capacity * base;
@@ -365,7 +373,13 @@ mod tests {
     /// A path that has carried 83 segments in a round trip.
     fn known() -> Levels {
         let mut levels = Levels::default();
-        levels.learn(Duration::from_secs(1), &round(830.0, 0.0, 0), 83.0, BASE);
+        levels.learn(
+            Duration::from_secs(1),
+            &round(830.0, 0.0, 0),
+            83.0,
+            BASE,
+            false,
+        );
         levels
     }
 
@@ -381,7 +395,7 @@ mod tests {
         // The handshake shows that no packet takes as long as that.
         let unknown = Levels::default().packet(0.001);
         assert!((unknown - 0.0013).abs() < 1e-9, "{unknown}");
-        levels.learn(at(2), &round(830.0, 0.008, 5), 83.0, BASE);
+        levels.learn(at(2), &round(830.0, 0.008, 5), 83.0, BASE, false);
         let short = levels.target(0.006, BASE);
         assert!((short - (0.22 * 0.008 + 0.0007)).abs() < 1e-9, "{short}");
     }
@@ -389,8 +403,8 @@ mod tests {
     #[test]
     fn data_that_comes_in_holes_says_nothing_of_the_path() {
         let mut levels = known();
-        levels.learn(at(2), &round(9000.0, 0.0, 1), 900.0, BASE);
-        levels.learn(at(2), &round(9000.0, 0.0, 0), 10.0, BASE);
+        levels.learn(at(2), &round(9000.0, 0.0, 1), 900.0, BASE, false);
+        levels.learn(at(2), &round(9000.0, 0.0, 0), 10.0, BASE, false);
         assert_eq!((levels.full, levels.whole()), (83.0, 83.0));
         assert_eq!(levels.meet(10.0, 90.0, true), 83.0);
         assert_eq!(levels.meet(10.0, 90.0, false), 10.0);
@@ -399,10 +413,10 @@ mod tests {
     #[test]
     fn the_capacity_fades_after_a_minute() {
         let mut levels = known();
-        levels.learn(at(60), &round(100.0, 0.0, 0), 10.0, BASE);
+        levels.learn(at(60), &round(100.0, 0.0, 0), 10.0, BASE, false);
         assert_eq!(levels.full, 83.0);
         for s in 62..200 {
-            levels.learn(at(s), &round(100.0, 0.0, 0), 10.0, BASE);
+            levels.learn(at(s), &round(100.0, 0.0, 0), 10.0, BASE, false);
         }
         assert!((9.9..12.0).contains(&levels.full), "{}", levels.full);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The product's congestion controls (congestion.bpf.c of dalbe) as a simulation calls
- * them. flow.rs is the counterpart.
+ * them. kernel.rs is the counterpart.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "congestion.bpf.c"
 #undef end
 
-/* What a sender knows, and what it takes back. As in flow.rs. */
+/* What a sender knows, and what it takes back. As in kernel.rs. */
 struct view {
 	__u64 now_us;
 	/* When the next paced packet leaves. */
