@@ -14,7 +14,6 @@ use fairbat_tests::poll::wait_until;
 use fairbat_tests::proxy::ForwardProxy;
 use fairbat_tests::version::Version;
 use fairbat_tests::workdir::Workdir;
-use serde_json::Value;
 
 const FILE: Content = Content::new(311, 600_000);
 
@@ -33,19 +32,7 @@ fn path(args: &[&str]) -> Outcome {
 }
 
 fn nginx(change: impl FnOnce(&mut Config)) -> Nginx {
-    let mut config = Config::default();
-    change(&mut config);
-    let nginx = Nginx::start(&config);
-    nginx.put("file", &FILE);
-    nginx
-}
-
-/// The one object on standard output.
-#[track_caller]
-fn object(outcome: &Outcome) -> Value {
-    let mut objects = outcome.events();
-    assert_eq!(objects.len(), 1, "{outcome}");
-    objects.remove(0)
+    Nginx::with_file(&FILE, change)
 }
 
 #[test]
@@ -56,7 +43,7 @@ fn a_small_file_is_too_small_to_tell() {
         let url = nginx.url("file");
         let outcome = path(&[&url, "--json"]);
         outcome.expect_code(0);
-        let object = object(&outcome);
+        let object = outcome.object();
         assert_eq!(object["url"], url);
         assert!(object["bottleneck"].is_null(), "{object}");
         let why = object["explanation"].as_str().unwrap_or_default();
@@ -144,7 +131,7 @@ fn it_speaks_to_servers_as_get_does() {
         .env("http_proxy", proxy.url())
         .run();
     outcome.expect_code(0);
-    assert_eq!(object(&outcome)["measured_bytes"], 600_000);
+    assert_eq!(outcome.object()["measured_bytes"], 600_000);
     assert_eq!(proxy.requests().len(), server.requests().len());
     let shown = format!("{}{}", outcome.stdout, outcome.stderr);
     assert!(!shown.contains("s3cret"), "{outcome}");

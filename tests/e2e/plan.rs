@@ -30,19 +30,7 @@ fn plan(args: &[&str]) -> Outcome {
 }
 
 fn nginx(change: impl FnOnce(&mut Config)) -> Nginx {
-    let mut config = Config::default();
-    change(&mut config);
-    let nginx = Nginx::start(&config);
-    nginx.put("file", &FILE);
-    nginx
-}
-
-/// The one object on standard output.
-#[track_caller]
-fn object(outcome: &Outcome) -> Value {
-    let mut objects = outcome.events();
-    assert_eq!(objects.len(), 1, "{outcome}");
-    objects.remove(0)
+    Nginx::with_file(&FILE, change)
 }
 
 #[track_caller]
@@ -57,7 +45,7 @@ fn a_small_file_by_a_far_deadline_is_comfortable() {
     let url = nginx.url("file");
     let outcome = plan(&["--json", "--deadline", "4h", &url]);
     outcome.expect_code(0);
-    let object = object(&outcome);
+    let object = outcome.object();
     assert_eq!(object["url"], url);
     assert_eq!(object["bytes"], 600_000);
     assert_eq!(object["ranges"], true);
@@ -89,7 +77,7 @@ fn a_file_that_one_connection_cannot_carry_is_impossible() {
     let args = ["--deadline=1h", "--measure=2s", &nginx.url("huge")];
     let outcome = plan(&[&args[..], &["--json"]].concat());
     outcome.expect_code(11);
-    let object = object(&outcome);
+    let object = outcome.object();
     assert_eq!(object["bytes"], 1_u64 << 40);
     assert_eq!(object["verdict"], "impossible");
     assert_eq!(object["latest_start_past"], true);
@@ -129,7 +117,7 @@ fn without_a_measurement_nothing_is_fetched_and_the_verdict_is_unknown() {
     let nginx = nginx(|_| ());
     let outcome = plan(&["--json", "--deadline=4h", "--measure=0", &nginx.url("file")]);
     outcome.expect_code(0);
-    let object = object(&outcome);
+    let object = outcome.object();
     assert_eq!(object["verdict"], "unknown");
     assert_eq!(object["bytes"], 600_000);
     assert!(number(&object, "needed_rate") > 40.0);
@@ -149,7 +137,7 @@ fn without_ranges_or_size_the_verdict_is_unknown() {
         let nginx = nginx(change);
         let outcome = plan(&["--json", "--deadline", "4h", &nginx.url("file")]);
         outcome.expect_code(0);
-        let object = object(&outcome);
+        let object = outcome.object();
         assert_eq!(object["ranges"], false);
         assert_eq!(object["bytes"], bytes);
         assert_eq!(object["verdict"], "unknown");
@@ -163,7 +151,7 @@ fn a_deadline_that_is_over_is_impossible() {
     let url = nginx.url("file");
     let outcome = plan(&["--json", "--deadline", "2020-01-01T00:00:00Z", &url]);
     outcome.expect_code(11);
-    let object = object(&outcome);
+    let object = outcome.object();
     assert_eq!(object["verdict"], "impossible");
     assert!(object["needed_rate"].is_null(), "{object}");
     assert_eq!(object["latest_start_past"], true);
@@ -230,7 +218,7 @@ fn one_connection_measures_also_where_answers_are_shorter_than_asked_for() {
     });
     let outcome = plan(&["--json", "--deadline", "4h", &server.url("/file")]);
     outcome.expect_code(0);
-    assert_eq!(object(&outcome)["measured_bytes"], 600_000);
+    assert_eq!(outcome.object()["measured_bytes"], 600_000);
     assert_eq!(server.most_active(), 1);
     let requests = server.requests();
     assert_eq!(requests.len(), 7, "a probe and six parts");
@@ -260,7 +248,7 @@ fn it_speaks_to_servers_as_get_does() {
         .env("http_proxy", proxy.url())
         .run();
     outcome.expect_code(0);
-    assert_eq!(object(&outcome)["verdict"], "comfortable");
+    assert_eq!(outcome.object()["verdict"], "comfortable");
     assert_eq!(proxy.requests().len(), server.requests().len());
     let shown = format!("{}{}", outcome.stdout, outcome.stderr);
     assert!(!shown.contains("s3cret"), "{outcome}");

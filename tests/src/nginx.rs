@@ -194,6 +194,16 @@ impl Nginx {
         let _ = fs::remove_file(self.directory.path().join("control"));
     }
 
+    /// A server with this file under the name `file`, and a configuration that `change`
+    /// has changed.
+    pub fn with_file(file: &Content, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::default();
+        change(&mut config);
+        let nginx = Self::start(&config);
+        nginx.put("file", file);
+        nginx
+    }
+
     /// Starts it again where it was before [`Self::stop`].
     pub fn start_again(&mut self) {
         self.child = spawn(self.namespace.as_deref(), self.directory.path());

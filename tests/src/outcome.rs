@@ -78,6 +78,15 @@ impl Outcome {
         parse_events(&self.stdout)
     }
 
+    /// The only object that `--json` prints, of a command that answers one question.
+    #[must_use]
+    #[track_caller]
+    pub fn object(&self) -> Value {
+        let mut objects = self.events();
+        assert_eq!(objects.len(), 1, "{self}");
+        objects.remove(0)
+    }
+
     /// The events of one kind.
     #[must_use]
     pub fn events_named(&self, name: &str) -> Vec<Value> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use fairbat::printable::printable;
-use indicatif::MultiProgress;
+use indicatif::{BinaryBytes, MultiProgress};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{Format, Full, Writer};
@@ -59,6 +59,17 @@ pub(crate) fn written(result: io::Result<()>) -> ExitCode {
             ExitCode::Other
         }
     }
+}
+
+/// Writes an answer to standard output.
+pub(crate) fn shown(text: &str) -> ExitCode {
+    let mut out = io::stdout().lock();
+    written(writeln!(out, "{text}").and_then(|()| out.flush()))
+}
+
+/// A rate for people, from byte/s; a rate beyond u64 is cut off.
+pub(crate) fn per_second(rate: f64) -> String {
+    format!("{}/s", BinaryBytes(rate as u64))
 }
 
 /// The log filter: `FAIRBAT_LOG`, or else the one for `--verbose` and `--quiet`.

@@ -2,24 +2,20 @@
 //! no file.
 
 use std::fmt::{self, Display};
-use std::io::{self, Write};
 use std::time::Duration;
 
 use dalbe::receive_window::BottleneckKind;
-use fairbat::error::{ErrorKind, TransferError};
 use fairbat::http::without_credentials;
 use fairbat::path_measurement::diagnosis::{PathDiagnosis, diagnose};
 use fairbat::settings::HttpSettings;
 use indicatif::BinaryBytes;
 use serde::Serialize;
-use tokio::runtime::Builder;
 use url::Url;
 
 use crate::args::DoctorArgs;
-use crate::console::{Console, WIDTH, log_filter, start_log, wrapped, written};
+use crate::console::{Console, WIDTH, log_filter, per_second, shown, start_log, wrapped};
 use crate::exit::ExitCode;
-use crate::progress::failed;
-use crate::session::{self, Signals, runtime};
+use crate::session;
 use crate::settings::{UsageError, http, urls};
 
 /// Runs the command for the path to this URL.
@@ -34,13 +30,10 @@ pub(crate) fn run(url: &str, args: &DoctorArgs) -> ExitCode {
             let limit = question.measure;
             console.line(&format!("downloading from {url}, for at most {limit:?}"));
         }
-        match measure(&question) {
+        let call = diagnose(&question.http, &question.url, question.measure);
+        match session::ask(&console, &url, call) {
             Ok(seen) => print(&Answer::new(url.into(), &seen), args.messages.json),
-            Err(error) => {
-                let message = failed(url.as_str(), error.kind, &error.message, &error.hint);
-                message.iter().for_each(|text| console.line(text));
-                ExitCode::of_kind(error.kind)
-            }
+            Err(code) => code,
         }
     })
 }
@@ -71,31 +64,13 @@ fn resolve(url: &str, args: &DoctorArgs) -> Result<Question, UsageError> {
     })
 }
 
-/// Makes the library call, until a signal ends it.
-fn measure(question: &Question) -> Result<PathDiagnosis, TransferError> {
-    let runtime = runtime(&mut Builder::new_current_thread())?;
-    let result = runtime.block_on(async {
-        let mut signals = Signals::listen()?;
-        tokio::select! {
-            seen = diagnose(&question.http, &question.url, question.measure) => seen,
-            _ = signals.next() => {
-                Err(TransferError::new(ErrorKind::Interrupted, "interrupted"))
-            }
-        }
-    });
-    // Do not wait for a thread that may still resolve a host name.
-    runtime.shutdown_background();
-    result
-}
-
 fn print(answer: &Answer, json: bool) -> ExitCode {
     let text = if json {
         serde_json::to_string(answer).expect("numbers, texts and options only")
     } else {
         answer.to_string()
     };
-    let mut out = io::stdout().lock();
-    written(writeln!(out, "{text}").and_then(|()| out.flush()))
+    shown(&text)
 }
 
 /// The answer. Its field names are an interface, described in `docs/json.md`.
@@ -179,10 +154,7 @@ impl Display for Answer {
             writeln!(f, "  {line}")?;
         }
         let unknown = || "unknown".to_owned();
-        // Rates beyond u64 are cut off.
-        let rate = self
-            .rate
-            .map(|rate| format!("{}/s", BinaryBytes(rate as u64)));
+        let rate = self.rate.map(per_second);
         let ms = |ms: Option<f64>| ms.map_or_else(unknown, |ms| format!("{ms:.1} ms"));
         writeln!(f, "\nrate           {}", rate.unwrap_or_else(unknown))?;
         writeln!(

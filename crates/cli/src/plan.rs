@@ -2,10 +2,8 @@
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
-use std::io::{self, Write};
 use std::time::Duration;
 
-use fairbat::error::{ErrorKind, TransferError};
 use fairbat::http::without_credentials;
 use fairbat::path_measurement::forecast::{Forecast, Verdict};
 use fairbat::path_measurement::{PathMeasurement, survey};
@@ -14,14 +12,12 @@ use indicatif::BinaryBytes;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use serde::Serialize;
-use tokio::runtime::Builder;
 use url::Url;
 
 use crate::args::PlanArgs;
-use crate::console::{Console, log_filter, start_log, written};
+use crate::console::{Console, log_filter, per_second, shown, start_log};
 use crate::exit::ExitCode;
-use crate::progress::failed;
-use crate::session::{self, Signals, now, runtime};
+use crate::session::{self, now};
 use crate::settings::{UsageError, deadline_flag, http, urls};
 
 /// Runs the command.
@@ -37,16 +33,13 @@ pub(crate) fn run(args: &PlanArgs) -> ExitCode {
             let limit = question.measure;
             console.line(&format!("looking at {url}, for at most {limit:?}"));
         }
-        match measure(&question) {
+        let call = survey(&question.http, &question.url, question.measure);
+        match session::ask(&console, &url, call) {
             Ok(measured) => print(
                 &Answer::new(&question, &measured, &now()),
                 args.messages.json,
             ),
-            Err(error) => {
-                let message = failed(url.as_str(), error.kind, &error.message, &error.hint);
-                message.iter().for_each(|text| console.line(text));
-                ExitCode::of_kind(error.kind)
-            }
+            Err(code) => code,
         }
     })
 }
@@ -78,31 +71,13 @@ fn resolve(
     })
 }
 
-/// Makes the library call, until a signal ends it.
-fn measure(question: &Question) -> Result<PathMeasurement, TransferError> {
-    let runtime = runtime(&mut Builder::new_current_thread())?;
-    let result = runtime.block_on(async {
-        let mut signals = Signals::listen()?;
-        tokio::select! {
-            measured = survey(&question.http, &question.url, question.measure) => measured,
-            _ = signals.next() => {
-                Err(TransferError::new(ErrorKind::Interrupted, "interrupted"))
-            }
-        }
-    });
-    // Do not wait for a thread that may still resolve a host name.
-    runtime.shutdown_background();
-    result
-}
-
 fn print(answer: &Answer, json: bool) -> ExitCode {
     let text = if json {
         answer.json()
     } else {
         answer.to_string()
     };
-    let mut out = io::stdout().lock();
-    match written(writeln!(out, "{text}").and_then(|()| out.flush())) {
+    match shown(&text) {
         ExitCode::Done => ExitCode::of_verdict(answer.verdict),
         failed => failed,
     }
@@ -193,8 +168,8 @@ impl Answer {
         match (self.polite_rate, self.peak_rate, self.measured_s) {
             (Some(polite), Some(peak), Some(seconds)) => format!(
                 "{} on average while yielding, {} at best, in {seconds:.1} s",
-                rate(polite),
-                rate(peak)
+                per_second(polite),
+                per_second(peak)
             ),
             _ => "nothing".to_owned(),
         }
@@ -219,7 +194,7 @@ impl Answer {
 impl Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let needed = match self.needed_rate {
-            Some(needed) => format!("{} from now on", rate(needed)),
+            Some(needed) => format!("{} from now on", per_second(needed)),
             None if self.deadline <= self.now => "there is no time left".to_owned(),
             None => "unknown".to_owned(),
         };
@@ -255,11 +230,6 @@ fn explanation(forecast: &Forecast, measured: &PathMeasurement, left: Duration) 
         }
         Verdict::Unknown => "nothing was measured",
     }
-}
-
-/// A rate for people; a rate beyond u64 is cut off.
-fn rate(rate: f64) -> String {
-    format!("{}/s", BinaryBytes(rate as u64))
 }
 
 /// RFC 3339 in UTC, to the millisecond.

@@ -17,11 +17,12 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tracing_subscriber::EnvFilter;
+use url::Url;
 
 use crate::args::{LogArgs, MessageArgs};
 use crate::console::{self, Console};
 use crate::exit::ExitCode;
-use crate::progress::{Circumstances, Display, Progress, failed_to_start};
+use crate::progress::{Circumstances, Display, Progress, failed, failed_to_start};
 use crate::settings::UsageError;
 
 /// Threads of a transfer: one runs the engine while the other moves bytes.
@@ -115,6 +116,40 @@ where
             ExitCode::of_kind(error.kind)
         }
     }
+}
+
+/// Makes one call about `url` until a signal ends it, and shows why it failed.
+///
+/// # Errors
+/// The exit code of the failure.
+pub(crate) fn ask<T>(
+    console: &Console,
+    url: &Url,
+    call: impl Future<Output = Result<T, TransferError>>,
+) -> Result<T, ExitCode> {
+    until_signal(call).map_err(|error| {
+        let message = failed(url.as_str(), error.kind, &error.message, &error.hint);
+        message.iter().for_each(|text| console.line(text));
+        ExitCode::of_kind(error.kind)
+    })
+}
+
+fn until_signal<T>(
+    call: impl Future<Output = Result<T, TransferError>>,
+) -> Result<T, TransferError> {
+    let runtime = runtime(&mut Builder::new_current_thread())?;
+    let result = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
+        tokio::select! {
+            answer = call => answer,
+            _ = signals.next() => {
+                Err(TransferError::new(ErrorKind::Interrupted, "interrupted"))
+            }
+        }
+    });
+    // Do not wait for a thread that may still resolve a host name.
+    runtime.shutdown_background();
+    result
 }
 
 /// A runtime with timers and I/O.

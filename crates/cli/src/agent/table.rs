@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::api::{Direction, LaneStatus, LastRun, Phase, Status, Task};
+use crate::console::per_second;
 use crate::progress::span;
 
 /// Number of failed files to show for a run. The agent reports more.
@@ -287,11 +288,6 @@ fn lane_line(lane: &LaneStatus) -> String {
     }
     line.push('\n');
     line
-}
-
-/// A rate for people; a rate beyond u64 is cut off.
-fn per_second(rate: f64) -> String {
-    format!("{}/s", BinaryBytes(rate as u64))
 }
 
 /// Formats moments for people.

@@ -9,6 +9,8 @@ use fairbat::error::{ErrorKind, TransferError};
 use fairbat::printable::printable;
 use indicatif::BinaryBytes;
 
+use crate::console::per_second;
+
 /// The status of an upload that the server has received but not stored yet (RFC 9110,
 /// section 15.3.3).
 const ACCEPTED: u16 = 202;
@@ -62,7 +64,6 @@ pub(crate) fn yielding(is_yielding: bool) -> &'static str {
 
 /// A transfer that will probably miss its deadline.
 pub(crate) fn late(url: &str, late_s: f64, zeta: f64, rate: f64) -> String {
-    let per_second = |rate: f64| format!("{}/s", BinaryBytes(rate as u64));
     let late = span(late_s);
     let text = if rate > 0.0 {
         let (needed, got) = (per_second(zeta), per_second(rate));

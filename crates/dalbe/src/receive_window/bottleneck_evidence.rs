@@ -14,13 +14,8 @@
 use std::time::Duration;
 
 use super::bottleneck_kind::{BottleneckKind, PathFindings};
-use super::rounds::{Round, Rounds};
-use super::{ConnectionSample, TIMESTAMP_TICK};
-
-/// A loss within so many round trips of the one before, ...
-const REPAIR_ROUND_TRIPS: f64 = 4.0;
-/// ... and this time, s, is of the same event (RFC 6298: Linux retransmits after 200 ms).
-const MIN_REPAIR: f64 = 0.25;
+use super::rounds::{MIN_REPAIR, REPAIR_ROUND_TRIPS, Round, Rounds};
+use super::{ConnectionSample, KEPT_AFTER_LOSS, TIMESTAMP_TICK};
 
 /// The last packet before a hole may have come so many round trips ago, with this one.
 const ROUNDS_OF_LOSS: usize = 3;
@@ -63,10 +58,9 @@ const LOW_SHARE_BESIDE_OTHERS: f64 = 0.35;
 /// Up to this share, losses may be those of a managed queue beside others.
 const UNCERTAIN_SHARE: f64 = 0.65;
 
-/// A queue that is shorter than this share of the base is short: CUBIC leaves 0.7 of its
-/// window after a loss (RFC 9438, section 4.6), which fills the link only if the queue
-/// was longer than 3/7 of the base.
-const SHORT_SHARE: f64 = 3.0 / 7.0;
+/// A queue that is shorter than this share of the base is short: what CUBIC keeps of its
+/// window after a loss fills the link only if the queue was longer.
+const SHORT_SHARE: f64 = 1.0 / KEPT_AFTER_LOSS - 1.0;
 
 /// Losses without a delay that tell.
 const EVENTS_WITHOUT_QUEUE: usize = 3;
@@ -256,6 +250,7 @@ impl Period {
             .lost
             .map_or(f64::INFINITY, |at| now.saturating_sub(at).as_secs_f64());
         if round.is_lost() {
+            // Else it is of the same event.
             if since_loss > repair + MIN_REPAIR && self.events.len() < MAX_EVENTS {
                 self.events
                     .push(self.recent.into_iter().fold(0.0, f64::max));

@@ -155,6 +155,9 @@ pub(crate) const TIMESTAMP_TICK: Duration = Duration::from_millis(1);
 /// sender (RFC 9840 section 4.2.2 uses the same floor).
 pub(crate) const MIN_WINDOW_SEGMENTS: f64 = 2.0;
 
+/// What CUBIC keeps of its window after a loss (RFC 9438, section 4.6).
+pub(crate) const KEPT_AFTER_LOSS: f64 = 0.7;
+
 /// Window to begin with, bytes: what Linux offers at the handshake and cannot
 /// take back.
 pub(crate) const INITIAL_WINDOW: f64 = 65_536.0;

@@ -23,6 +23,11 @@ const MIN_KEPT: Duration = Duration::from_millis(200);
 /// have overtaken each other (RFC 5681, section 3.2).
 const MIN_LOST_SEGMENTS: u32 = 3;
 
+/// Until so many round trips after a loss, data arrives in holes, ...
+pub(crate) const REPAIR_ROUND_TRIPS: f64 = 4.0;
+/// ... and for at least this time, s (RFC 6298: Linux retransmits after 200 ms).
+pub(crate) const MIN_REPAIR: f64 = 0.25;
+
 /// A standing queue is there all the time, a burst is not: the standing queue is between
 /// the smallest and the mean delay of a round, and closer to the smallest.
 const WEIGHT_OF_MIN: f64 = 0.7;

@@ -38,7 +38,7 @@ use self::levels::Levels;
 use self::phase::{Phase, Test};
 
 use self::step::Step;
-use super::rounds::{Round, Rounds};
+use super::rounds::{MIN_REPAIR, Round, Rounds};
 use super::{ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// A queue within this many times the target is noise until the next round trip has
@@ -107,11 +107,9 @@ const AFTER_FILL: f64 = 1.8;
 /// ... after a step down for others: one until the sender has less in flight, and
 /// one until that is seen, ...
 const AFTER_STEP_DOWN: f64 = 2.0;
-/// ... after the end of slow start and after a loss, ...
+/// ... after the end of slow start and after a loss, which takes its time to be repaired,
+/// ...
 const AFTER_BURST: f64 = 4.0;
-/// ... which takes at least this long to be repaired, s (RFC 6298: Linux retransmits
-/// after 200 ms), ...
-const MIN_REPAIR: f64 = 0.25;
 /// ... and after a time in which the window was not in force.
 const AFTER_WAIT: f64 = 2.2;
 

@@ -8,7 +8,6 @@ use url::Url;
 use super::fetch::{Fetch, final_error, open};
 use super::meter::Meter;
 use crate::error::TransferError;
-use crate::http::Failure;
 use crate::settings::HttpSettings;
 
 /// Share of the time in which the connection yields. Then it is one best-effort flow, for
@@ -57,8 +56,7 @@ pub async fn diagnose(
     let has_ended = fetch.run(&client, &source, whole).await.map_err(error)?;
     let fetched = fetch.meter().map_or(0, Meter::total);
     if fetched == 0 && !has_ended {
-        let none = format!("nothing arrived in the {at_most:?} of the measurement");
-        return Err(error(Failure::network(none)));
+        return Err(error(fetch.nothing_arrived()));
     }
     Ok(PathDiagnosis {
         is_held,

@@ -75,6 +75,14 @@ impl Fetch {
         fetched.map_or(Ok(false), |fetched| fetched.map(|()| true))
     }
 
+    /// The failure if nothing has arrived in all the time.
+    pub(super) fn nothing_arrived(&self) -> Failure {
+        let at_most = self.at_most;
+        Failure::network(format!(
+            "nothing arrived in the {at_most:?} of the measurement"
+        ))
+    }
+
     /// What has arrived; `None` before anything has.
     pub(super) fn meter(&self) -> Option<&Meter> {
         self.meter.as_ref()

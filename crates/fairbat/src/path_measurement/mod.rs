@@ -19,7 +19,6 @@ use url::Url;
 use self::fetch::{Fetch, final_error, open};
 use self::forecast::Rates;
 use crate::error::TransferError;
-use crate::http::Failure;
 use crate::settings::HttpSettings;
 
 /// Share of the time in which the connection yields. In the rest it is one best-effort flow.
@@ -67,12 +66,8 @@ pub async fn survey(
         let mut fetch = Fetch::new(at_most, POLITE_SHARE, is_held);
         fetch.run(&client, &source, None).await.map_err(error)?;
         let measurement = measured(&fetch);
-        let none = || {
-            Failure::network(format!(
-                "nothing arrived in the {at_most:?} of the measurement"
-            ))
-        };
-        Some(measurement.ok_or_else(none).map_err(error)?)
+        let nothing = || error(fetch.nothing_arrived());
+        Some(measurement.ok_or_else(nothing)?)
     } else {
         None
     };

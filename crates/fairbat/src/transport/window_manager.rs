@@ -46,14 +46,13 @@ pub(crate) struct WindowManager {
 struct State {
     /// What the connections under control do.
     engaged: HashMap<Addresses, ReceiveWindowState>,
-    parked: HashMap<Addresses, Parked>,
+    parked: HashMap<Addresses, (Duration, HeldConnection)>,
     paths: HashMap<IpAddr, PathState>,
 }
 
-/// The lever of a connection without a request.
+/// What stays of a connection from one request to the next.
 #[derive(Debug)]
-struct Parked {
-    at: Duration,
+struct HeldConnection {
     lever: WindowLever,
     place: Place,
 }
@@ -104,8 +103,8 @@ impl WindowManager {
     pub(crate) fn activity(&self, now: Duration) -> Option<ReceiveWindowState> {
         let state = self.state();
         let parked = state.parked.values();
-        let recent = parked.filter(|parked| now < parked.at + RECENT);
-        let recent = recent.map(|parked| parked.lever.state());
+        let recent = parked.filter(|(at, _)| now < *at + RECENT);
+        let recent = recent.map(|(_, held)| held.lever.state());
         state.engaged.values().copied().chain(recent).max()
     }
 
@@ -127,30 +126,28 @@ impl WindowManager {
     ) -> Option<WindowGuard> {
         let addresses = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
         let mut state = self.state();
-        let (lever, place) = match state.parked.remove(&addresses) {
-            Some(Parked {
-                mut lever, place, ..
-            }) => {
-                if let Err(error) = lever.restart(socket) {
+        let held = match state.parked.remove(&addresses) {
+            Some((_, mut held)) => {
+                if let Err(error) = held.lever.restart(socket) {
                     tracing::warn!(%error, "a connection cannot be held back");
                     WindowLever::release(socket);
                     return None;
                 }
-                (lever, place)
+                held
             }
             None => {
                 let path = state.paths.entry(addresses.1.ip()).or_default();
                 let mut lever = WindowLever::new(self.settings.clone(), &path.group);
                 path.add_connection(addresses, &mut lever);
-                (lever, self.lane.take_place())
+                let place = self.lane.take_place();
+                HeldConnection { lever, place }
             }
         };
         Some(WindowGuard {
             manager: Arc::clone(self),
             socket: Arc::clone(socket),
             addresses,
-            lever: Some(lever),
-            place: Some(place),
+            held: Some(held),
             is_given_up: false,
             now,
         })
@@ -192,9 +189,7 @@ pub(crate) struct WindowGuard {
     socket: Arc<TcpSocket>,
     addresses: Addresses,
     /// `None` after the lever has failed.
-    lever: Option<WindowLever>,
-    /// `None` after it has failed, and while the guard is dropped.
-    place: Option<Place>,
+    held: Option<HeldConnection>,
     /// Whether the connection is not used again.
     is_given_up: bool,
     now: Duration,
@@ -207,7 +202,7 @@ impl WindowGuard {
     /// on, if any.
     pub(crate) fn update(&mut self, now: Duration, remaining: Option<u64>) -> Option<Duration> {
         self.now = now;
-        let (lever, place) = (self.lever.as_mut()?, self.place.as_ref()?);
+        let HeldConnection { lever, place } = self.held.as_mut()?;
         let target = place.target(self.manager.lane.now());
         match lever.update(now, &self.socket, target, remaining) {
             Ok(hold) => {
@@ -215,13 +210,9 @@ impl WindowGuard {
                 let kind = lever.findings().and_then(|findings| findings.kind);
                 let mut state = self.manager.state();
                 state.engaged.insert(self.addresses, does);
-                if kind.is_some() {
-                    let path = state.paths.entry(self.addresses.1.ip()).or_default();
-                    path.bottleneck = kind;
-                }
-                if let Some(path) = state.paths.get_mut(&self.addresses.1.ip())
-                    && path.fresh == Some(self.addresses)
-                {
+                let path = state.paths.entry(self.addresses.1.ip()).or_default();
+                path.bottleneck = kind.or(path.bottleneck);
+                if path.fresh == Some(self.addresses) {
                     path.renewals.observe(now, bytes, meets_queue);
                     path.fresh = path.fresh.filter(|_| path.renewals.is_on_trial());
                 }
@@ -229,7 +220,7 @@ impl WindowGuard {
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be held back; it goes on unlimited");
-                (self.lever, self.place) = (None, None);
+                self.held = None;
                 WindowLever::release(&self.socket);
                 self.manager.state().engaged.remove(&self.addresses);
                 None
@@ -241,8 +232,8 @@ impl WindowGuard {
     /// does not follow its window, and the `remaining` bytes are worth it. If so,
     /// the caller gives this connection up.
     pub(crate) fn is_outgrown(&mut self, now: Duration, remaining: u64) -> bool {
-        let lever = self.lever.as_ref();
-        let Some(rate) = lever.and_then(|lever| lever.stale_rate(now, remaining)) else {
+        let held = self.held.as_ref();
+        let Some(rate) = held.and_then(|held| held.lever.stale_rate(now, remaining)) else {
             return false;
         };
         let mut state = self.manager.state();
@@ -263,30 +254,25 @@ impl WindowGuard {
 
 impl Drop for WindowGuard {
     fn drop(&mut self) {
-        let (Some(mut lever), Some(place)) = (self.lever.take(), self.place.take()) else {
+        let Some(mut held) = self.held.take() else {
             return;
         };
-        if let Err(error) = lever.rest(&self.socket) {
+        if let Err(error) = held.lever.rest(&self.socket) {
             tracing::debug!(%error, "a receive buffer was not restored");
         }
         let now = self.now;
         let mut state = self.manager.state();
         state.engaged.remove(&self.addresses);
-        if let Some(memory) = lever.memory(now) {
+        if let Some(memory) = held.lever.memory(now) {
             let path = state.paths.entry(self.addresses.1.ip()).or_default();
             path.learn(memory, now);
         }
         if !self.is_given_up {
-            let parked = Parked {
-                at: now,
-                lever,
-                place,
-            };
-            state.parked.insert(self.addresses, parked);
+            state.parked.insert(self.addresses, (now, held));
         }
         state
             .parked
-            .retain(|_, parked| now < parked.at + PARKED_LIFETIME);
+            .retain(|_, (at, _)| now < *at + PARKED_LIFETIME);
     }
 }
 

@@ -9,8 +9,7 @@
 
 use std::collections::VecDeque;
 
-/// What CUBIC keeps of its window after a loss (RFC 9438, section 4.6).
-const KEPT_AFTER_LOSS: f64 = 0.7;
+use crate::receive_window::KEPT_AFTER_LOSS;
 
 /// The longest of so many queues counts. Slow start makes a queue once that an active
 /// queue management (CoDel, PIE) does not let anybody repeat.

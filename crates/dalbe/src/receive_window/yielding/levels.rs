@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::depth::QueueDepth;
 
-use crate::receive_window::rounds::Round;
-use crate::receive_window::{LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
+use crate::receive_window::rounds::{REPAIR_ROUND_TRIPS, Round};
+use crate::receive_window::{KEPT_AFTER_LOSS, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// The target of the queueing delay: so many packet times, since a packet of another
 /// flow ahead of ours is no queue, ...
@@ -23,10 +23,6 @@ const TARGET_PER_BUFFER: f64 = 0.22;
 /// time of one packet at the bottleneck, and by no more than this noise, s.
 const PACKET_NOISE: f64 = 0.0003;
 
-/// A level after a loss is known again after so many round trips. Until then data
-/// arrives in holes.
-const REPAIR_ROUND_TRIPS: f64 = 4.0;
-
 /// The capacity counts for this time, ...
 const CAPACITY_MEMORY: Duration = Duration::from_secs(60);
 /// ... and loses this share in each round trip afterwards.
@@ -39,7 +35,7 @@ const RECOVERY_PER_WINDOW: f64 = 0.3 / 0.4;
 /// A little more than what CUBIC leaves free after a loss shows that nobody takes all.
 const MORE_THAN_LEFT: f64 = 0.05;
 /// The share of a path without queues that CUBIC leaves free.
-const MOST_LEFT_FREE: f64 = 0.3;
+const MOST_LEFT_FREE: f64 = 1.0 - KEPT_AFTER_LOSS;
 /// The least window that a climb is worth, segments.
 const MIN_LEFT: f64 = MIN_WINDOW_SEGMENTS + 1.0;
 
