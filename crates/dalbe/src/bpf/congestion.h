@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 5
+#define CONGESTION_VERSION 6
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -221,6 +221,8 @@ struct weighted {
 /* The longest of so many queues counts: slow start makes a queue once that an active
  * queue management (CoDel, PIE) does not let anybody repeat. A power of two. */
 #define DEPTHS 8
+/* So many levels at which tests have found nobody count. */
+#define QUIET_LEVELS 8
 
 /* See levels.h, yielding.h and pause.h. Windows and levels in 1/256 packets. */
 struct yielding {
@@ -249,6 +251,10 @@ struct yielding {
 	__u32 depth_us;
 	/* The share of the path that CUBIC may leave free after a loss. */
 	__u32 left_free_q16;
+	/* The levels at which tests have found nobody since others were last found, the
+	 * latest first, and the least of them where the rate varies by itself; 0 if not. */
+	__u32 quiet_q8[QUIET_LEVELS];
+	__u32 least_q8;
 	/* When the capacity was measured, and the ceiling. */
 	__u64 capacity_us;
 	__u64 ceiling_us;
@@ -263,6 +269,8 @@ struct yielding {
 	/* The test. */
 	__u64 began_us;
 	__u64 until_us;
+	/* When a test last found nobody. */
+	__u64 tested_us;
 	__u64 yielded_us;
 	/* enum phase. */
 	__u8 phase;
@@ -289,6 +297,8 @@ struct yielding {
 	__u8 patience;
 	/* Failures in a row, as far as they count. */
 	__u8 failures;
+	/* Tests in a row that have found nobody, as far as they count. */
+	__u8 quiet_tests;
 	/* The part of earlier windows below a whole packet. */
 	__u16 left_q8;
 };
@@ -339,4 +349,4 @@ struct state {
 	/* Windows of the law that yields, of CUBIC and of CDG before the last loss. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == 528, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 584, "as in layout.rs");

@@ -10,6 +10,7 @@
 
 #include "arithmetic.h"
 #include "congestion.h"
+#include "variation.h"
 
 /* The target of the queueing delay: so many packet times, since a packet of another
  * flow ahead of ours is no queue: 1.1, ... */
@@ -77,7 +78,13 @@
 /* Queues that are met at levels this close to each other, 0.3, come from something
  * steady. */
 #define STEADY_Q16 19661
-/* Growth where others come and go: 0.4 of the window. */
+/* Where the rate varies by itself, it falls to no less than this share of the least that
+ * tests have met, 0.9, ... */
+#define LEAST_SHARE_Q16 58982
+/* ... and the window is this share of what the path carries at best, 1.1: a queue of the
+ * flow itself in place of a link that idles when its rate has grown. */
+#define VARYING_TOP_SHARE_Q16 72090
+/* Growth where others or the rate come and go: 0.4 of the window. */
 #define GROWTH_BESIDE_CHANGE_Q16 26214
 /* Growth below, where no test has found anybody to be absent: 0.27 of the window. */
 #define GROWTH_BELOW_Q16 17695
@@ -240,6 +247,13 @@ static __always_inline bool level_is_beside_change(const struct yielding *own)
 	return level_hides_nobody(own) && !own->is_steady;
 }
 
+/* Whether the rate varies by itself, and a queue at this level may be the flow's own. */
+static __always_inline bool level_explains(const struct yielding *own, __u32 carried_q8)
+{
+	return variation_is_known(own) &&
+	       carried_q8 >= times_q16(own->least_q8, LEAST_SHARE_Q16);
+}
+
 /* The time after which CUBIC is back at the window of the whole path, us. */
 static __always_inline __u32 level_recovery_us(__u32 full_q8)
 {
@@ -270,6 +284,8 @@ static __always_inline void level_prove(struct yielding *own, __u64 now_us, __u3
 {
 	own->proven_q8 = own->met_q8;
 	own->ceiling_q8 = 0;
+	own->tested_us = now_us;
+	variation_learn(own, own->met_q8, full_q8);
 	if (by_loss && own->met_q8 > times_q16(full_q8, MIN_CEILING_SHARE_Q16)) {
 		own->ceiling_q8 = own->met_q8;
 		own->ceiling_us = now_us;
@@ -315,7 +331,7 @@ static __always_inline void level_climb(struct yielding *own, __u32 full_q8, boo
 /* Sets the window after a round trip without a queue, of which so much was used. */
 APART int level_fill(struct yielding *own, __u64 now_us, __u32 full_q8, __u32 used_q8)
 {
-	__u32 free_q8, window, share_q16, careful, growth, next;
+	__u32 free_q8, top_q8, window, share_q16, careful, growth, next;
 
 	if (!own)
 		return 0;
@@ -326,7 +342,10 @@ APART int level_fill(struct yielding *own, __u64 now_us, __u32 full_q8, __u32 us
 	careful = min_of(times_q16(root_q8(window), CAREFUL_Q16),
 			 max_of(PACKET_Q8, window / CAREFUL_PART));
 	free_q8 = minus(level_top(full_q8, true), window);
-	if (level_is_beside_change(own) && free_q8) {
+	top_q8 = variation_is_known(own) ? times_q16(full_q8, VARYING_TOP_SHARE_Q16) : MAX_WINDOW_Q8;
+	if (variation_is_known(own) && top_q8 > window) {
+		growth = min_of(top_q8 - window, times_q16(window, GROWTH_BESIDE_CHANGE_Q16));
+	} else if (level_is_beside_change(own) && free_q8) {
 		growth = max_of(min_of(free_q8, times_q16(window, GROWTH_BESIDE_CHANGE_Q16)),
 				careful);
 	} else if (window < times_q16(own->met_q8, NEAR_BELOW_Q16)) {
@@ -350,6 +369,6 @@ APART int level_fill(struct yielding *own, __u64 now_us, __u32 full_q8, __u32 us
 
 		next = min_of(next, max_of(times_q16(own->ceiling_q8, share), window));
 	}
-	own->window_q8 = min_of(next, MAX_WINDOW_Q8);
+	own->window_q8 = min_of(min_of(next, max_of(top_q8, window)), MAX_WINDOW_Q8);
 	return 0;
 }

@@ -20,6 +20,9 @@
  * gone was that of somebody who has gone. There, tests and waits are short, and the flow
  * comes back fast.
  *
+ * Where the rate varies by itself, as radio's does (variation.h), a queue says little. The
+ * window then stays, and a test asks from time to time.
+ *
  * At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low and
  * Hegde 2006, eq. 1). To see the delay without a queue now and then, it makes room for a
  * moment (the periodic slow-down of LEDBAT++, RFC 9840).
@@ -118,6 +121,9 @@ enum phase {
 #define MIN_QUEUED_ROUND_TRIPS 8
 /* A round trip of fewer packets tells nothing of the depth of a queue. */
 #define MIN_DEPTH_PACKETS 4
+/* For this time after a test that found nobody, us, a rate that varies by itself explains a
+ * queue. */
+#define TRUST_IN_VARIATION_US 10000000ULL
 /* There was a gap in the queue of others. */
 #define NOT_QUEUED 255
 
@@ -198,6 +204,7 @@ static __always_inline void yield_to_others(struct yielding *own, struct telemet
 					      AFTER_FAILED_CLIMB_US << (own->failures & 7));
 	own->failures = min_of(own->failures + 1, MAX_FAILURES);
 	own->proven_q8 = UNPROVEN;
+	variation_forget(own);
 	own->yielded_us = step->now_us;
 	yield_lower(own, seen, step, FLOOR_Q8, AFTER_STEP_DOWN);
 }
@@ -217,7 +224,7 @@ static __always_inline void yield_test(struct yielding *own, struct telemetry *s
 	}
 	if (!step->is_lost && level_is_beside_change(own))
 		share = TESTED_BESIDE_CHANGE_Q16;
-	if (step->has_come)
+	if (step->has_come || variation_is_known(own))
 		share = TESTED_BESIDE_A_LONG_QUEUE_Q16;
 	own->phase = PHASE_TESTING;
 	own->is_first = 0;
@@ -288,6 +295,14 @@ APART int yield_meet(struct yielding *own, struct telemetry *seen, const struct 
 		own->burst_us = own->next_us;
 		return 0;
 	}
+	if (own->phase == PHASE_FILLING && !step->is_lost &&
+	    step->now_us < own->tested_us + TRUST_IN_VARIATION_US &&
+	    level_explains(own, step->carried_q8)) {
+		yield_wait(own, step, AFTER_GROWTH);
+		return 0;
+	}
+	if (step->is_lost)
+		variation_forget(own);
 	level_meet(own, step->carried_q8);
 	is_own = step->queue_us < OWN_TARGETS * step->target_us +
 				  scaled(own_queue(step->carried_q8), step->packet_us, PACKET_Q8);

@@ -20,6 +20,9 @@
 //! queue that has gone was that of somebody who has gone. There, tests and waits are
 //! short, and the flow comes back fast.
 //!
+//! Where the rate varies by itself, as radio's does (`variation`), a queue says little. The
+//! window then stays, and a test asks from time to time.
+//!
 //! At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low
 //! and Hegde 2006, eq. 1). To see the delay without a queue now and then, it makes room
 //! for a moment (the periodic slow-down of LEDBAT++, RFC 9840).
@@ -31,12 +34,12 @@ mod depth;
 mod levels;
 mod phase;
 mod step;
+mod variation;
 
 use std::time::Duration;
 
 use self::levels::Levels;
 use self::phase::{Phase, Test};
-
 use self::step::Step;
 use super::rounds::{MIN_REPAIR, Round, Rounds};
 use super::{ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
@@ -125,6 +128,10 @@ const AFTER_LOSSES: Duration = Duration::from_secs(7);
 /// Other traffic that has kept a queue for so many round trips has left when it is gone.
 const MIN_QUEUED_ROUND_TRIPS: u32 = 8;
 
+/// For this time after a test that found nobody, a rate that varies by itself explains a
+/// queue.
+const TRUST_IN_VARIATION: Duration = Duration::from_secs(10);
+
 /// The flow makes room when it has not seen the base for this time.
 const MAX_BASE_UNSEEN: Duration = Duration::from_secs(15);
 /// The window while making room, as a share of what the path carries.
@@ -156,6 +163,8 @@ pub(crate) struct YieldingWindow {
     freed: Option<Duration>,
     /// Until then, a queue may be that of the flow's own bursts.
     burst_until: Duration,
+    /// When a test last found nobody.
+    tested: Duration,
 }
 
 impl YieldingWindow {
@@ -312,6 +321,13 @@ impl YieldingWindow {
                 self.next_step = step.after(AFTER_BURST);
                 self.burst_until = self.next_step;
             }
+            Phase::Filling
+                if !step.is_lost
+                    && step.now < self.tested + TRUST_IN_VARIATION
+                    && self.levels.explains(step.carried) =>
+            {
+                self.next_step = step.after(AFTER_GROWTH);
+            }
             Phase::Opening | Phase::Filling | Phase::Climbing { .. } => {
                 let level = self.levels.meet(step.carried, self.window, step.is_lost);
                 let is_own =
@@ -350,7 +366,7 @@ impl YieldingWindow {
             is_repeated: false,
         });
         let share = match (is_first, step.is_lost) {
-            _ if step.has_come => TESTED_SHARE_BESIDE_A_LONG_QUEUE,
+            _ if step.has_come || self.levels.varies() => TESTED_SHARE_BESIDE_A_LONG_QUEUE,
             (true, false) => 1.0,
             (false, false) if self.levels.is_beside_change() => TESTED_SHARE_BESIDE_CHANGE,
             (false, false) if level > PROVEN_SHARE * self.levels.proven() => TESTED_SHARE_OF_PROVEN,
@@ -436,6 +452,7 @@ impl YieldingWindow {
             Phase::Testing(test) => {
                 if step.now >= test.until {
                     if !test.is_first {
+                        self.tested = step.now;
                         self.levels.prove(step.now, test.by_loss);
                     }
                     self.phase = Phase::Filling;

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::depth::QueueDepth;
+use super::variation::Variation;
 
 use crate::receive_window::rounds::{REPAIR_ROUND_TRIPS, Round};
 use crate::receive_window::{KEPT_AFTER_LOSS, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
@@ -66,7 +67,13 @@ const NEAR_ABOVE: f64 = 1.05;
 /// Queues that are met at levels this close to each other, as a share, come from
 /// something steady.
 const STEADY_SHARE: f64 = 0.3;
-/// Growth where others come and go, as a share of the window.
+/// Where the rate varies by itself, it falls to no less than this share of the least that
+/// tests have met, ...
+const LEAST_SHARE: f64 = 0.9;
+/// ... and the window is this share of what the path carries at best: a queue of the flow
+/// itself in place of a link that idles when its rate has grown.
+const VARYING_TOP_SHARE: f64 = 1.1;
+/// Growth where others or the rate come and go, as a share of the window.
 const GROWTH_BESIDE_CHANGE: f64 = 0.4;
 /// Growth below, as a share of the window: where a test has found nobody (slow start,
 /// RFC 5681), ...
@@ -122,6 +129,7 @@ pub(crate) struct Levels {
     proven: f64,
     /// A level that loses data, and since when it is known.
     ceiling: Option<(f64, Duration)>,
+    variation: Variation,
     /// Steps beyond the level that was met.
     beyond: u32,
     /// The longest delay of the last round trip, s.
@@ -143,6 +151,7 @@ impl Default for Levels {
             is_steady: true,
             proven: f64::INFINITY,
             ceiling: None,
+            variation: Variation::default(),
             beyond: 0,
             last_max: 0.0,
         }
@@ -157,6 +166,7 @@ impl Levels {
         self.whole *= factor;
         self.met *= factor;
         self.proven *= factor;
+        self.variation.scale(factor);
         if let Some((level, _)) = &mut self.ceiling {
             *level *= factor;
         }
@@ -216,6 +226,17 @@ impl Levels {
         self.hides_nobody() && !self.is_steady
     }
 
+    /// Whether the rate varies by itself, and a queue at this level may be the flow's own.
+    pub(crate) fn explains(&self, carried: f64) -> bool {
+        let least = self.variation.least();
+        least.is_some_and(|least| carried >= LEAST_SHARE * least)
+    }
+
+    /// Whether the rate of the path varies by itself.
+    pub(crate) fn varies(&self) -> bool {
+        self.variation.least().is_some()
+    }
+
     /// Time of a packet at the bottleneck, s, where the segments of data take longer than
     /// the handshake by `excess`, s.
     pub(crate) fn packet(&self, excess: f64) -> f64 {
@@ -243,6 +264,9 @@ impl Levels {
             carried
         };
         let before = std::mem::replace(&mut self.met, carried.min(window));
+        if is_lost {
+            self.variation.forget();
+        }
         self.is_steady = (self.met - before).abs() <= STEADY_SHARE * before;
         self.beyond = 0;
         self.met
@@ -266,6 +290,7 @@ impl Levels {
     /// A test at the level that was met has found nobody.
     pub(crate) fn prove(&mut self, now: Duration, by_loss: bool) {
         self.proven = self.met;
+        self.variation.learn(self.met, self.full);
         let is_full = self.met > MIN_CEILING_SHARE * self.full;
         self.ceiling = (by_loss && is_full).then_some((self.met, now));
     }
@@ -280,6 +305,7 @@ impl Levels {
     /// Others were found: nothing is proven any more.
     pub(crate) fn disprove(&mut self) {
         self.proven = f64::INFINITY;
+        self.variation.forget();
     }
 
     /// The level at which nobody was found; infinite if there is none.
@@ -324,7 +350,14 @@ impl Levels {
         let careful = (CAREFUL_GROWTH * window.sqrt())
             .min(MAX_CAREFUL_GROWTH.max(MAX_CAREFUL_SHARE * window));
         let free = FREE_TOP_SHARE * self.full - window;
-        let growth = if self.is_beside_change() && free > 0.0 {
+        let top = if self.varies() {
+            VARYING_TOP_SHARE * self.full
+        } else {
+            f64::INFINITY
+        };
+        let growth = if self.varies() && top > window {
+            (top - window).min(GROWTH_BESIDE_CHANGE * window)
+        } else if self.is_beside_change() && free > 0.0 {
             free.min(GROWTH_BESIDE_CHANGE * window).max(careful)
         } else if window < NEAR_BELOW * self.met {
             let below = NEAR_BELOW * self.met - window;
@@ -345,131 +378,9 @@ impl Levels {
             let age = now.saturating_sub(since).as_secs_f64();
             level * (CEILING_SHARE + CEILING_RISE * age)
         });
-        (window + growth).min(ceiling.max(window))
+        (window + growth).min(ceiling.min(top).max(window))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BASE: f64 = 0.1;
-
-    fn round(steady: f64, max: f64, out_of_order: u32) -> Round {
-        Round {
-            rate: 0.0,
-            steady,
-            min: 0.0,
-            mean: 0.0,
-            max,
-            out_of_order,
-        }
-    }
-
-    /// A path that has carried 83 segments in a round trip.
-    fn known() -> Levels {
-        let mut levels = Levels::default();
-        levels.learn(
-            Duration::from_secs(1),
-            &round(830.0, 0.0, 0),
-            83.0,
-            BASE,
-            false,
-        );
-        levels
-    }
-
-    fn at(s: u64) -> Duration {
-        Duration::from_secs(s)
-    }
-
-    #[test]
-    fn the_target_is_a_packet_but_no_more_than_a_part_of_the_buffer() {
-        let mut levels = known();
-        let slow = levels.target(0.006, BASE);
-        assert!((slow - (1.1 * 0.006 + 0.0007)).abs() < 1e-9, "{slow}");
-        // The handshake shows that no packet takes as long as that.
-        let unknown = Levels::default().packet(0.001);
-        assert!((unknown - 0.0013).abs() < 1e-9, "{unknown}");
-        levels.learn(at(2), &round(830.0, 0.008, 5), 83.0, BASE, false);
-        let short = levels.target(0.006, BASE);
-        assert!((short - (0.22 * 0.008 + 0.0007)).abs() < 1e-9, "{short}");
-    }
-
-    #[test]
-    fn data_that_comes_in_holes_says_nothing_of_the_path() {
-        let mut levels = known();
-        levels.learn(at(2), &round(9000.0, 0.0, 1), 900.0, BASE, false);
-        levels.learn(at(2), &round(9000.0, 0.0, 0), 10.0, BASE, false);
-        assert_eq!((levels.full, levels.whole()), (83.0, 83.0));
-        assert_eq!(levels.meet(10.0, 90.0, true), 83.0);
-        assert_eq!(levels.meet(10.0, 90.0, false), 10.0);
-    }
-
-    #[test]
-    fn the_capacity_fades_after_a_minute() {
-        let mut levels = known();
-        levels.learn(at(60), &round(100.0, 0.0, 0), 10.0, BASE, false);
-        assert_eq!(levels.full, 83.0);
-        for s in 62..200 {
-            levels.learn(at(s), &round(100.0, 0.0, 0), 10.0, BASE, false);
-        }
-        assert!((9.9..12.0).contains(&levels.full), "{}", levels.full);
-    }
-
-    #[test]
-    fn growth_is_careful_only_near_the_level_that_was_met() {
-        let mut levels = known();
-        levels.meet(80.0, 80.0, false);
-        let mut step = |window: f64| levels.fill(at(3), window, window, false) - window;
-        assert!((step(40.0) - 0.27 * 40.0).abs() < 1e-9);
-        assert!(step(76.0) < 1.0 && step(83.0) < 1.0);
-        let beyond: Vec<f64> = (0..20).map(|_| step(90.0)).collect();
-        assert!(beyond.is_sorted() && beyond[0] < 1.0, "{beyond:?}");
-        assert_eq!(beyond.last(), Some(&(0.25 * 90.0)));
-        assert_eq!(
-            levels.fill(at(3), 90.0, 60.0, false),
-            90.0,
-            "it is not used"
-        );
-        assert!(
-            levels.fill(at(3), 90.0, 60.0, true) > 90.0,
-            "the sender may lag"
-        );
-    }
-
-    #[test]
-    fn a_level_that_loses_data_is_approached_slowly() {
-        let mut levels = known();
-        levels.meet(80.0, 80.0, true);
-        levels.prove(at(10), true);
-        let mut window = 60.0;
-        for s in [10, 12, 14] {
-            for _ in 0..50 {
-                window = levels.fill(at(s), window, window, false);
-            }
-            let ceiling = 80.0 * (0.93 + 0.01 * (s - 10) as f64);
-            assert!((window - ceiling).abs() < 1e-9, "{window} after {s} s");
-        }
-    }
-
-    #[test]
-    fn a_climb_is_slow_until_nobody_can_take_all() {
-        let levels = known();
-        assert!((levels.climb(2.0, false) - 10.3).abs() < 1e-9);
-        assert_eq!(levels.climb(20.0, true), 40.0);
-        assert!((levels.climb(60.0, false) - 0.8 * 83.0).abs() < 1e-9);
-        assert!((levels.climb(60.0, true) - 0.92 * 83.0).abs() < 1e-9);
-        assert_eq!(Levels::default().climb(2.0, false), 3.0);
-    }
-
-    #[test]
-    fn segments_that_become_larger_keep_the_levels_in_bytes() {
-        let mut levels = known();
-        levels.meet(80.0, 80.0, true);
-        levels.prove(at(2), true);
-        levels.scale(0.5);
-        assert_eq!((levels.met(), levels.proven()), (40.0, 40.0));
-        assert_eq!(levels.top_of_climb(false), 0.8 * 41.5);
-    }
-}
+mod tests;

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Whether the rate of a path varies by itself, as radio's does, and how far it falls.
+ *
+ * A queue comes and goes there although nobody else is on the path. Tests find nobody,
+ * one after the other, and each at another level. As long as that lasts, a queue is that
+ * of the flow itself. receive_window/yielding/variation.rs is the same for a receiver.
+ */
+#pragma once
+
+#include "arithmetic.h"
+#include "congestion.h"
+
+/* So many tests in a row have found nobody, ... */
+#define MIN_TESTS 2
+/* ... at levels that differ by more than this share: 0.2. */
+#define MIN_SPREAD_Q16 13107
+/* A level of less than this share of what the path carries is that of a path with others,
+ * 0.5: a test has met a gap between their transfers. A sender comes back faster than a
+ * receiver, and meets more of them. */
+#define MIN_LEVEL_Q16 32768
+
+/* Others may be there. */
+static __always_inline void variation_forget(struct yielding *own)
+{
+	own->quiet_tests = 0;
+	own->least_q8 = 0;
+}
+
+/* Sums up the levels: the least of them, if the rate varies by itself. */
+APART int variation_sum_up(struct yielding *own)
+{
+	__u32 least = 0xffffffff, most = 0;
+
+	if (!own)
+		return 0;
+	for (int i = 0; i < QUIET_LEVELS; i++) {
+		if (i >= own->quiet_tests)
+			break;
+		least = min_of(least, own->quiet_q8[i]);
+		most = max_of(most, own->quiet_q8[i]);
+	}
+	own->least_q8 = 0;
+	if (own->quiet_tests >= MIN_TESTS && most - least > times_q16(most, MIN_SPREAD_Q16))
+		own->least_q8 = least;
+	return 0;
+}
+
+/* A test has found nobody at this level of a path that carries `full_q8`. */
+static __always_inline void variation_learn(struct yielding *own, __u32 level_q8, __u32 full_q8)
+{
+	if (level_q8 < times_q16(full_q8, MIN_LEVEL_Q16)) {
+		variation_forget(own);
+		return;
+	}
+	for (int i = QUIET_LEVELS - 1; i > 0; i--)
+		own->quiet_q8[i] = own->quiet_q8[i - 1];
+	own->quiet_q8[0] = level_q8;
+	own->quiet_tests = min_of(own->quiet_tests + 1, QUIET_LEVELS);
+	variation_sum_up(own);
+}
+
+/* Whether the rate of the path varies by itself. */
+static __always_inline bool variation_is_known(const struct yielding *own)
+{
+	return own->least_q8 != 0;
+}
