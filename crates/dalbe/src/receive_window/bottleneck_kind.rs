@@ -93,8 +93,9 @@ impl BottleneckKind {
                  are there."
             }
             Self::VaryingRate => {
-                "Less well. FAIRBAT cannot tell a slower link from other traffic. It leaves \
-                 others more than curl does, but it also leaves a part of the link unused."
+                "Well beside others that take what they can get, less well beside short \
+                 transfers. FAIRBAT tests whether a slower link or other traffic makes a queue. \
+                 Until some tests have found nobody, it leaves a part of the link unused."
             }
             Self::SenderLimited => {
                 "Unknown. As long as the server is that slow, the download leaves the rest of \
