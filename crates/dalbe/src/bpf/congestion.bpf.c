@@ -226,6 +226,7 @@ void BPF_PROG(begin, struct sock *sk)
 	}
 	__builtin_memset(round, 0, sizeof(*round));
 	begin_round(tp, round, bpf_ktime_get_ns() / 1000);
+	round->acknowledged = tp->snd_una;
 	round->patience_us = 4000;
 	round->is_yielding = 1;
 	/* The congestion control before this one wanted pacing. A process that
@@ -248,6 +249,7 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 	__u32 rtt_us = sample->rtt_us;
+	bool is_full = are_full(tp, round, sample->pkts_acked);
 
 	round->packets += sample->pkts_acked;
 	/* After a repair of losses, acknowledgements follow the repair and not
@@ -257,7 +259,7 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	if (round->train)
 		train_acknowledged(round, tp->snd_una, tp->snd_nxt,
 				   bpf_ktime_get_ns() / 1000);
-	if (sample->rtt_us <= 0 || tp->tcp_mstamp == round->unpaced_us + rtt_us)
+	if (!is_full || sample->rtt_us <= 0 || tp->tcp_mstamp == round->unpaced_us + rtt_us)
 		return;
 	round->samples++;
 	round->rtt_sum_us += rtt_us;

@@ -133,6 +133,8 @@ struct round {
 	__u32 train_end;
 	__u64 train_us;
 	__u32 tested;
+	/* What was acknowledged last, a sequence number. */
+	__u32 acknowledged;
 	__u8 train;
 	/* Whether this round trip began in slow start. */
 	__u8 is_slow_start;
