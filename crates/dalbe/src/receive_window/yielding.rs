@@ -65,6 +65,8 @@ const LONG_QUEUE_TARGETS: f64 = 8.0;
 const TESTED_SHARE_OF_PROVEN: f64 = 0.95;
 /// ... this share after a loss, ...
 const TESTED_SHARE_AFTER_LOSS: f64 = 0.9;
+/// ... this share after a second one, ...
+const TESTED_SHARE_AFTER_OWN_LOSS: f64 = 0.6;
 /// ... and this share of that after noise.
 const TESTED_AGAIN_SHARE: f64 = 0.95;
 /// The first window that loses data is halved: what the path carries is unknown.
@@ -395,26 +397,32 @@ impl YieldingWindow {
     }
 
     /// The queue has returned in a test.
-    fn fail(&mut self, step: &Step, test: Test) {
+    fn fail(&mut self, step: &Step, mut test: Test) {
         let burst = Duration::from_secs_f64(BURST_ROUND_TRIPS * step.rtt);
         if step.is_lost && step.now < test.began + burst {
-            self.phase = Phase::Testing(Test {
-                by_loss: true,
-                ..test
-            });
+            test.by_loss = true;
+            self.phase = Phase::Testing(test);
             let to = TESTED_SHARE_AFTER_LOSS * self.levels.met();
             self.lower(step, to, AFTER_STEP_DOWN);
+        } else if step.is_lost && !test.is_repeated && self.levels.leaves_little() {
+            // Others have not had what they would have taken. The loss may be our own.
+            let to = TESTED_SHARE_AFTER_OWN_LOSS * self.levels.whole();
+            self.test_again(step, test, to, AFTER_BURST.max(MIN_REPAIR / step.rtt));
         } else if !step.is_lost && !test.is_repeated && step.queue < NOISE_TARGETS * step.target {
-            self.phase = Phase::Testing(Test {
-                until: step.now + Duration::from_secs_f64(self.test_length(step)),
-                is_repeated: true,
-                ..test
-            });
             let to = TESTED_AGAIN_SHARE * step.carried;
-            self.lower(step, to, AFTER_STEP_DOWN);
+            self.test_again(step, test, to, AFTER_STEP_DOWN);
         } else {
             self.yield_to_others(step, true);
         }
+    }
+
+    /// Begins a test anew, with this window at most, segments.
+    fn test_again(&mut self, step: &Step, mut test: Test, to: f64, wait: f64) {
+        test.until = step.now + Duration::from_secs_f64(self.test_length(step));
+        test.by_loss |= step.is_lost;
+        test.is_repeated = true;
+        self.phase = Phase::Testing(test);
+        self.lower(step, to, wait);
     }
 
     /// Others take what they can get.

@@ -96,6 +96,19 @@ fn the_law_fills_a_link_alone_with_a_short_queue() {
 }
 
 #[test]
+fn the_law_goes_on_after_losses_of_its_own() {
+    // A queue of a quarter of the path: slow start and growth lose data with nobody there.
+    let mut alone = scenario(60.0, "");
+    alone.put_on(&"20,180,0.25".parse().unwrap());
+    let used: Vec<f64> = (1..=3)
+        .map(|seed| simulate(&alone, FAIRBAT, seed, None).unwrap())
+        .map(|run| run.rest_used().unwrap())
+        .collect();
+    let median = crate::statistics::median(&used).unwrap();
+    assert!(median >= 0.65, "{used:?}");
+}
+
+#[test]
 fn a_sender_in_the_kernel_fills_a_link_alone_and_leaves_a_greedy_flow_nearly_all() {
     // With CoDel and with a short queue, a greedy flow lacks more.
     for (path, least) in [

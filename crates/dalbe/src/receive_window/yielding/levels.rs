@@ -67,6 +67,9 @@ const NEAR_ABOVE: f64 = 1.05;
 /// Queues that are met at levels this close to each other, as a share, come from
 /// something steady.
 const STEADY_SHARE: f64 = 0.3;
+/// Who carries this share of the capacity leaves little to others.
+const MOST_SHARE: f64 = 0.8;
+
 /// Where the rate varies by itself, it falls to no less than this share of the least that
 /// tests have met, ...
 const LEAST_SHARE: f64 = 0.9;
@@ -230,6 +233,12 @@ impl Levels {
     pub(crate) fn explains(&self, carried: f64) -> bool {
         let least = self.variation.least();
         least.is_some_and(|least| carried >= LEAST_SHARE * least)
+    }
+
+    /// Whether so much was carried when data last came without holes that nobody else can
+    /// have had much.
+    pub(crate) fn leaves_little(&self) -> bool {
+        self.whole >= MOST_SHARE * self.full
     }
 
     /// Whether the rate of the path varies by itself.
