@@ -122,6 +122,11 @@ fn the_window_doubles_when_others_that_stayed_have_left() {
 }
 
 #[test]
+fn a_rate_that_varies_shows_by_tests_and_not_by_a_queue_that_stays() {
+    holds("a_rate_that_varies");
+}
+
+#[test]
 fn a_flow_within_a_machine_keeps_its_window_while_it_waits_for_a_processor() {
     holds("waits_for_a_processor");
 }

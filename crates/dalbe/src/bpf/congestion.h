@@ -257,6 +257,9 @@ struct yielding {
 	 * latest first, and the least of them where the rate varies by itself; 0 if not. */
 	__u32 quiet_q8[QUIET_LEVELS];
 	__u32 least_q8;
+	/* The shortest and the longest queue since it last changed much. */
+	__u32 shortest_us;
+	__u32 longest_us;
 	/* When the capacity was measured, and the ceiling. */
 	__u64 capacity_us;
 	__u64 ceiling_us;
@@ -271,6 +274,8 @@ struct yielding {
 	/* The test. */
 	__u64 began_us;
 	__u64 until_us;
+	/* When the queue last changed much. */
+	__u64 changed_us;
 	/* When a test last found nobody. */
 	__u64 tested_us;
 	__u64 yielded_us;
@@ -351,4 +356,4 @@ struct state {
 	/* Windows of the law that yields, of CUBIC and of CDG before the last loss. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == 584, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 600, "as in layout.rs");

@@ -4,7 +4,8 @@
  *
  * A queue comes and goes there although nobody else is on the path. Tests find nobody,
  * one after the other, and each at another level. As long as that lasts, a queue is that
- * of the flow itself. receive_window/yielding/variation.rs is the same for a receiver.
+ * of the flow itself. A queue that stays is another matter: the path has become narrower.
+ * receive_window/yielding/variation.rs is the same for a receiver.
  */
 #pragma once
 
@@ -20,11 +21,29 @@
  * receiver, and meets more of them. */
 #define MIN_LEVEL_Q16 32768
 
+/* A queue stays if for this time, us, its shortest is more than half of its longest. */
+#define STEADY_US 2000000ULL
+
 /* Others may be there. */
 static __always_inline void variation_forget(struct yielding *own)
 {
 	own->quiet_tests = 0;
 	own->least_q8 = 0;
+}
+
+/* Takes the queue of a round trip, where one up to `target_us` is none. */
+static __always_inline void variation_see(struct yielding *own, __u64 now_us, __u32 queue_us,
+					  __u32 target_us)
+{
+	own->shortest_us = min_of(own->shortest_us, queue_us);
+	own->longest_us = max_of(own->longest_us, queue_us);
+	if (queue_us <= target_us || own->shortest_us < own->longest_us / 2) {
+		own->shortest_us = queue_us;
+		own->longest_us = queue_us;
+		own->changed_us = now_us;
+	} else if (now_us >= own->changed_us + STEADY_US) {
+		variation_forget(own);
+	}
 }
 
 /* Sums up the levels: the least of them, if the rate varies by itself. */

@@ -393,6 +393,7 @@ APART int yield_round(struct yielding *own, struct telemetry *seen,
 	/* The acknowledgement of a few packets may be delayed. */
 	if (sample->delivered >= MIN_DEPTH_PACKETS)
 		level_depth(own, sample->queue_us, sample->target_us, sample->base_us);
+	variation_see(own, sample->now_us, sample->standing_us, sample->target_us);
 	step.full_q8 = level_full(own, sample->base_us);
 	step.gap_us = capped(sample->now_us - own->queued_us, 60000000);
 	own->carried_q8 = sample->carried_q8;

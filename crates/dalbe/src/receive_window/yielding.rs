@@ -240,7 +240,7 @@ impl YieldingWindow {
         self.levels.learn(now, round, carried, base, yields);
         let packet = self.levels.packet(sample.excess);
         let target = self.levels.target(packet, base);
-        self.levels.learn_depth(round.min, target, base);
+        self.levels.learn_queue(now, round, target, base);
         self.target = target;
         let queue = round.standing();
         if queue < 0.5 * target {

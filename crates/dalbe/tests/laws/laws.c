@@ -429,6 +429,28 @@ static void others_that_stayed_have_left(void)
 	EXPECT(doubled >= 3, "it has doubled %u times", doubled);
 }
 
+static void a_rate_that_varies(void)
+{
+	const __u32 full_q8 = 80 * PACKET_Q8;
+	struct yielding own = {0};
+
+	variation_learn(&own, 60 * PACKET_Q8, full_q8);
+	EXPECT(!variation_is_known(&own), "one test shows it");
+	variation_learn(&own, 58 * PACKET_Q8, full_q8);
+	EXPECT(!variation_is_known(&own), "a steady rate shows it");
+	variation_learn(&own, 45 * PACKET_Q8, full_q8);
+	EXPECT(own.least_q8 == 45 * PACKET_Q8, "the least is %u", own.least_q8);
+	for (__u32 i = 0; i < 60; i++)
+		variation_see(&own, i * 100000ULL, i % 2 ? 30000 : 10000, 2000);
+	EXPECT(variation_is_known(&own), "a queue that comes and goes ends it");
+	for (__u32 i = 60; i < 85; i++)
+		variation_see(&own, i * 100000ULL, 30000, 2000);
+	EXPECT(!variation_is_known(&own), "a queue that stays does not end it");
+	variation_learn(&own, 60 * PACKET_Q8, full_q8);
+	variation_learn(&own, 20 * PACKET_Q8, full_q8);
+	EXPECT(!variation_is_known(&own), "a gap between transfers of others shows it");
+}
+
 int main(int count, char **arguments)
 {
 	static const struct {
@@ -451,6 +473,7 @@ int main(int count, char **arguments)
 		{"a_climb_that_meets_others", a_climb_that_meets_others},
 		{"a_long_queue_that_has_gone_hides_nobody", a_long_queue_that_has_gone_hides_nobody},
 		{"others_that_stayed_have_left", others_that_stayed_have_left},
+		{"a_rate_that_varies", a_rate_that_varies},
 		{"shorter_than_the_least", shorter_than_the_least},
 		{"variations_of_an_example", variations_of_an_example},
 		{"variations_of_distant_packets", variations_of_distant_packets},

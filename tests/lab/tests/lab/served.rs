@@ -72,6 +72,37 @@ fn a_download_is_held_back_by_a_congestion_control_of_ours() {
     );
 }
 
+/// Nobody else is there.
+const ALONE: &str = "
+    description = 'A download that is served, alone'
+    duration_s = 32
+    measure_from_s = 10
+    [[link]]
+    rate_mbit = 10
+    delay_ms = 50
+    queue = { bdp = 1.0 }
+    [background]
+    start_s = 2
+";
+
+#[test]
+fn short_packets_at_the_end_of_records_do_not_make_full_ones_a_queue() {
+    if !is_root() {
+        return;
+    }
+    let _turn = shared();
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let mut lab = lab_with(ALONE, "fairbat-served", directory.path());
+    let output = lab.output().expect("start lab");
+    if !was_possible(&output) {
+        return;
+    }
+    expect_success(&output);
+    // It was half of the link and more, by chance, when they did.
+    let used = record_in(directory.path()).summary.utilisation;
+    assert!(used > 0.9, "it used {used} of the link");
+}
+
 #[test]
 fn a_server_that_has_another_lever_is_a_failure() {
     if !is_root() {

@@ -206,11 +206,11 @@ impl Levels {
         self.full = self.capacity * base;
     }
 
-    /// Takes the least queueing delay of a round trip, s, where one up to `target` is no
-    /// queue.
-    pub(crate) fn learn_depth(&mut self, least: f64, target: f64, base: f64) {
-        self.depth.learn(least, target);
+    /// Takes the queue of a round trip, where one up to `target`, s, is none.
+    pub(crate) fn learn_queue(&mut self, now: Duration, round: &Round, target: f64, base: f64) {
+        self.depth.learn(round.min, target);
         self.left_free = self.depth.left_free(base);
+        self.variation.see(now, round.standing(), target);
     }
 
     /// How much CUBIC can hide after a loss: from 0, nothing, to 1, as much as without a

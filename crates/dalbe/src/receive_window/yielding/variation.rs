@@ -2,9 +2,11 @@
 //!
 //! A queue comes and goes there although nobody else is on the path. Tests find nobody,
 //! one after the other, and each at another level. As long as that lasts, a queue is
-//! that of the flow itself. All functions follow from their arguments.
+//! that of the flow itself. A queue that stays is another matter: the path has become
+//! narrower. All functions follow from their arguments.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// So many tests in a row have found nobody, ...
 const MIN_TESTS: usize = 2;
@@ -16,10 +18,19 @@ const REMEMBERED: usize = 8;
 /// others: a test has met a gap between their transfers.
 const MIN_LEVEL: f64 = 0.4;
 
-/// The levels at which tests have found nobody since others were last found, segments.
+/// A queue stays if for this time ...
+const STEADY_TIME: Duration = Duration::from_secs(2);
+/// ... its shortest is more than this share of its longest.
+const STEADY_SHARE: f64 = 0.5;
+
+/// What tests and queues say of the rate of a path.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Variation {
+    /// The levels at which tests have found nobody since others were last found, segments.
     levels: VecDeque<f64>,
+    /// The shortest and the longest queue, s, since it last changed much, and when it did.
+    queue: (f64, f64),
+    changed: Duration,
 }
 
 impl Variation {
@@ -39,6 +50,17 @@ impl Variation {
         self.levels.push_back(level);
         if self.levels.len() > REMEMBERED {
             self.levels.pop_front();
+        }
+    }
+
+    /// Takes the queue of a round trip, s, where one up to `target` is none.
+    pub(crate) fn see(&mut self, now: Duration, queue: f64, target: f64) {
+        self.queue = (self.queue.0.min(queue), self.queue.1.max(queue));
+        if queue <= target || self.queue.0 < STEADY_SHARE * self.queue.1 {
+            self.queue = (queue, queue);
+            self.changed = now;
+        } else if now >= self.changed + STEADY_TIME {
+            self.forget();
         }
     }
 
@@ -84,6 +106,26 @@ mod tests {
     fn a_gap_between_transfers_of_others_shows_none() {
         assert_eq!(after(&[60.0, 20.0]).least(), None);
         assert_eq!(after(&[60.0, 20.0, 70.0]).least(), None);
+    }
+
+    #[test]
+    fn a_queue_that_stays_is_not_that_of_a_rate_that_varies() {
+        let mut variation = after(&[60.0, 45.0]);
+        for round in 0..60 {
+            let queue = [0.030, 0.010][round % 2];
+            variation.see(Duration::from_millis(100 * round as u64), queue, 0.002);
+        }
+        assert_eq!(variation.least(), Some(45.0));
+        for round in 60..85 {
+            variation.see(Duration::from_millis(100 * round), 0.030, 0.002);
+        }
+        assert_eq!(variation.least(), None);
+        // Without a queue, nothing is said.
+        let mut variation = after(&[60.0, 45.0]);
+        for round in 0..60 {
+            variation.see(Duration::from_millis(100 * round), 0.001, 0.002);
+        }
+        assert_eq!(variation.least(), Some(45.0));
     }
 
     #[test]
