@@ -91,7 +91,8 @@ fn the_other_user() {
     assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
     let state = MapHandle::from_pinned_path_with_file_flags(pin("state"), BPF_F_RDONLY);
     let state = state.expect("everybody may read it");
-    let update = state.update(&own.to_ne_bytes(), &[0; 528], MapFlags::ANY);
+    let value = vec![0; state.value_size() as usize];
+    let update = state.update(&own.to_ne_bytes(), &value, MapFlags::ANY);
     assert_eq!(
         update.expect_err("read only").kind(),
         ErrorKind::PermissionDenied
