@@ -40,6 +40,9 @@ pub struct MatrixRecord {
     pub description: String,
     /// Where and how it was measured.
     pub provenance: Provenance,
+    /// The same of runs that were kept from earlier results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Provenance>,
     /// The scenarios by name, as they were run.
     pub scenarios: BTreeMap<String, Scenario>,
     /// Seeds that were to be run, by the names of scenario and contender, where not
@@ -122,6 +125,32 @@ impl MatrixRecord {
             |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", file.display());
         let text = fs::read_to_string(file).map_err(|error| failed(&error))?;
         Self::from_lines(&text).map_err(|error| failed(&error).into())
+    }
+
+    /// Takes over the runs of earlier results that have not failed.
+    ///
+    /// # Errors
+    /// When they are of another matrix, or of scenarios that have changed, or have curves
+    /// that are means over their seeds.
+    pub fn keep(&mut self, earlier: Self) -> Result<(), String> {
+        if earlier.name != self.name {
+            return Err(format!("they are of {}", earlier.name));
+        }
+        let mut all = earlier.scenarios.iter();
+        if let Some((name, _)) = all.find(|(name, scenario)| {
+            let now = self.scenarios.get(*name);
+            now.is_some_and(|now| now != *scenario)
+        }) {
+            return Err(format!("the scenario {name} has changed since"));
+        }
+        if earlier.runs.iter().any(|run| run.summary.jobs.is_some()) {
+            return Err("they have curves over all seeds: run all of it".to_owned());
+        }
+        self.earlier.extend(earlier.earlier);
+        self.earlier.push(earlier.provenance);
+        let runs = earlier.runs.into_iter();
+        self.runs.extend(runs.filter(|run| run.failure.is_none()));
+        Ok(())
     }
 
     /// Reads all matrices of a directory, in the order of their names.
@@ -368,6 +397,22 @@ mod tests {
         assert_eq!(read.runs, matrix.runs);
         assert_eq!(read.scenarios, matrix.scenarios);
         assert_eq!(read.provenance, matrix.provenance);
+    }
+
+    #[test]
+    fn what_has_not_failed_is_kept_of_the_same_matrix() {
+        let mut earlier = synthetic::matrix();
+        earlier.runs = vec![synthetic::run("constant", "curl", 1, &[4.5]); 2];
+        earlier.runs[1].failure = Some("it moved nothing".to_owned());
+        let mut now = synthetic::matrix();
+        now.keep(earlier.clone()).unwrap();
+        assert_eq!(now.runs, earlier.runs[..1]);
+        assert_eq!(read_back(&now).earlier, [earlier.provenance.clone()]);
+        let mut changed = earlier.clone();
+        changed.scenarios.get_mut("web").unwrap().duration_s = 30.0;
+        assert!(now.keep(changed).unwrap_err().contains("web has changed"));
+        earlier.name = "another".to_owned();
+        assert!(now.keep(earlier).unwrap_err().contains("another"));
     }
 
     #[test]

@@ -137,6 +137,9 @@ pub(crate) struct MatrixArguments {
     /// Run only this seed; may be repeated
     #[arg(long, value_name = "SEED")]
     pub(crate) seed: Vec<u64>,
+    /// Keep the runs that these results of the matrix have, and run only what they lack
+    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    pub(crate) keep: Option<PathBuf>,
     /// Directory for the results [default: those of the repository; of --quick or a part target/lab/NAME]
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

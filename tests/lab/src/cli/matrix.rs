@@ -103,13 +103,23 @@ impl<'a> Plan<'a> {
             }
         };
         let directory = output_directory("lab").join(&self.name);
+        let mut batches = self.batches(usual, &directory);
+        // Now: files may be changed while it runs.
+        let mut record = self.record(&batches);
+        if let Some(file) = &self.arguments.keep {
+            let failed = |error| format!("{}: {error}", file.display());
+            record.keep(MatrixRecord::read(file)?).map_err(failed)?;
+            for batch in &mut batches {
+                batch.leave_out(&record.runs);
+            }
+            batches.retain(|batch| !batch.cells.is_empty());
+        }
         // What an earlier run left would be taken for this one's.
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory)?;
-        let batches = self.batches(usual, &directory);
         let mut results = Results {
-            // Now: files may be changed while it runs.
-            record: self.record(&batches),
+            kept: record.runs.clone(),
+            record,
             file: MatrixRecord::file(&directory, &self.name),
             done: Vec::new(),
         };
@@ -178,6 +188,7 @@ impl<'a> Plan<'a> {
                 side_by_side.join("; "),
             ),
             scenarios: self.scenarios.clone(),
+            earlier: Vec::new(),
             planned: self.matrix.planned(),
             runs: Vec::new(),
         }
@@ -348,6 +359,20 @@ impl Batch<'_> {
             .map_or_else(|| weight(scenario), |run| weight(&run))
     }
 
+    /// Leaves out what these runs have measured.
+    fn leave_out(&mut self, runs: &[RunSummary]) {
+        let variant = self.variant.map(|variant| &variant.name);
+        self.cells.retain(|cell| {
+            !runs.iter().any(|run| {
+                run.variant.as_ref() == variant
+                    && run.scenario == cell.scenario
+                    && run.contender == cell.contender.to_string()
+                    && run.congestion_control == cell.congestion_control
+                    && run.seed == cell.seed
+            })
+        });
+    }
+
     fn file(&self, cell: &Cell, suffix: &str) -> PathBuf {
         self.directory
             .join(format!("{}.{suffix}", cell.file_name()))
@@ -385,6 +410,8 @@ impl Batch<'_> {
 struct Results {
     record: MatrixRecord,
     file: PathBuf,
+    /// Runs of earlier results.
+    kept: Vec<RunSummary>,
     /// Runs by the place that they have in the order of the matrix.
     done: Vec<Option<RunSummary>>,
 }
@@ -395,7 +422,8 @@ impl Results {
             self.done.resize(place + 1, None);
         }
         self.done[place] = Some(run);
-        self.record.runs = self.done.iter().flatten().cloned().collect();
+        let runs = self.kept.iter().chain(self.done.iter().flatten());
+        self.record.runs = runs.cloned().collect();
         self.record.write(&self.file)
     }
 }

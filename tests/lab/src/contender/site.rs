@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use fairbat_tests::content::Content;
@@ -141,11 +142,22 @@ impl Site {
         self.served.iter().map(Served::size).sum()
     }
 
-    /// A port that is free on this host, for a server that cannot
-    /// choose one by itself.
+    /// A port that is free on this host, for a server that cannot choose one by itself.
     pub(crate) fn free_port(&self, host: &Host) -> io::Result<u16> {
+        /// Below those that the kernel gives to connections, which might take it before
+        /// the server does, and for nobody else.
+        static NEXT: AtomicU16 = AtomicU16::new(20_000);
         let address = host.address(Class::Background);
-        host.within(move || Ok(TcpListener::bind((address, 0))?.local_addr()?.port()))
+        host.within(move || {
+            loop {
+                let port = NEXT.fetch_add(1, Ordering::Relaxed);
+                match TcpListener::bind((address, port)) {
+                    Ok(_) => return Ok(port),
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        })
     }
 
     /// Waits for the start of the transfer, which is to begin now; false if the

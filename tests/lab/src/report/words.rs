@@ -199,6 +199,13 @@ pub(crate) fn measured(matrix: &MatrixRecord) -> String {
         most(|run| run.summary.lab_cores),
         most(|run| run.summary.late_p99_ms),
     );
+    for earlier in &matrix.earlier {
+        let _ = writeln!(
+            text,
+            "Some of the runs were measured before: `{}`, commit {}, begun {}, {}.\n",
+            earlier.command, earlier.commit, earlier.started, earlier.kernel,
+        );
+    }
     for version in &provenance.versions {
         let _ = writeln!(text, "- {version}");
     }

@@ -34,6 +34,7 @@ pub(crate) fn matrix() -> MatrixRecord {
             started: "2026-01-01T00:00:00Z".to_owned(),
             side_by_side: "2".to_owned(),
         },
+        earlier: Vec::new(),
         scenarios: scenarios
             .map(|(name, foreground)| (name.to_owned(), scenario(foreground)))
             .into(),
