@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::jobs::{JobsCourse, JobsFigures, LimitCourse};
-use crate::record::{Provenance, Summary};
+use crate::record::{Provenance, Summary, file_name};
 use crate::scenario::{DeadlineController, Scenario};
 
 /// Suffix of the files.
@@ -84,6 +84,15 @@ pub struct RunSummary {
     /// What went wrong, for people. The figures of such a run are not compared with
     /// those of others.
     pub failure: Option<String>,
+}
+
+impl RunSummary {
+    /// What the files of this run are called, without suffix.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        let control = self.congestion_control.as_deref();
+        file_name(&self.scenario, &self.contender, control, self.seed)
+    }
 }
 
 /// Curves of a contender in a scenario: means over the seeds.

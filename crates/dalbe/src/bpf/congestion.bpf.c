@@ -249,8 +249,9 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 	__u32 rtt_us = sample->rtt_us;
-	bool is_full = are_full(tp, round, sample->pkts_acked);
+	__u32 bytes = tp->snd_una - round->acknowledged;
 
+	round->acknowledged = tp->snd_una;
 	round->packets += sample->pkts_acked;
 	/* After a repair of losses, acknowledgements follow the repair and not
 	 * the path. */
@@ -259,7 +260,8 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	if (round->train)
 		train_acknowledged(round, tp->snd_una, tp->snd_nxt,
 				   bpf_ktime_get_ns() / 1000);
-	if (!is_full || sample->rtt_us <= 0 || tp->tcp_mstamp == round->unpaced_us + rtt_us)
+	if (sample->rtt_us <= 0 || tp->tcp_mstamp == round->unpaced_us + rtt_us ||
+	    !are_full(tp, sample->pkts_acked, bytes))
 		return;
 	round->samples++;
 	round->rtt_sum_us += rtt_us;

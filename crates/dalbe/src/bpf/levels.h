@@ -78,11 +78,9 @@
 /* Queues that are met at levels this close to each other, 0.3, come from something
  * steady. */
 #define STEADY_Q16 19661
-/* Where the rate varies by itself, it falls to no less than this share of the least that
- * tests have met, 0.9, ... */
-#define LEAST_SHARE_Q16 58982
-/* ... and the window is this share of what the path carries at best, 1.1: a queue of the
- * flow itself in place of a link that idles when its rate has grown. */
+/* Where the rate varies by itself, the window is this share of what the path carries at
+ * best, 1.1: a queue of the flow itself in place of a link that idles when its rate has
+ * grown. */
 #define VARYING_TOP_SHARE_Q16 72090
 /* Growth where others or the rate come and go: 0.4 of the window. */
 #define GROWTH_BESIDE_CHANGE_Q16 26214
@@ -247,13 +245,6 @@ static __always_inline bool level_is_beside_change(const struct yielding *own)
 	return level_hides_nobody(own) && !own->is_steady;
 }
 
-/* Whether the rate varies by itself, and a queue at this level may be the flow's own. */
-static __always_inline bool level_explains(const struct yielding *own, __u32 carried_q8)
-{
-	return variation_is_known(own) &&
-	       carried_q8 >= times_q16(own->least_q8, LEAST_SHARE_Q16);
-}
-
 /* The time after which CUBIC is back at the window of the whole path, us. */
 static __always_inline __u32 level_recovery_us(__u32 full_q8)
 {
@@ -284,8 +275,7 @@ static __always_inline void level_prove(struct yielding *own, __u64 now_us, __u3
 {
 	own->proven_q8 = own->met_q8;
 	own->ceiling_q8 = 0;
-	own->tested_us = now_us;
-	variation_learn(own, own->met_q8, full_q8);
+	variation_learn(own, now_us, own->met_q8, full_q8);
 	if (by_loss && own->met_q8 > times_q16(full_q8, MIN_CEILING_SHARE_Q16)) {
 		own->ceiling_q8 = own->met_q8;
 		own->ceiling_us = now_us;

@@ -66,15 +66,12 @@ static __always_inline void begin_round(struct tcp_sock *tp, struct round *round
 	round->is_slow_start = is_in_slow_start(tp);
 }
 
-/* Whether these packets, which were acknowledged just now, are full ones. A short one, as
- * at the end of a TLS record, takes less time at the bottleneck: by its round-trip time,
- * each full one would seem to wait. Nothing is told of packets after a hole. */
-static __always_inline bool are_full(const struct tcp_sock *tp, struct round *round,
-				     __u32 packets)
+/* Whether packets that were acknowledged just now, with so many bytes, are full ones. A
+ * short one, as at the end of a TLS record, takes less time at the bottleneck: by its
+ * round-trip time, each full one would seem to wait. Nothing is told of packets after a
+ * hole, which acknowledge no bytes. */
+static __always_inline bool are_full(const struct tcp_sock *tp, __u32 packets, __u32 bytes)
 {
-	__u32 bytes = tp->snd_una - round->acknowledged;
-
-	round->acknowledged = tp->snd_una;
 	return bytes == 0 || bytes >= packets * (tp->mss_cache - tp->mss_cache / 8);
 }
 

@@ -24,6 +24,12 @@
 /* A queue stays if for this time, us, its shortest is more than half of its longest. */
 #define STEADY_US 2000000ULL
 
+/* For this time after a test that found nobody, us, a rate that varies by itself explains a
+ * queue, ... */
+#define TRUST_US 10000000ULL
+/* ... if what is carried is at least this share of the least that tests have met: 0.9. */
+#define LEAST_SHARE_Q16 58982
+
 /* Others may be there. */
 static __always_inline void variation_forget(struct yielding *own)
 {
@@ -66,8 +72,10 @@ APART int variation_sum_up(struct yielding *own)
 }
 
 /* A test has found nobody at this level of a path that carries `full_q8`. */
-static __always_inline void variation_learn(struct yielding *own, __u32 level_q8, __u32 full_q8)
+static __always_inline void variation_learn(struct yielding *own, __u64 now_us, __u32 level_q8,
+					    __u32 full_q8)
 {
+	own->tested_us = now_us;
 	if (level_q8 < times_q16(full_q8, MIN_LEVEL_Q16)) {
 		variation_forget(own);
 		return;
@@ -83,4 +91,12 @@ static __always_inline void variation_learn(struct yielding *own, __u32 level_q8
 static __always_inline bool variation_is_known(const struct yielding *own)
 {
 	return own->least_q8 != 0;
+}
+
+/* Whether a queue while so much is carried may be the flow's own. */
+static __always_inline bool variation_explains(const struct yielding *own, __u64 now_us,
+					       __u32 carried_q8)
+{
+	return variation_is_known(own) && now_us < own->tested_us + TRUST_US &&
+	       carried_q8 >= times_q16(own->least_q8, LEAST_SHARE_Q16);
 }

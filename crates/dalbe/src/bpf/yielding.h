@@ -121,9 +121,6 @@ enum phase {
 #define MIN_QUEUED_ROUND_TRIPS 8
 /* A round trip of fewer packets tells nothing of the depth of a queue. */
 #define MIN_DEPTH_PACKETS 4
-/* For this time after a test that found nobody, us, a rate that varies by itself explains a
- * queue. */
-#define TRUST_IN_VARIATION_US 10000000ULL
 /* There was a gap in the queue of others. */
 #define NOT_QUEUED 255
 
@@ -296,8 +293,7 @@ APART int yield_meet(struct yielding *own, struct telemetry *seen, const struct 
 		return 0;
 	}
 	if (own->phase == PHASE_FILLING && !step->is_lost &&
-	    step->now_us < own->tested_us + TRUST_IN_VARIATION_US &&
-	    level_explains(own, step->carried_q8)) {
+	    variation_explains(own, step->now_us, step->carried_q8)) {
 		yield_wait(own, step, AFTER_GROWTH);
 		return 0;
 	}

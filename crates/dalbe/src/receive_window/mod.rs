@@ -5,8 +5,8 @@
 //! sets it on a socket.
 //!
 //! - `limiter`: the window of one connection, from two candidates.
-//! - `policy`: the rule for a flow that yields: `yielding` (with `levels`
-//!   and `depth`) or `vulture`.
+//! - `policy`: the rule for a flow that yields: `yielding` (with `levels`,
+//!   `depth` and `variation`) or `vulture`.
 //! - `coupling`: one `yielding` for all connections over a path.
 //! - `bottleneck`: an active test of the rate of the bottleneck; `bottleneck_kind`: the
 //!   kind of queue that it has, by `bottleneck_evidence`.

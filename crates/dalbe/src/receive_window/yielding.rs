@@ -130,10 +130,6 @@ const AFTER_LOSSES: Duration = Duration::from_secs(7);
 /// Other traffic that has kept a queue for so many round trips has left when it is gone.
 const MIN_QUEUED_ROUND_TRIPS: u32 = 8;
 
-/// For this time after a test that found nobody, a rate that varies by itself explains a
-/// queue.
-const TRUST_IN_VARIATION: Duration = Duration::from_secs(10);
-
 /// The flow makes room when it has not seen the base for this time.
 const MAX_BASE_UNSEEN: Duration = Duration::from_secs(15);
 /// The window while making room, as a share of what the path carries.
@@ -165,8 +161,6 @@ pub(crate) struct YieldingWindow {
     freed: Option<Duration>,
     /// Until then, a queue may be that of the flow's own bursts.
     burst_until: Duration,
-    /// When a test last found nobody.
-    tested: Duration,
 }
 
 impl YieldingWindow {
@@ -323,11 +317,7 @@ impl YieldingWindow {
                 self.next_step = step.after(AFTER_BURST);
                 self.burst_until = self.next_step;
             }
-            Phase::Filling
-                if !step.is_lost
-                    && step.now < self.tested + TRUST_IN_VARIATION
-                    && self.levels.explains(step.carried) =>
-            {
+            Phase::Filling if !step.is_lost && self.levels.explains(step.now, step.carried) => {
                 self.next_step = step.after(AFTER_GROWTH);
             }
             Phase::Opening | Phase::Filling | Phase::Climbing { .. } => {
@@ -460,7 +450,6 @@ impl YieldingWindow {
             Phase::Testing(test) => {
                 if step.now >= test.until {
                     if !test.is_first {
-                        self.tested = step.now;
                         self.levels.prove(step.now, test.by_loss);
                     }
                     self.phase = Phase::Filling;

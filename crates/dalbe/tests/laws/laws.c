@@ -434,11 +434,11 @@ static void a_rate_that_varies(void)
 	const __u32 full_q8 = 80 * PACKET_Q8;
 	struct yielding own = {0};
 
-	variation_learn(&own, 60 * PACKET_Q8, full_q8);
+	variation_learn(&own, 0, 60 * PACKET_Q8, full_q8);
 	EXPECT(!variation_is_known(&own), "one test shows it");
-	variation_learn(&own, 58 * PACKET_Q8, full_q8);
+	variation_learn(&own, 0, 58 * PACKET_Q8, full_q8);
 	EXPECT(!variation_is_known(&own), "a steady rate shows it");
-	variation_learn(&own, 45 * PACKET_Q8, full_q8);
+	variation_learn(&own, 0, 45 * PACKET_Q8, full_q8);
 	EXPECT(own.least_q8 == 45 * PACKET_Q8, "the least is %u", own.least_q8);
 	for (__u32 i = 0; i < 60; i++)
 		variation_see(&own, i * 100000ULL, i % 2 ? 30000 : 10000, 2000);
@@ -446,8 +446,8 @@ static void a_rate_that_varies(void)
 	for (__u32 i = 60; i < 85; i++)
 		variation_see(&own, i * 100000ULL, 30000, 2000);
 	EXPECT(!variation_is_known(&own), "a queue that stays does not end it");
-	variation_learn(&own, 60 * PACKET_Q8, full_q8);
-	variation_learn(&own, 20 * PACKET_Q8, full_q8);
+	variation_learn(&own, 0, 60 * PACKET_Q8, full_q8);
+	variation_learn(&own, 0, 20 * PACKET_Q8, full_q8);
 	EXPECT(!variation_is_known(&own), "a gap between transfers of others shows it");
 }
 

@@ -1,6 +1,6 @@
 //! `lab matrix`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -362,15 +362,13 @@ impl Batch<'_> {
     /// Leaves out what these runs have measured.
     fn leave_out(&mut self, runs: &[RunSummary]) {
         let variant = self.variant.map(|variant| &variant.name);
-        self.cells.retain(|cell| {
-            !runs.iter().any(|run| {
-                run.variant.as_ref() == variant
-                    && run.scenario == cell.scenario
-                    && run.contender == cell.contender.to_string()
-                    && run.congestion_control == cell.congestion_control
-                    && run.seed == cell.seed
-            })
-        });
+        let measured: HashSet<_> = runs
+            .iter()
+            .filter(|run| run.variant.as_ref() == variant)
+            .map(RunSummary::file_name)
+            .collect();
+        self.cells
+            .retain(|cell| !measured.contains(&cell.file_name()));
     }
 
     fn file(&self, cell: &Cell, suffix: &str) -> PathBuf {

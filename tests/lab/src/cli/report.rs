@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fairbat_lab::record::{Record, file_name};
+use fairbat_lab::record::Record;
 use fairbat_lab::report;
 use fairbat_lab::results::MatrixRecord;
 use fairbat_lab::{files, versions};
@@ -31,10 +31,8 @@ fn take_anew(directory: &Path, samples: &Path) -> Result<(), Box<dyn Error>> {
     };
     let mut matrix = MatrixRecord::read(&file)?;
     for run in matrix.runs.iter_mut().filter(|run| run.failure.is_none()) {
-        let control = run.congestion_control.as_deref();
-        let called = file_name(&run.scenario, &run.contender, control, run.seed);
         let variant = run.variant.as_deref().unwrap_or_default();
-        let path = samples.join(variant).join(called + ".json");
+        let path = samples.join(variant).join(run.file_name() + ".json");
         let record: Record = serde_json::from_slice(&read(&path)?)?;
         if record.provenance.started < matrix.provenance.started {
             return Err(format!("{} is of an earlier run", path.display()).into());

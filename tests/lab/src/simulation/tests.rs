@@ -28,6 +28,23 @@ fn run(scenario: &Scenario, contender: Contender) -> Figures {
     simulate(scenario, contender, 1, None).unwrap()
 }
 
+fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    crate::statistics::median(&figures.collect::<Vec<_>>()).unwrap()
+}
+
+/// The figures with each of three seeds.
+fn runs(scenario: &Scenario, contender: Contender) -> [Figures; 3] {
+    [1, 2, 3].map(|seed| simulate(scenario, contender, seed, None).unwrap())
+}
+
+/// The median of what is kept beside a contender.
+fn kept(scenario: &Scenario, contender: Contender) -> f64 {
+    let beside = runs(scenario, contender);
+    let alone = runs(scenario, Contender::None);
+    let kept = beside.iter().zip(&alone);
+    median(kept.map(|(beside, alone)| beside.kept(alone).unwrap()))
+}
+
 #[test]
 fn each_congestion_control_fills_a_link_alone() {
     use CongestionControl::{Bbr, Cubic, Reno};
@@ -100,12 +117,9 @@ fn the_law_goes_on_after_losses_of_its_own() {
     // A queue of a quarter of the path: slow start and growth lose data with nobody there.
     let mut alone = scenario(60.0, "");
     alone.put_on(&"20,180,0.25".parse().unwrap());
-    let used: Vec<f64> = (1..=3)
-        .map(|seed| simulate(&alone, FAIRBAT, seed, None).unwrap())
-        .map(|run| run.rest_used().unwrap())
-        .collect();
-    let median = crate::statistics::median(&used).unwrap();
-    assert!(median >= 0.65, "{used:?}");
+    let used = runs(&alone, FAIRBAT).map(|run| run.rest_used().unwrap());
+    let used = median(used.into_iter());
+    assert!(used >= 0.65, "{used}");
 }
 
 #[test]
@@ -134,15 +148,6 @@ fn a_sender_in_the_kernel_fills_a_link_alone_and_leaves_a_greedy_flow_nearly_all
 /// Bottlenecks at which a fixed delay tells nothing of others: with active queue
 /// management, and with a queue of half and of a quarter of a bandwidth-delay product.
 const SHORT_QUEUES: [&str; 4] = ["10,100,4,codel", "10,50,4,pie", "20,50,0.5", "40,10,0.25"];
-
-/// The median over three seeds of what is kept beside a contender.
-fn kept(scenario: &Scenario, contender: Contender) -> f64 {
-    let kept = (1..=3).map(|seed| {
-        let run = |contender| simulate(scenario, contender, seed, None).unwrap();
-        run(contender).kept(&run(Contender::None)).unwrap()
-    });
-    crate::statistics::median(&kept.collect::<Vec<_>>()).unwrap()
-}
 
 #[test]
 fn the_law_yields_at_short_queues_as_well() {
@@ -182,12 +187,12 @@ fn a_rate_that_varies_by_itself_is_used_alone_and_left_to_others() {
             scenario
         };
         let figures = |contender| {
-            let runs = (1..=3).map(|seed| simulate(&on_path(""), contender, seed, None).unwrap());
-            let (used, delays): (Vec<f64>, Vec<f64>) = runs
-                .map(|run| (run.rest_used().unwrap(), run.delay().unwrap()))
-                .unzip();
-            let median = |values: &[f64]| crate::statistics::median(values).unwrap();
-            (median(&used), median(&delays))
+            let runs = runs(&on_path(""), contender);
+            let used = runs.iter().map(|run| run.rest_used().unwrap());
+            (
+                median(used),
+                median(runs.iter().map(|run| run.delay().unwrap())),
+            )
         };
         let (alone, curl) = (figures(contender), figures(Contender::Curl));
         println!(

@@ -94,6 +94,17 @@ fn was_possible(output: &Output) -> bool {
     is_possible
 }
 
+/// The record of this run of the lab, which goes to `directory`; `None` where this
+/// machine does not allow it.
+fn recorded(mut lab: Command, directory: &Path) -> Option<fairbat_lab::record::Record> {
+    let output = lab.output().expect("start lab");
+    if !was_possible(&output) {
+        return None;
+    }
+    expect_success(&output);
+    Some(record_in(directory))
+}
+
 /// What it printed, when it went well.
 fn expect_success(output: &Output) -> String {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();

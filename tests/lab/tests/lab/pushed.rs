@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fairbat_lab::record::Record;
 
-use crate::{expect_success, is_root, lab_with, record_in, shared, was_possible};
+use crate::{is_root, lab_with, recorded, shared};
 
 /// Where it happens: 4 Mbit/s of the link are somebody else's.
 const LINK: &str = "
@@ -25,14 +25,7 @@ const LINK: &str = "
 /// What `contender` has pushed of this; `None` where it cannot.
 fn pushed(contender: &str, what: &str, directory: &Path) -> Option<Record> {
     let scenario = format!("{LINK}{what}");
-    let output = lab_with(&scenario, contender, directory)
-        .output()
-        .expect("start lab");
-    if !was_possible(&output) {
-        return None;
-    }
-    expect_success(&output);
-    let record = record_in(directory);
+    let record = recorded(lab_with(&scenario, contender, directory), directory)?;
     assert_eq!(record.failure(), None);
     Some(record)
 }

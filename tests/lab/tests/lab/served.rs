@@ -8,7 +8,7 @@ use std::process::Command;
 
 use fairbat_tests::bin::fairbat_binary;
 
-use crate::{expect_success, is_root, lab_with, record_in, shared, was_possible};
+use crate::{is_root, lab_with, recorded, shared, was_possible};
 
 /// A deadline that a share of the link is enough for, beside a greedy flow.
 const SCENARIO: &str = "
@@ -54,13 +54,10 @@ fn a_download_is_held_back_by_a_congestion_control_of_ours() {
     }
     let _turn = shared();
     let directory = tempfile::tempdir().expect("a temp dir");
-    let lab = lab_of(fairbat_binary(), directory.path()).output();
-    let output = lab.expect("start lab");
-    if !was_possible(&output) {
+    let lab = lab_of(fairbat_binary(), directory.path());
+    let Some(record) = recorded(lab, directory.path()) else {
         return;
-    }
-    expect_success(&output);
-    let record = record_in(directory.path());
+    };
     let [download] = &record.background[..] else {
         panic!("{} contenders", record.background.len());
     };
@@ -92,14 +89,12 @@ fn short_packets_at_the_end_of_records_do_not_make_full_ones_a_queue() {
     }
     let _turn = shared();
     let directory = tempfile::tempdir().expect("a temp dir");
-    let mut lab = lab_with(ALONE, "fairbat-served", directory.path());
-    let output = lab.output().expect("start lab");
-    if !was_possible(&output) {
+    let lab = lab_with(ALONE, "fairbat-served", directory.path());
+    let Some(record) = recorded(lab, directory.path()) else {
         return;
-    }
-    expect_success(&output);
+    };
     // It was half of the link and more, by chance, when they did.
-    let used = record_in(directory.path()).summary.utilisation;
+    let used = record.summary.utilisation;
     assert!(used > 0.9, "it used {used} of the link");
 }
 

@@ -70,11 +70,8 @@ const STEADY_SHARE: f64 = 0.3;
 /// Who carries this share of the capacity leaves little to others.
 const MOST_SHARE: f64 = 0.8;
 
-/// Where the rate varies by itself, it falls to no less than this share of the least that
-/// tests have met, ...
-const LEAST_SHARE: f64 = 0.9;
-/// ... and the window is this share of what the path carries at best: a queue of the flow
-/// itself in place of a link that idles when its rate has grown.
+/// Where the rate varies by itself, the window is this share of what the path carries at
+/// best: a queue of the flow itself in place of a link that idles when its rate has grown.
 const VARYING_TOP_SHARE: f64 = 1.1;
 /// Growth where others or the rate come and go, as a share of the window.
 const GROWTH_BESIDE_CHANGE: f64 = 0.4;
@@ -229,10 +226,10 @@ impl Levels {
         self.hides_nobody() && !self.is_steady
     }
 
-    /// Whether the rate varies by itself, and a queue at this level may be the flow's own.
-    pub(crate) fn explains(&self, carried: f64) -> bool {
-        let least = self.variation.least();
-        least.is_some_and(|least| carried >= LEAST_SHARE * least)
+    /// Whether a queue while so much is carried may be the flow's own, as the rate varies by
+    /// itself.
+    pub(crate) fn explains(&self, now: Duration, carried: f64) -> bool {
+        self.variation.explains(now, carried)
     }
 
     /// Whether so much was carried when data last came without holes that nobody else can
@@ -243,7 +240,7 @@ impl Levels {
 
     /// Whether the rate of the path varies by itself.
     pub(crate) fn varies(&self) -> bool {
-        self.variation.least().is_some()
+        self.variation.is_known()
     }
 
     /// Time of a packet at the bottleneck, s, where the segments of data take longer than
@@ -299,7 +296,7 @@ impl Levels {
     /// A test at the level that was met has found nobody.
     pub(crate) fn prove(&mut self, now: Duration, by_loss: bool) {
         self.proven = self.met;
-        self.variation.learn(self.met, self.full);
+        self.variation.learn(now, self.met, self.full);
         let is_full = self.met > MIN_CEILING_SHARE * self.full;
         self.ceiling = (by_loss && is_full).then_some((self.met, now));
     }
@@ -359,12 +356,8 @@ impl Levels {
         let careful = (CAREFUL_GROWTH * window.sqrt())
             .min(MAX_CAREFUL_GROWTH.max(MAX_CAREFUL_SHARE * window));
         let free = FREE_TOP_SHARE * self.full - window;
-        let top = if self.varies() {
-            VARYING_TOP_SHARE * self.full
-        } else {
-            f64::INFINITY
-        };
-        let growth = if self.varies() && top > window {
+        let top = self.varies().then_some(VARYING_TOP_SHARE * self.full);
+        let growth = if let Some(top) = top.filter(|top| *top > window) {
             (top - window).min(GROWTH_BESIDE_CHANGE * window)
         } else if self.is_beside_change() && free > 0.0 {
             free.min(GROWTH_BESIDE_CHANGE * window).max(careful)
@@ -387,7 +380,7 @@ impl Levels {
             let age = now.saturating_sub(since).as_secs_f64();
             level * (CEILING_SHARE + CEILING_RISE * age)
         });
-        (window + growth).min(ceiling.min(top).max(window))
+        (window + growth).min(ceiling.min(top.unwrap_or(f64::INFINITY)).max(window))
     }
 }
 

@@ -23,11 +23,19 @@ const STEADY_TIME: Duration = Duration::from_secs(2);
 /// ... its shortest is more than this share of its longest.
 const STEADY_SHARE: f64 = 0.5;
 
+/// For this time after a test that found nobody, a rate that varies by itself explains a
+/// queue, ...
+const TRUST: Duration = Duration::from_secs(10);
+/// ... if what is carried is at least this share of the least that tests have met.
+const LEAST_SHARE: f64 = 0.9;
+
 /// What tests and queues say of the rate of a path.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Variation {
     /// The levels at which tests have found nobody since others were last found, segments.
     levels: VecDeque<f64>,
+    /// When a test last found nobody.
+    tested: Duration,
     /// The shortest and the longest queue, s, since it last changed much, and when it did.
     queue: (f64, f64),
     changed: Duration,
@@ -42,7 +50,8 @@ impl Variation {
     }
 
     /// A test has found nobody at this level of a path that carries `full`.
-    pub(crate) fn learn(&mut self, level: f64, full: f64) {
+    pub(crate) fn learn(&mut self, now: Duration, level: f64, full: f64) {
+        self.tested = now;
         if level < MIN_LEVEL * full {
             self.forget();
             return;
@@ -69,8 +78,19 @@ impl Variation {
         self.levels.clear();
     }
 
+    /// Whether the rate varies by itself.
+    pub(crate) fn is_known(&self) -> bool {
+        self.least().is_some()
+    }
+
+    /// Whether a queue while so much is carried may be the flow's own.
+    pub(crate) fn explains(&self, now: Duration, carried: f64) -> bool {
+        let least = self.least();
+        now < self.tested + TRUST && least.is_some_and(|least| carried >= LEAST_SHARE * least)
+    }
+
     /// The least that the path carries, where its rate varies by itself.
-    pub(crate) fn least(&self) -> Option<f64> {
+    fn least(&self) -> Option<f64> {
         let least = self.levels.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.levels.iter().copied().fold(0.0, f64::max);
         let varies = self.levels.len() >= MIN_TESTS && most - least > MIN_SPREAD * most;
@@ -85,7 +105,7 @@ mod tests {
     fn after(levels: &[f64]) -> Variation {
         let mut variation = Variation::default();
         for &level in levels {
-            variation.learn(level, 80.0);
+            variation.learn(Duration::ZERO, level, 80.0);
         }
         variation
     }
@@ -100,6 +120,18 @@ mod tests {
         assert_eq!(variation.least(), Some(22.5));
         variation.forget();
         assert_eq!(variation.least(), None);
+    }
+
+    #[test]
+    fn a_queue_is_explained_for_some_time_by_what_the_path_carries_at_least() {
+        let variation = after(&[60.0, 45.0]);
+        let at = Duration::from_secs;
+        assert!(variation.explains(at(9), 41.0) && !variation.explains(at(9), 40.0));
+        assert!(
+            !variation.explains(at(10), 60.0),
+            "it is to be tested again"
+        );
+        assert!(!after(&[60.0]).explains(at(1), 60.0));
     }
 
     #[test]
