@@ -93,12 +93,18 @@ pub(crate) struct Part {
     pub(crate) window: f64,
     /// The time between two reads while others have their turn.
     pub(crate) wait: Option<Duration>,
+    /// What the buffer of the path holds of it at once, bytes; infinite if that is unknown.
+    pub(crate) burst: f64,
 }
 
 impl Part {
     /// The window of a connection that shares it with no other.
     pub(crate) fn whole(window: f64) -> Self {
-        Self { window, wait: None }
+        Self {
+            window,
+            wait: None,
+            burst: f64::INFINITY,
+        }
     }
 }
 
@@ -300,6 +306,7 @@ impl Coupled {
         Part {
             window,
             wait: (!has_turn).then_some(wait),
+            burst: self.law.burst(),
         }
     }
 

@@ -26,6 +26,7 @@ use super::coupling::WindowGroup;
 use super::delays::QueueDelays;
 use super::pause::{self, SubWindowPause};
 use super::policy::{ReceiverPolicy, YieldRule};
+use super::response_start::{FIRST_WINDOW, ResponseStart, beyond_the_end};
 use super::stale::StaleSender;
 use super::{
     ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_SEGMENT, MIN_WINDOW_SEGMENTS,
@@ -57,14 +58,6 @@ const FREE_WINDOW_MEMORY: Duration = Duration::from_secs(10);
 /// Below this many segments, much of a window stays unused although it limits
 /// the flow.
 const SMALL_WINDOW: f64 = 4.0;
-
-/// Window beyond the end of a response, segments: the initial window of the
-/// next response (RFC 6928).
-const FIRST_WINDOW: f64 = 10.0;
-
-/// The burst that the sender may send after the silence between two responses, as
-/// a share of the window. Most buffers hold such a burst.
-const FIRST_WINDOW_SHARE: f64 = 0.25;
 
 /// Knowledge of a path that one connection hands to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,20 +103,6 @@ pub struct ReceiveWindowLimiter {
     doubt: f64,
 }
 
-/// How a response begins. The sender still has its congestion window from
-/// before, and would send it all at once after the silence between two
-/// responses. So the window doubles from round trip to round trip, as in slow
-/// start (RFC 5681).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ResponseStart {
-    /// No data has come since the connection had received this many bytes.
-    Awaited(u64),
-    /// Since data began to come.
-    Since(Duration),
-    /// It is over.
-    Done,
-}
-
 impl ReceiveWindowLimiter {
     /// For a connection that shares its path with no other of this process.
     #[must_use]
@@ -138,7 +117,7 @@ impl ReceiveWindowLimiter {
             rule: YieldRule::new(policy, group),
             delays: QueueDelays::default(),
             widest: (0.0, Duration::ZERO),
-            opening: ResponseStart::Done,
+            opening: ResponseStart::Over,
             bottleneck: Bottleneck::new(),
             evidence: BottleneckEvidence::default(),
             segment: f64::from(MIN_SEGMENT),
@@ -265,14 +244,13 @@ impl ReceiveWindowLimiter {
         };
         self.is_free = target.w >= 1.0;
         if self.is_free {
-            self.opening = ResponseStart::Done;
+            self.opening = ResponseStart::Over;
         }
-        let part = match self.opening {
-            ResponseStart::Done if self.pause().is_none() => {
-                self.rule.update(now, &sample, self.is_free)
-            }
+        let part = if self.opening.is_over() && self.pause().is_none() {
+            self.rule.update(now, &sample, self.is_free)
+        } else {
             // Single probes are no round trips to go by.
-            _ => self.rule.wait(now, &sample),
+            self.rule.wait(now, &sample)
         };
         let yielding = part.window;
         let used = self.rule.rate() * rtt.as_secs_f64();
@@ -288,8 +266,9 @@ impl ReceiveWindowLimiter {
         } else {
             let wide = yielding.max(share).min(free);
             let to_come = remaining.map_or(f64::INFINITY, |bytes| bytes as f64);
-            let opened = self.opened(now, &sample, rtt, wide);
-            (wide, opened.min(to_come + FIRST_WINDOW * segment))
+            let opened = self.opening.open(now, &sample, wide, part.burst);
+            let end = to_come + beyond_the_end(segment, part.burst);
+            (wide, opened.min(end))
         };
         // Counted up, since the kernel's idea of a segment changes.
         let more = segments.wrapping_sub(self.arrived.0);
@@ -329,27 +308,23 @@ impl ReceiveWindowLimiter {
         } else {
             self.delays.move_on();
         }
-        match self.opening {
-            ResponseStart::Done if self.pauses.pause().is_none() => {
-                self.evidence.update(now, &sample, self.is_free);
-            }
-            _ => self.evidence.skip(now, &sample),
+        let is_over = self.opening.is_over();
+        if is_over && self.pauses.pause().is_none() {
+            self.evidence.update(now, &sample, self.is_free);
+        } else {
+            self.evidence.skip(now, &sample);
         }
-        match self.opening {
-            ResponseStart::Done => {
-                let limits = used >= LIMITING_SHARE * window || window < SMALL_WINDOW * segment;
-                let holds = limits && self.rule.sees_others() || self.pause().is_some();
-                self.yields.update(now, sample.bytes, holds);
-                if self.is_free {
-                    self.stale.pause(sample.bytes);
-                } else {
-                    self.stale.update(now, &sample, wide);
-                }
-            }
-            ResponseStart::Awaited(_) | ResponseStart::Since(_) => {
-                self.yields.pause(sample.bytes);
-                self.stale.pause(sample.bytes);
-            }
+        if is_over {
+            let limits = used >= LIMITING_SHARE * window || window < SMALL_WINDOW * segment;
+            let holds = limits && self.rule.sees_others() || self.pause().is_some();
+            self.yields.update(now, sample.bytes, holds);
+        } else {
+            self.yields.pause(sample.bytes);
+        }
+        if is_over && !self.is_free {
+            self.stale.update(now, &sample, wide);
+        } else {
+            self.stale.pause(sample.bytes);
         }
         // Saturates; never NaN, for all of its parts are finite.
         Some((window.max(MIN_WINDOW_SEGMENTS * segment)) as u32)
@@ -379,33 +354,6 @@ impl ReceiveWindowLimiter {
             .about(level, segment)
             .max(MIN_WINDOW_SEGMENTS * segment);
         (level, share)
-    }
-
-    /// How much of `window` is open by now, bytes.
-    fn opened(
-        &mut self,
-        now: Duration,
-        sample: &ConnectionSample,
-        rtt: Duration,
-        window: f64,
-    ) -> f64 {
-        let min = (FIRST_WINDOW * sample.segment).max(FIRST_WINDOW_SHARE * window);
-        if let ResponseStart::Awaited(before) = self.opening
-            && sample.bytes > before
-        {
-            self.opening = ResponseStart::Since(now);
-        }
-        let opened = match self.opening {
-            ResponseStart::Awaited(_) => min,
-            ResponseStart::Since(began) => {
-                min * now.saturating_sub(began).div_duration_f64(rtt).exp2()
-            }
-            ResponseStart::Done => window,
-        };
-        if opened >= window {
-            self.opening = ResponseStart::Done;
-        }
-        opened.min(window)
     }
 }
 

@@ -30,6 +30,7 @@ mod lever;
 mod limiter;
 mod pause;
 mod policy;
+mod response_start;
 mod rounds;
 mod stale;
 mod vulture;

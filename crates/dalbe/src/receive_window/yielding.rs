@@ -169,6 +169,11 @@ impl YieldingWindow {
         matches!(self.phase, Phase::Testing(_) | Phase::Yielding { .. })
     }
 
+    /// What the buffer of the path holds at once, bytes; infinite while no data was lost.
+    pub(crate) fn burst(&self) -> f64 {
+        self.levels.burst() * self.segment
+    }
+
     /// Takes a sample while the window is not in force; returns the window,
     /// bytes.
     pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
@@ -466,7 +471,7 @@ impl YieldingWindow {
                 // to `stale`.
                 let may_lag = is_free && step.used >= LAGGING_SHARE * self.window;
                 if step.is_limiting || may_lag {
-                    self.window = self.levels.climb(self.window, is_free);
+                    self.window = self.levels.climb(self.window, step.rtt, is_free);
                     self.next_step = step.after(AFTER_GROWTH);
                 }
                 if self.window >= self.levels.top_of_climb(is_free) {

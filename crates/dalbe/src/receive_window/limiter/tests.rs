@@ -242,7 +242,7 @@ fn the_next_response_opens_from_a_part_and_doubles_with_each_round_trip() {
     let (link, mut limiter, order) = at_speed();
     let bytes = link.received as u64;
     let mut look = |now, bytes| {
-        let seen = info(link.base, bytes, 0);
+        let seen = info(link.base, bytes, link.out_of_order);
         f64::from(limiter.update(now, &seen, order, None).unwrap())
     };
     let _ = look(link.now, bytes);
@@ -250,7 +250,7 @@ fn the_next_response_opens_from_a_part_and_doubles_with_each_round_trip() {
     let full = look(link.now + 2 * link.base, bytes);
     limiter.restart(bytes);
     let mut look = |now, bytes| {
-        let seen = info(link.base, bytes, 0);
+        let seen = info(link.base, bytes, link.out_of_order);
         f64::from(limiter.update(now, &seen, order, None).unwrap())
     };
     for wait in 0..20 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::depth::QueueDepth;
 use super::variation::Variation;
 
-use crate::receive_window::rounds::{REPAIR_ROUND_TRIPS, Round};
+use crate::receive_window::rounds::{MIN_ROUND, REPAIR_ROUND_TRIPS, Round};
 use crate::receive_window::{KEPT_AFTER_LOSS, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// The target of the queueing delay: so many packet times, since a packet of another
@@ -86,6 +86,10 @@ const FIRST_GROWTH: f64 = 0.5;
 const DOUBLING_STEPS: f64 = 3.0;
 /// ... up to this share of the window: its effect shows two round trips later.
 const MAX_GROWTH_SHARE: f64 = 0.25;
+
+/// In a buffer that overflows, a climb does not add more than its length at once, but so
+/// many segments: hardly any buffer is shorter.
+const MIN_BURST: f64 = 4.0;
 
 /// A window grows only if this share of it is used: the effect of the last step must
 /// have arrived.
@@ -182,15 +186,16 @@ impl Levels {
         base: f64,
         yields: bool,
     ) {
-        if round.out_of_order > 0 {
-            self.holes = Some(now);
-        }
+        let repair = Duration::from_secs_f64(REPAIR_ROUND_TRIPS * (base + round.mean));
         let longest = self.last_max.max(round.max);
-        if round.is_lost() && longest > 0.0 {
+        // What comes later in a repair has met a queue that has drained.
+        if round.is_lost() && self.holes.is_none_or(|at| now > at + repair) && longest > 0.0 {
             self.buffer = Some(self.buffer.map_or(longest, |old| 0.5 * (old + longest)));
         }
         self.last_max = round.max;
-        let repair = Duration::from_secs_f64(REPAIR_ROUND_TRIPS * (base + round.mean));
+        if round.out_of_order > 0 {
+            self.holes = Some(now);
+        }
         let is_whole = self.holes.is_none_or(|at| now > at + repair);
         if is_whole {
             self.whole = carried;
@@ -330,8 +335,16 @@ impl Levels {
         share * self.full
     }
 
-    /// The next window of a climb.
-    pub(crate) fn climb(&self, window: f64, is_free: bool) -> f64 {
+    /// The most by which a window may grow at once, segments: what the buffer holds, where
+    /// it is known.
+    pub(crate) fn burst(&self) -> f64 {
+        self.buffer.map_or(f64::INFINITY, |length| {
+            (length * self.capacity).max(MIN_BURST)
+        })
+    }
+
+    /// The next window of a climb, on a path of this round-trip time, s.
+    pub(crate) fn climb(&self, window: f64, rtt: f64, is_free: bool) -> f64 {
         let more = if is_free {
             window.max(CLIMB_SHARE * self.full)
         } else if window < CLEAR_OF_OTHERS * self.left_by_others() {
@@ -339,7 +352,10 @@ impl Levels {
         } else {
             CLEAR_CLIMB_GROWTH * window
         };
-        (window + more.max(1.0)).min(self.top_of_climb(is_free).max(window + 1.0))
+        // It opens in the course of a round trip.
+        let bursts = (rtt / MIN_ROUND.as_secs_f64()).max(1.0);
+        let more = more.min(bursts * self.burst()).max(1.0);
+        (window + more).min(self.top_of_climb(is_free).max(window + 1.0))
     }
 
     /// The next window without a queue, of which so much was used. A sender that `may_lag`

@@ -57,7 +57,8 @@ pub(super) struct Link {
     pub(super) is_contended: bool,
     pub(super) now: Duration,
     pub(super) received: f64,
-    out_of_order: u32,
+    /// Segments.
+    pub(super) out_of_order: u32,
     /// Windows on their way to the sender.
     under_way: VecDeque<f64>,
 }

@@ -103,11 +103,28 @@ fn a_level_that_loses_data_is_approached_slowly() {
 #[test]
 fn a_climb_is_slow_until_nobody_can_take_all() {
     let levels = known();
-    assert!((levels.climb(2.0, false) - 10.3).abs() < 1e-9);
-    assert_eq!(levels.climb(20.0, true), 40.0);
-    assert!((levels.climb(60.0, false) - 0.8 * 83.0).abs() < 1e-9);
-    assert!((levels.climb(60.0, true) - 0.92 * 83.0).abs() < 1e-9);
-    assert_eq!(Levels::default().climb(2.0, false), 3.0);
+    assert!((levels.climb(2.0, BASE, false) - 10.3).abs() < 1e-9);
+    assert_eq!(levels.climb(20.0, BASE, true), 40.0);
+    assert!((levels.climb(60.0, BASE, false) - 0.8 * 83.0).abs() < 1e-9);
+    assert!((levels.climb(60.0, BASE, true) - 0.92 * 83.0).abs() < 1e-9);
+    assert_eq!(Levels::default().climb(2.0, BASE, false), 3.0);
+}
+
+#[test]
+fn a_climb_adds_no_more_at_once_than_the_buffer_holds() {
+    let mut levels = known();
+    assert_eq!(levels.burst(), f64::INFINITY);
+    levels.learn(at(2), &round(830.0, 0.008, 5), 83.0, BASE, false);
+    assert!((levels.burst() - 6.64).abs() < 1e-9, "{}", levels.burst());
+    assert!((levels.climb(20.0, 0.02, true) - 26.64).abs() < 1e-9);
+    // Five looks in a round trip.
+    assert_eq!(levels.climb(20.0, BASE, true), 40.0);
+    // What comes later in the repair has met a queue that has drained.
+    let later = at(2) + Duration::from_millis(300);
+    levels.learn(later, &round(830.0, 0.0, 5), 83.0, BASE, false);
+    assert!((levels.burst() - 6.64).abs() < 1e-9, "{}", levels.burst());
+    levels.learn(at(3), &round(830.0, 0.001, 5), 83.0, BASE, false);
+    assert_eq!(levels.burst(), MIN_BURST);
 }
 
 #[test]
