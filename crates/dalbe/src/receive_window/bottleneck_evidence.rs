@@ -39,6 +39,9 @@ const LOW_PACKETS: f64 = 6.0;
 /// ... if the delay is at least this, s: CoDel drops above 5 ms (RFC 8289, section 4.2),
 /// PIE aims at 15 ms (RFC 8033, section 4.2). A tick and some noise are off.
 const LEAST_MANAGED: f64 = 0.0035;
+/// A queue that was never longer than so many packets may be managed although its losses
+/// come at its longest delay: on slow links, CoDel's 5 ms are less than a packet.
+const FEW_PACKETS: f64 = 4.0;
 /// So many such losses, ...
 const LOW_EVENTS: usize = 3;
 /// ... and this share of those that came with a delay, tell. The first losses often come
@@ -330,9 +333,11 @@ impl Period {
             least,
         ) {
             // Others may keep a queue that looks like a longer path.
+            let few = FEW_PACKETS / self.rate.max(1.0);
+            let may_be_managed = (LEAST_MANAGED..few).contains(&self.longest);
             return match is_deep {
                 true => Some(BottleneckKind::DeepQueue),
-                false => (!has_others).then_some(BottleneckKind::ShortQueue),
+                false => (!has_others && !may_be_managed).then_some(BottleneckKind::ShortQueue),
             };
         }
         let may_be_managed = tell(low(UNCERTAIN_SHARE), LOW_EVENTS);

@@ -67,6 +67,20 @@ fn losses_of_a_full_queue_tell_how_deep_it_is() {
 }
 
 #[test]
+fn a_short_queue_of_three_packets_may_be_a_managed_one() {
+    let mut flow = Flow::default();
+    let three = 3.0 * 1e3 * SEGMENT / RATE;
+    flow.goes(2000, 3.0, RATE);
+    flow.loses(three).loses(three).loses(three).loses(three);
+    assert_eq!(flow.kind(), None);
+    // No managed queue drops at so short a delay, however many packets that is.
+    let mut shorter = Flow::default();
+    shorter.goes(2000, 2.0, RATE);
+    shorter.loses(3.0).loses(3.0).loses(3.0).loses(3.0);
+    assert_eq!(shorter.kind(), Some(BottleneckKind::ShortQueue));
+}
+
+#[test]
 fn losses_far_below_the_longest_delay_are_of_a_managed_queue() {
     let mut flow = Flow::default();
     flow.loses(70.0).loses(6.0).loses(6.5);
