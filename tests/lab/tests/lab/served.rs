@@ -72,8 +72,8 @@ fn a_download_is_held_back_by_a_congestion_control_of_ours() {
 /// Nobody else is there.
 const ALONE: &str = "
     description = 'A download that is served, alone'
-    duration_s = 32
-    measure_from_s = 10
+    duration_s = 42
+    measure_from_s = 20
     [[link]]
     rate_mbit = 10
     delay_ms = 50
@@ -93,9 +93,9 @@ fn short_packets_at_the_end_of_records_do_not_make_full_ones_a_queue() {
     let Some(record) = recorded(lab, directory.path()) else {
         return;
     };
-    // It was half of the link and more, by chance, when they did.
+    // It was a third of the link and more, by chance, when they did.
     let used = record.summary.utilisation;
-    assert!(used > 0.9, "it used {used} of the link");
+    assert!(used > 0.95, "it used {used} of the link");
 }
 
 #[test]
