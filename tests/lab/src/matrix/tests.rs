@@ -14,7 +14,7 @@ const GOOD: &str = r#"
     seeds = [1, 2]
     time_scale = 3
     measure_last_s = 12
-    variants = [{ name = "slow", jobs = 1, sampling_ms = 10, weight = 0.3, g_ms = 2, path = { rate_mbit = 2, rtt_ms = 40, queue_bdp = 1 } }]
+    variants = [{ name = "slow", jobs = 1, sampling_ms = 10, weight = 0.3, connections = 4, g_ms = 2, path = { rate_mbit = 2, rtt_ms = 40, queue_bdp = 1 } }]
 "#;
 
 #[test]

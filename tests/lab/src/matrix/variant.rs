@@ -20,6 +20,8 @@ pub struct Variant {
     /// The least weight of the contenders' connections, in place of the
     /// scenario's.
     pub weight: Option<f64>,
+    /// Connections that the contenders begin with, in place of the scenario's.
+    pub connections: Option<u32>,
     /// CDG's back-off scale of the lab's senders, ms, in place of the
     /// scenario's.
     pub g_ms: Option<f64>,
@@ -52,6 +54,7 @@ impl Variant {
         }
         let background = &mut scenario.background;
         background.weight = self.weight.or(background.weight);
+        background.connections = self.connections.or(background.connections);
         background.g_ms = self.g_ms.or(background.g_ms);
         background.controller = self.controller.or(background.controller);
         scenario.check()?;
