@@ -72,18 +72,12 @@ const TESTED_AGAIN_SHARE: f64 = 0.95;
 /// The first window that loses data is halved: what the path carries is unknown.
 const FIRST_LOSS_SHARE: f64 = 0.5;
 
-/// A test takes this many times the time in which CUBIC is back at its window from
-/// before a loss in a short queue, ...
-const TEST_PER_RECOVERY: f64 = 1.3;
-/// ... and at least this many round trips.
-const MIN_TEST_ROUND_TRIPS: f64 = 10.0;
-/// ... and at least this long, s: a flow that came last does not know the window of
-/// the whole path.
-const MIN_TEST: f64 = 4.0;
-/// ... and at most this long, s.
-const MAX_TEST: f64 = 8.0;
-/// Where queues hide nobody, so many round trips are enough.
-const MIN_TEST_OF_NOBODY: f64 = 4.0;
+/// A sender that takes no more than this share of the level at which a queue was met, ...
+const ROOM_LEFT_SHARE: f64 = 0.87;
+/// ... and of the window, has made a test itself, once it has lasted as long: it may follow
+/// the same rules.
+const LIMITED_BY_SENDER: f64 = 0.9;
+
 /// The first test only lets the burst of slow start pass.
 const FIRST_TEST_ROUND_TRIPS: f64 = 8.0;
 /// A loss within so many round trips of the first belongs to the same burst.
@@ -157,6 +151,8 @@ pub(crate) struct YieldingWindow {
     clear: Option<Duration>,
     next_step: Duration,
     next_climb: Duration,
+    /// When the sender last took more than a test leaves to the flow, or a queue stood.
+    taken: Duration,
     /// When all others left.
     freed: Option<Duration>,
     /// Until then, a queue may be that of the flow's own bursts.
@@ -275,6 +271,10 @@ impl YieldingWindow {
         if is_queued {
             self.queued = now;
         }
+        let left = ROOM_LEFT_SHARE * self.levels.met();
+        if has_queue || carried > left || used > LIMITED_BY_SENDER * self.window {
+            self.taken = now;
+        }
         // Nothing that the flow has done lately makes a long queue at a steady level.
         if now < self.next_step && !(has_come && self.phase == Phase::Filling) {
             return;
@@ -353,7 +353,7 @@ impl YieldingWindow {
         let length = if is_first {
             FIRST_TEST_ROUND_TRIPS * step.rtt
         } else {
-            self.test_length(step)
+            self.levels.test_length(step.rtt)
         };
         self.phase = Phase::Testing(Test {
             began: step.now,
@@ -383,14 +383,6 @@ impl YieldingWindow {
         self.lower(step, to, wait);
     }
 
-    /// How long a test takes, s.
-    fn test_length(&self, step: &Step) -> f64 {
-        let long = (TEST_PER_RECOVERY * self.levels.recovery())
-            .max(MIN_TEST_ROUND_TRIPS * step.rtt)
-            .clamp(MIN_TEST, MAX_TEST);
-        (long * self.levels.hidden()).max(MIN_TEST_OF_NOBODY * step.rtt)
-    }
-
     /// The queue has returned in a test.
     fn fail(&mut self, step: &Step, mut test: Test) {
         let burst = Duration::from_secs_f64(BURST_ROUND_TRIPS * step.rtt);
@@ -413,7 +405,7 @@ impl YieldingWindow {
 
     /// Begins a test anew, with this window at most, segments.
     fn test_again(&mut self, step: &Step, mut test: Test, to: f64, wait: f64) {
-        test.until = step.now + Duration::from_secs_f64(self.test_length(step));
+        test.until = step.now + Duration::from_secs_f64(self.levels.test_length(step.rtt));
         test.by_loss |= step.is_lost;
         test.is_repeated = true;
         self.phase = Phase::Testing(test);
@@ -485,6 +477,10 @@ impl YieldingWindow {
                 }
             }
             Phase::Filling => {
+                let test = Duration::from_secs_f64(self.levels.test_length(step.rtt));
+                if step.now >= self.taken + test && self.levels.proven().is_infinite() {
+                    self.levels.prove(step.now, false);
+                }
                 let may_lag = self.freed.is_some_and(|at| step.now < at + LAGGING_TIME);
                 self.window = self.levels.fill(step.now, self.window, step.used, may_lag);
             }

@@ -113,6 +113,15 @@ fn the_law_fills_a_link_alone_with_a_short_queue() {
 }
 
 #[test]
+fn two_ends_that_hold_back_ask_only_once() {
+    let alone = scenario(30.0, "");
+    let used = runs(&alone, Contender::FairbatServed).map(|run| run.rest_used().unwrap());
+    // It was 0.92 when the receiver asked again.
+    let used = median(used.into_iter());
+    assert!(used >= 0.95, "{used}");
+}
+
+#[test]
 fn the_law_goes_on_after_losses_of_its_own() {
     // A queue of a quarter of the path: slow start and growth lose data with nobody there.
     let mut alone = scenario(60.0, "");

@@ -33,6 +33,19 @@ const CAPACITY_FADING: f64 = 0.02;
 /// beta = 0.7 and C = 0.4 (RFC 9438, sections 4.1 and 4.6).
 const RECOVERY_PER_WINDOW: f64 = 0.3 / 0.4;
 
+/// A test takes this many times the time in which CUBIC is back at its window from
+/// before a loss in a short queue, ...
+const TEST_PER_RECOVERY: f64 = 1.3;
+/// ... and at least this many round trips, ...
+const MIN_TEST_ROUND_TRIPS: f64 = 10.0;
+/// ... and at least this long, s: a flow that came last does not know the window of
+/// the whole path.
+const MIN_TEST: f64 = 4.0;
+/// ... and at most this long, s.
+const MAX_TEST: f64 = 8.0;
+/// Where queues hide nobody, so many round trips are enough.
+const MIN_TEST_OF_NOBODY: f64 = 4.0;
+
 /// A little more than what CUBIC leaves free after a loss shows that nobody takes all.
 const MORE_THAN_LEFT: f64 = 0.05;
 /// The share of a path without queues that CUBIC leaves free.
@@ -215,12 +228,6 @@ impl Levels {
         self.variation.see(now, round.standing(), target);
     }
 
-    /// How much CUBIC can hide after a loss: from 0, nothing, to 1, as much as without a
-    /// queue.
-    pub(crate) fn hidden(&self) -> f64 {
-        self.left_free / MOST_LEFT_FREE
-    }
-
     /// Whether queues are so long that one that has gone was of somebody who has gone.
     pub(crate) fn hides_nobody(&self) -> bool {
         self.left_free == 0.0
@@ -262,9 +269,15 @@ impl Levels {
         (TARGET_PACKETS * packet).min(max).max(MIN_TARGET) + TARGET_SHARE * base
     }
 
-    /// The time after which CUBIC is back at the window of the whole path, s.
-    pub(crate) fn recovery(&self) -> f64 {
-        (RECOVERY_PER_WINDOW * self.full.max(1.0)).cbrt()
+    /// How long a test takes on a path of this round-trip time, s.
+    pub(crate) fn test_length(&self, rtt: f64) -> f64 {
+        // CUBIC is then back at the window of the whole path.
+        let recovery = (RECOVERY_PER_WINDOW * self.full.max(1.0)).cbrt();
+        let long = (TEST_PER_RECOVERY * recovery)
+            .max(MIN_TEST_ROUND_TRIPS * rtt)
+            .clamp(MIN_TEST, MAX_TEST);
+        // The less of the path it leaves free, the sooner that shows.
+        (long * self.left_free / MOST_LEFT_FREE).max(MIN_TEST_OF_NOBODY * rtt)
     }
 
     /// A queue was met with this window, or a loss; returns the level.
