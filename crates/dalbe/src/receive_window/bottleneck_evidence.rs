@@ -332,12 +332,12 @@ impl Period {
             self.count(|delay| delay >= FULL_SHARE * self.highest),
             least,
         ) {
-            // Others may keep a queue that looks like a longer path.
             let few = FEW_PACKETS / self.rate.max(1.0);
-            let may_be_managed = (LEAST_MANAGED..few).contains(&self.longest);
             return match is_deep {
+                _ if (LEAST_MANAGED..few).contains(&self.longest) => None,
                 true => Some(BottleneckKind::DeepQueue),
-                false => (!has_others && !may_be_managed).then_some(BottleneckKind::ShortQueue),
+                // Others may keep a queue that looks like a longer path.
+                false => (!has_others).then_some(BottleneckKind::ShortQueue),
             };
         }
         let may_be_managed = tell(low(UNCERTAIN_SHARE), LOW_EVENTS);

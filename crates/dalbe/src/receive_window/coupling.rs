@@ -93,7 +93,8 @@ pub(crate) struct Part {
     pub(crate) window: f64,
     /// The time between two reads while others have their turn.
     pub(crate) wait: Option<Duration>,
-    /// What the buffer of the path holds of it at once, bytes; infinite if that is unknown.
+    /// What the buffer of the path holds of it at once, beside others that open, bytes;
+    /// infinite if that is unknown.
     pub(crate) burst: f64,
 }
 
@@ -303,10 +304,13 @@ impl Coupled {
         if let Some(member) = self.members.get_mut(&number) {
             member.part = window;
         }
+        // Those that open their windows do so at the same time.
+        let opening = self.active(now).filter(|(_, each)| !each.is_in_force);
+        let opening = opening.count().max(1) as f64;
         Part {
             window,
             wait: (!has_turn).then_some(wait),
-            burst: self.law.burst(),
+            burst: (self.law.burst() / opening).max(smallest),
         }
     }
 

@@ -1,7 +1,7 @@
 //! How a response begins. The sender still has its congestion window from before, and
 //! would send it all at once after the silence between two responses. So the window
-//! doubles from round trip to round trip, as in slow start (RFC 5681), and never grows by
-//! more at once than the buffer of the path holds.
+//! doubles from round trip to round trip, as in slow start (RFC 5681), and grows by no more
+//! from look to look than the buffer of the path holds.
 
 use std::time::Duration;
 
@@ -13,6 +13,10 @@ pub(super) const FIRST_WINDOW: f64 = 10.0;
 /// The burst that the sender may send after the silence between two responses, as a share
 /// of the window. Most buffers hold such a burst.
 const FIRST_WINDOW_SHARE: f64 = 0.25;
+
+/// In a buffer that is much shorter than the window, a look adds this share of the window:
+/// a train of this size in 20 ms is spread over the path.
+const MIN_GROWTH_SHARE: f64 = 1.0 / 16.0;
 
 /// The start of a response on one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -48,7 +52,7 @@ impl ResponseStart {
             Self::Awaited(_) => first,
             Self::Opening { at, open } => {
                 let round_trips = now.saturating_sub(at).div_duration_f64(sample.rtt);
-                (open * round_trips.exp2()).min(open + burst)
+                (open * round_trips.exp2()).min(open + burst.max(MIN_GROWTH_SHARE * window))
             }
             Self::Over => window,
         };

@@ -36,6 +36,7 @@ mod phase;
 mod step;
 mod variation;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use self::levels::Levels;
@@ -72,10 +73,10 @@ const TESTED_AGAIN_SHARE: f64 = 0.95;
 /// The first window that loses data is halved: what the path carries is unknown.
 const FIRST_LOSS_SHARE: f64 = 0.5;
 
-/// A sender that takes no more than this share of the level at which a queue was met, ...
-const ROOM_LEFT_SHARE: f64 = 0.87;
-/// ... and of the window, has made a test itself, once it has lasted as long: it may follow
-/// the same rules.
+/// A sender that takes such a share of the level at which a queue was met, ...
+const ROOM_LEFT: RangeInclusive<f64> = 0.7..=0.87;
+/// ... and no more than this share of the window, for as long as a test takes, has made it:
+/// it may follow the same rules.
 const LIMITED_BY_SENDER: f64 = 0.9;
 
 /// The first test only lets the burst of slow start pass.
@@ -151,7 +152,7 @@ pub(crate) struct YieldingWindow {
     clear: Option<Duration>,
     next_step: Duration,
     next_climb: Duration,
-    /// When the sender last took more than a test leaves to the flow, or a queue stood.
+    /// When the sender last did anything else than in a test of its own.
     taken: Duration,
     /// When all others left.
     freed: Option<Duration>,
@@ -175,6 +176,7 @@ impl YieldingWindow {
     pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
         self.adopt(sample.segment);
         self.rounds.skip(now, sample);
+        self.taken = now;
         self.next_step = now + self.rounds.rtt(sample.base).mul_f64(AFTER_WAIT);
         self.window * self.segment
     }
@@ -271,8 +273,9 @@ impl YieldingWindow {
         if is_queued {
             self.queued = now;
         }
-        let left = ROOM_LEFT_SHARE * self.levels.met();
-        if has_queue || carried > left || used > LIMITED_BY_SENDER * self.window {
+        let is_test_of_sender = ROOM_LEFT.contains(&(carried / self.levels.met()))
+            && used <= LIMITED_BY_SENDER * self.window;
+        if !is_test_of_sender || has_queue || round.is_lost() {
             self.taken = now;
         }
         // Nothing that the flow has done lately makes a long queue at a steady level.
@@ -447,7 +450,7 @@ impl YieldingWindow {
             Phase::Testing(test) => {
                 if step.now >= test.until {
                     if !test.is_first {
-                        self.levels.prove(step.now, test.by_loss);
+                        self.levels.prove_by_test(step.now, test.by_loss);
                     }
                     self.phase = Phase::Filling;
                 }
@@ -479,7 +482,7 @@ impl YieldingWindow {
             Phase::Filling => {
                 let test = Duration::from_secs_f64(self.levels.test_length(step.rtt));
                 if step.now >= self.taken + test && self.levels.proven().is_infinite() {
-                    self.levels.prove(step.now, false);
+                    self.levels.prove();
                 }
                 let may_lag = self.freed.is_some_and(|at| step.now < at + LAGGING_TIME);
                 self.window = self.levels.fill(step.now, self.window, step.used, may_lag);

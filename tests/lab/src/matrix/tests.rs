@@ -144,6 +144,11 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("jobs = 1", "jobs = 0", "jobs must"),
         ("sampling_ms = 10", "sampling_ms = 0", "sampling_ms must"),
         ("weight = 0.3", "weight = 0", "variants: weight must"),
+        (
+            "connections = 4",
+            "connections = 0",
+            "variants: connections must",
+        ),
         ("g_ms = 2", "g_ms = 0", "variants: g_ms must"),
     ] {
         assert!(GOOD.contains(good), "{good}");

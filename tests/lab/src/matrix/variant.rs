@@ -75,8 +75,9 @@ impl Variant {
             within("sampling_ms", sampling, 1.0..=10_000.0)
         });
         let weight = self.weight.map_or(Ok(()), scenario::weight);
+        let connections = self.connections.map_or(Ok(()), scenario::connections);
         let scale = self.g_ms.map_or(Ok(()), scenario::scale);
-        let all = jobs.and(sampling).and(weight).and(scale);
+        let all = jobs.and(sampling).and(weight).and(connections).and(scale);
         all.map_err(|error| format!("variants: {error}"))
     }
 }

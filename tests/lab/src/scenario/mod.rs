@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::files::Content;
 pub use crate::scenario::background::{Background, DeadlineController, Jobs, Transfer, WeightStep};
 pub(crate) use crate::scenario::check::within;
-pub use crate::scenario::check::{congestion_control, scale, weight};
+pub use crate::scenario::check::{congestion_control, connections, scale, weight};
 pub use crate::scenario::discipline::{Discipline, Radio};
 use crate::scenario::link::is_zero;
 pub use crate::scenario::link::{

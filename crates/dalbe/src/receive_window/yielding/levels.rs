@@ -100,8 +100,8 @@ const DOUBLING_STEPS: f64 = 3.0;
 /// ... up to this share of the window: its effect shows two round trips later.
 const MAX_GROWTH_SHARE: f64 = 0.25;
 
-/// In a buffer that overflows, a climb does not add more than its length at once, but so
-/// many segments: hardly any buffer is shorter.
+/// In a buffer that overflows, a window does not grow by more than its length at once, but
+/// by so many segments: hardly any buffer is shorter.
 const MIN_BURST: f64 = 4.0;
 
 /// A window grows only if this share of it is used: the effect of the last step must
@@ -131,8 +131,9 @@ pub(crate) struct Levels {
     full: f64,
     /// What was carried in the last round trip without a hole.
     whole: f64,
-    /// When segments last came out of order.
+    /// When segments last came out of order, and when so many that data was lost.
     holes: Option<Duration>,
+    lost: Option<Duration>,
     depth: QueueDepth,
     /// The share of the path that CUBIC may leave free after a loss.
     left_free: f64,
@@ -161,6 +162,7 @@ impl Default for Levels {
             full: 0.0,
             whole: 0.0,
             holes: None,
+            lost: None,
             depth: QueueDepth::default(),
             left_free: MOST_LEFT_FREE,
             buffer: None,
@@ -201,9 +203,12 @@ impl Levels {
     ) {
         let repair = Duration::from_secs_f64(REPAIR_ROUND_TRIPS * (base + round.mean));
         let longest = self.last_max.max(round.max);
-        // What comes later in a repair has met a queue that has drained.
-        if round.is_lost() && self.holes.is_none_or(|at| now > at + repair) && longest > 0.0 {
-            self.buffer = Some(self.buffer.map_or(longest, |old| 0.5 * (old + longest)));
+        if round.is_lost() {
+            // What comes later in a repair has met a queue that has drained.
+            if self.lost.is_none_or(|at| now > at + repair) && longest > 0.0 {
+                self.buffer = Some(self.buffer.map_or(longest, |old| 0.5 * (old + longest)));
+            }
+            self.lost = Some(now);
         }
         self.last_max = round.max;
         if round.out_of_order > 0 {
@@ -311,9 +316,14 @@ impl Levels {
         (NEAR_BELOW * self.met..NEAR_ABOVE * self.met).contains(&window)
     }
 
-    /// A test at the level that was met has found nobody.
-    pub(crate) fn prove(&mut self, now: Duration, by_loss: bool) {
+    /// Nobody else wants the level that was met.
+    pub(crate) fn prove(&mut self) {
         self.proven = self.met;
+    }
+
+    /// A test at the level that was met has found nobody.
+    pub(crate) fn prove_by_test(&mut self, now: Duration, by_loss: bool) {
+        self.prove();
         self.variation.learn(now, self.met, self.full);
         let is_full = self.met > MIN_CEILING_SHARE * self.full;
         self.ceiling = (by_loss && is_full).then_some((self.met, now));
@@ -348,11 +358,11 @@ impl Levels {
         share * self.full
     }
 
-    /// The most by which a window may grow at once, segments: what the buffer holds, where
-    /// it is known.
+    /// The most by which a window may grow at once, segments: what the buffer holds, once
+    /// data was lost in it. It held the queues that have stood, too.
     pub(crate) fn burst(&self) -> f64 {
         self.buffer.map_or(f64::INFINITY, |length| {
-            (length * self.capacity).max(MIN_BURST)
+            (length.max(self.depth.longest()) * self.capacity).max(MIN_BURST)
         })
     }
 

@@ -296,6 +296,14 @@ pub fn weight(weight: f64) -> Result<(), String> {
     within("weight", weight, WEIGHT)
 }
 
+/// Whether a contender could begin with so many connections.
+///
+/// # Errors
+/// Says that it could not.
+pub fn connections(count: u32) -> Result<(), String> {
+    within("connections", f64::from(count), COUNT)
+}
+
 /// Whether a connection could have this back-off scale of CDG's, ms.
 ///
 /// # Errors

@@ -89,7 +89,7 @@ fn growth_is_careful_only_near_the_level_that_was_met() {
 fn a_level_that_loses_data_is_approached_slowly() {
     let mut levels = known();
     levels.meet(80.0, 80.0, true);
-    levels.prove(at(10), true);
+    levels.prove_by_test(at(10), true);
     let mut window = 60.0;
     for s in [10, 12, 14] {
         for _ in 0..50 {
@@ -125,13 +125,29 @@ fn a_climb_adds_no_more_at_once_than_the_buffer_holds() {
     assert!((levels.burst() - 6.64).abs() < 1e-9, "{}", levels.burst());
     levels.learn(at(3), &round(830.0, 0.001, 5), 83.0, BASE, false);
     assert_eq!(levels.burst(), MIN_BURST);
+    // A queue that has stood was in the buffer, too.
+    let standing = Round {
+        min: 0.01,
+        ..round(830.0, 0.01, 0)
+    };
+    levels.learn_queue(at(4), &standing, 0.002, BASE);
+    assert!((levels.burst() - 8.3).abs() < 1e-9, "{}", levels.burst());
+}
+
+#[test]
+fn a_buffer_is_learnt_although_the_first_hole_came_a_round_before() {
+    let mut levels = known();
+    levels.learn(at(2), &round(830.0, 0.008, 1), 83.0, BASE, false);
+    let next = at(2) + Duration::from_millis(100);
+    levels.learn(next, &round(830.0, 0.008, 5), 83.0, BASE, false);
+    assert!((levels.burst() - 6.64).abs() < 1e-9, "{}", levels.burst());
 }
 
 #[test]
 fn segments_that_become_larger_keep_the_levels_in_bytes() {
     let mut levels = known();
     levels.meet(80.0, 80.0, true);
-    levels.prove(at(2), true);
+    levels.prove_by_test(at(2), true);
     levels.scale(0.5);
     assert_eq!((levels.met(), levels.proven()), (40.0, 40.0));
     assert_eq!(levels.top_of_climb(false), 0.8 * 41.5);
