@@ -48,6 +48,10 @@ use super::{ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENT
 /// A queue within this many times the target is noise until the next round trip has
 /// one too. Slow start makes such queues by its bursts.
 const UNCONFIRMED_TARGETS: f64 = 2.5;
+/// A longer one is still that of the last growth for so many round trips, if it is no
+/// longer than what the growth sent at once: a sender without pacing keeps sending a window
+/// in bunches.
+const BURST_AFTER_GROWTH: f64 = 2.5;
 /// Our own queue at a proven level is at most this many targets, and our own part of
 /// the queue, long.
 const OWN_TARGETS: f64 = 2.0;
@@ -57,9 +61,8 @@ const NOISE_TARGETS: f64 = 2.5;
 
 /// A test holds this share of what the path carries, ...
 const TESTED_SHARE: f64 = 0.8;
-/// ... this share with a queue of so many targets: somebody has come, ...
-const TESTED_SHARE_BESIDE_A_LONG_QUEUE: f64 = 0.5;
-/// ... this share where others come and go, ...
+/// ... this share with a queue of so many targets, as somebody has come, and where others
+/// come and go, ...
 const TESTED_SHARE_BESIDE_CHANGE: f64 = 0.5;
 const LONG_QUEUE_TARGETS: f64 = 8.0;
 /// ... this share near a level that was proven before, ...
@@ -245,12 +248,13 @@ impl YieldingWindow {
         }
         let has_queue = queue > target || is_lost;
         let was_queued = std::mem::replace(&mut self.was_queued, has_queue);
-        let may_be_noise = matches!(
-            self.phase,
-            Phase::Opening | Phase::Filling | Phase::Climbing { .. }
-        );
-        let is_queued = has_queue
-            && (is_lost || was_queued || !may_be_noise || queue >= UNCONFIRMED_TARGETS * target);
+        let may_be_noise = !self.sees_queue();
+        let noise = UNCONFIRMED_TARGETS * target;
+        let since = now.saturating_sub(self.grew.0).as_secs_f64();
+        let is_burst = since < BURST_AFTER_GROWTH * (base + round.mean)
+            && queue < packet * (self.window - self.grew.1);
+        let is_confirmed = is_lost || was_queued || (queue >= noise && !is_burst);
+        let is_queued = has_queue && (is_confirmed || !may_be_noise);
         let has_come = queue > LONG_QUEUE_TARGETS * target
             && match self.phase {
                 Phase::Opening => true,
@@ -284,8 +288,11 @@ impl YieldingWindow {
         }
         if is_queued {
             self.meet(&step);
-        } else {
+        } else if queue < noise {
             self.go_on(&step);
+        } else {
+            // What the last growth has brought is over after a round trip.
+            self.next_step = step.after(AFTER_GROWTH);
         }
         let unseen = self.clear.is_some_and(|at| now >= at + MAX_BASE_UNSEEN);
         if unseen && is_limiting && self.phase == Phase::Filling {
@@ -366,7 +373,7 @@ impl YieldingWindow {
             is_repeated: false,
         });
         let share = match (is_first, step.is_lost) {
-            _ if step.has_come || self.levels.varies() => TESTED_SHARE_BESIDE_A_LONG_QUEUE,
+            _ if step.has_come || self.levels.varies() => TESTED_SHARE_BESIDE_CHANGE,
             (true, false) => 1.0,
             (false, false) if self.levels.is_beside_change() => TESTED_SHARE_BESIDE_CHANGE,
             (false, false) if level > PROVEN_SHARE * self.levels.proven() => TESTED_SHARE_OF_PROVEN,

@@ -39,15 +39,11 @@ impl QueueDepth {
         }
     }
 
-    /// The longest of them, s.
-    pub(crate) fn longest(&self) -> f64 {
-        self.past.iter().copied().fold(self.present, f64::max)
-    }
-
     /// The share of a path of this base, s, that CUBIC may leave free after a loss: 0.3
     /// without a queue, 0 with a long one.
     pub(crate) fn left_free(&self, base: f64) -> f64 {
-        (1.0 - KEPT_AFTER_LOSS * (1.0 + self.longest() / base)).max(0.0)
+        let depth = self.past.iter().copied().fold(self.present, f64::max);
+        (1.0 - KEPT_AFTER_LOSS * (1.0 + depth / base)).max(0.0)
     }
 }
 

@@ -131,9 +131,8 @@ pub(crate) struct Levels {
     full: f64,
     /// What was carried in the last round trip without a hole.
     whole: f64,
-    /// When segments last came out of order, and when so many that data was lost.
+    /// When segments last came out of order.
     holes: Option<Duration>,
-    lost: Option<Duration>,
     depth: QueueDepth,
     /// The share of the path that CUBIC may leave free after a loss.
     left_free: f64,
@@ -162,7 +161,6 @@ impl Default for Levels {
             full: 0.0,
             whole: 0.0,
             holes: None,
-            lost: None,
             depth: QueueDepth::default(),
             left_free: MOST_LEFT_FREE,
             buffer: None,
@@ -203,12 +201,9 @@ impl Levels {
     ) {
         let repair = Duration::from_secs_f64(REPAIR_ROUND_TRIPS * (base + round.mean));
         let longest = self.last_max.max(round.max);
-        if round.is_lost() {
-            // What comes later in a repair has met a queue that has drained.
-            if self.lost.is_none_or(|at| now > at + repair) && longest > 0.0 {
-                self.buffer = Some(self.buffer.map_or(longest, |old| 0.5 * (old + longest)));
-            }
-            self.lost = Some(now);
+        // What comes later in a repair, and after single holes, has met a queue that drains.
+        if round.is_lost() && self.holes.is_none_or(|at| now > at + repair) && longest > 0.0 {
+            self.buffer = Some(self.buffer.map_or(longest, |old| 0.5 * (old + longest)));
         }
         self.last_max = round.max;
         if round.out_of_order > 0 {
@@ -358,11 +353,11 @@ impl Levels {
         share * self.full
     }
 
-    /// The most by which a window may grow at once, segments: what the buffer holds, once
-    /// data was lost in it. It held the queues that have stood, too.
+    /// The most by which a window may grow at once, segments: what the buffer holds, where
+    /// it is known.
     pub(crate) fn burst(&self) -> f64 {
         self.buffer.map_or(f64::INFINITY, |length| {
-            (length.max(self.depth.longest()) * self.capacity).max(MIN_BURST)
+            (length * self.capacity).max(MIN_BURST)
         })
     }
 

@@ -125,22 +125,6 @@ fn a_climb_adds_no_more_at_once_than_the_buffer_holds() {
     assert!((levels.burst() - 6.64).abs() < 1e-9, "{}", levels.burst());
     levels.learn(at(3), &round(830.0, 0.001, 5), 83.0, BASE, false);
     assert_eq!(levels.burst(), MIN_BURST);
-    // A queue that has stood was in the buffer, too.
-    let standing = Round {
-        min: 0.01,
-        ..round(830.0, 0.01, 0)
-    };
-    levels.learn_queue(at(4), &standing, 0.002, BASE);
-    assert!((levels.burst() - 8.3).abs() < 1e-9, "{}", levels.burst());
-}
-
-#[test]
-fn a_buffer_is_learnt_although_the_first_hole_came_a_round_before() {
-    let mut levels = known();
-    levels.learn(at(2), &round(830.0, 0.008, 1), 83.0, BASE, false);
-    let next = at(2) + Duration::from_millis(100);
-    levels.learn(next, &round(830.0, 0.008, 5), 83.0, BASE, false);
-    assert!((levels.burst() - 6.64).abs() < 1e-9, "{}", levels.burst());
 }
 
 #[test]
