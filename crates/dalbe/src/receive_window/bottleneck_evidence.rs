@@ -311,8 +311,9 @@ impl Period {
             events >= least && events as f64 >= TELLING_SHARE * queued as f64
         };
         let has_others = self.waiting.varies();
+        let packet = 1.0 / self.rate.max(1.0);
         let low = |share: f64| {
-            let bursts = LOW_PACKETS / self.rate.max(1.0);
+            let bursts = LOW_PACKETS * packet;
             let max = (share * self.longest).min(self.longest - bursts);
             self.count(|delay| (LEAST_MANAGED..=max).contains(&delay))
         };
@@ -332,9 +333,8 @@ impl Period {
             self.count(|delay| delay >= FULL_SHARE * self.highest),
             least,
         ) {
-            let few = FEW_PACKETS / self.rate.max(1.0);
             return match is_deep {
-                _ if (LEAST_MANAGED..few).contains(&self.longest) => None,
+                _ if (LEAST_MANAGED..FEW_PACKETS * packet).contains(&self.longest) => None,
                 true => Some(BottleneckKind::DeepQueue),
                 // Others may keep a queue that looks like a longer path.
                 false => (!has_others).then_some(BottleneckKind::ShortQueue),

@@ -44,7 +44,7 @@ impl ResponseStart {
         window: f64,
         burst: f64,
     ) -> f64 {
-        let first = beyond_the_end(sample.segment, burst)
+        let first = (FIRST_WINDOW * sample.segment)
             .max(FIRST_WINDOW_SHARE * window)
             .min(burst);
         let open = match *self {

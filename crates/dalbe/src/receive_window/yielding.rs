@@ -248,13 +248,12 @@ impl YieldingWindow {
         }
         let has_queue = queue > target || is_lost;
         let was_queued = std::mem::replace(&mut self.was_queued, has_queue);
-        let may_be_noise = !self.sees_queue();
         let noise = UNCONFIRMED_TARGETS * target;
         let since = now.saturating_sub(self.grew.0).as_secs_f64();
         let is_burst = since < BURST_AFTER_GROWTH * (base + round.mean)
             && queue < packet * (self.window - self.grew.1);
         let is_confirmed = is_lost || was_queued || (queue >= noise && !is_burst);
-        let is_queued = has_queue && (is_confirmed || !may_be_noise);
+        let is_queued = has_queue && (is_confirmed || self.sees_queue());
         let has_come = queue > LONG_QUEUE_TARGETS * target
             && match self.phase {
                 Phase::Opening => true,
@@ -360,14 +359,14 @@ impl YieldingWindow {
     /// Begins a test at the level at which a queue was met, segments.
     fn test(&mut self, step: &Step, level: f64) {
         let is_first = self.phase == Phase::Opening;
-        let length = if is_first {
-            FIRST_TEST_ROUND_TRIPS * step.rtt
+        let until = if is_first {
+            step.after(FIRST_TEST_ROUND_TRIPS)
         } else {
-            self.levels.test_length(step.rtt)
+            step.now + self.levels.test_length(step.rtt)
         };
         self.phase = Phase::Testing(Test {
             began: step.now,
-            until: step.now + Duration::from_secs_f64(length),
+            until,
             is_first,
             by_loss: step.is_lost,
             is_repeated: false,
@@ -415,7 +414,7 @@ impl YieldingWindow {
 
     /// Begins a test anew, with this window at most, segments.
     fn test_again(&mut self, step: &Step, mut test: Test, to: f64, wait: f64) {
-        test.until = step.now + Duration::from_secs_f64(self.levels.test_length(step.rtt));
+        test.until = step.now + self.levels.test_length(step.rtt);
         test.by_loss |= step.is_lost;
         test.is_repeated = true;
         self.phase = Phase::Testing(test);
@@ -487,8 +486,9 @@ impl YieldingWindow {
                 }
             }
             Phase::Filling => {
-                let test = Duration::from_secs_f64(self.levels.test_length(step.rtt));
-                if step.now >= self.taken + test && self.levels.proven().is_infinite() {
+                if self.levels.proven().is_infinite()
+                    && step.now >= self.taken + self.levels.test_length(step.rtt)
+                {
                     self.levels.prove();
                 }
                 let may_lag = self.freed.is_some_and(|at| step.now < at + LAGGING_TIME);

@@ -270,14 +270,15 @@ impl Levels {
     }
 
     /// How long a test takes on a path of this round-trip time, s.
-    pub(crate) fn test_length(&self, rtt: f64) -> f64 {
+    pub(crate) fn test_length(&self, rtt: f64) -> Duration {
         // CUBIC is then back at the window of the whole path.
         let recovery = (RECOVERY_PER_WINDOW * self.full.max(1.0)).cbrt();
         let long = (TEST_PER_RECOVERY * recovery)
             .max(MIN_TEST_ROUND_TRIPS * rtt)
             .clamp(MIN_TEST, MAX_TEST);
         // The less of the path it leaves free, the sooner that shows.
-        (long * self.left_free / MOST_LEFT_FREE).max(MIN_TEST_OF_NOBODY * rtt)
+        let length = (long * self.left_free / MOST_LEFT_FREE).max(MIN_TEST_OF_NOBODY * rtt);
+        Duration::from_secs_f64(length)
     }
 
     /// A queue was met with this window, or a loss; returns the level.
