@@ -43,9 +43,14 @@ impl Topology {
         let rtt = scenario.base_rtt();
         let mut links = Vec::new();
         for (index, spec) in scenario.link.iter().enumerate() {
+            let is_last = index + 1 == scenario.link.len();
             let settings = |spec: &DirectionSpec, direction: u64| Settings {
                 spec: spec.clone(),
                 limit: limit(spec, rtt),
+                away: match direction {
+                    0 if is_last => scenario.background.away(scenario.duration_s, seed),
+                    _ => Vec::new(),
+                },
                 seed: seed ^ ((index as u64 * 2 + direction + 1) << 32),
                 sampling,
             };

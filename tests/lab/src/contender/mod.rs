@@ -139,8 +139,9 @@ impl Contender {
                     .to_owned(),
             ),
             (
-                background.stopped.is_some() && !can_be_stopped,
-                "is not stopped under way: a scenario with background.stopped is for download tools"
+                (background.stopped.is_some() || background.stalls.is_some()) && !can_be_stopped,
+                "is not stopped under way: a scenario with background.stopped or stalls is for \
+                 download tools"
                     .to_owned(),
             ),
         ];

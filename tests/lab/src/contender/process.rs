@@ -114,9 +114,11 @@ impl Program {
         let _ = self.child.wait();
     }
 
-    /// By SIGTERM: whatever a shell starts in the background ignores SIGINT.
+    /// By SIGTERM: whatever a shell starts in the background ignores SIGINT. One that is
+    /// stopped has to go on for it.
     fn ask_to_end(&mut self) {
         self.signal(Signal::SIGTERM);
+        self.signal(Signal::SIGCONT);
     }
 
     /// Sends it a signal, unless it has ended.

@@ -93,13 +93,18 @@ fn carry(
 /// Waits until it has ended, or the run is over (`None`), and stops it meanwhile
 /// when the scenario says so.
 fn wait(site: &Site, program: &mut Program, over: &Over) -> Option<ExitStatus> {
-    let stopped = site.background.stopped.map(|interval| interval.moments());
-    let signals = stopped.map(|(from, until)| [(from, Signal::SIGSTOP), (until, Signal::SIGCONT)]);
-    let mut signals = signals.into_iter().flatten().peekable();
+    let away = site.background.away(site.duration_s, site.seed).into_iter();
+    let stopped = site.background.stopped.into_iter().chain(away);
+    let to_come = stopped
+        .map(|interval| interval.moments())
+        .filter(|(_, until)| *until > site.clock.now());
+    let mut signals = to_come
+        .flat_map(|(from, until)| [(from, Signal::SIGSTOP), (until, Signal::SIGCONT)])
+        .peekable();
     let mut status = None;
     over.comes_before(|| {
         let now = site.clock.now();
-        if let Some((_, signal)) = signals.next_if(|(moment, _)| *moment <= now) {
+        while let Some((_, signal)) = signals.next_if(|(moment, _)| *moment <= now) {
             program.signal(signal);
         }
         status = program.ended();

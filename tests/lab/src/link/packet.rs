@@ -8,6 +8,13 @@ const ECN: u8 = 0b11;
 /// Congestion experienced.
 const CE: u8 = 0b11;
 
+/// The bits of FIN, SYN, RST and ACK in the 14th byte of a TCP header (RFC 9293,
+/// section 3.1).
+const FLAGS: u8 = 0b1_0111;
+
+/// That of ACK alone.
+const ACK: u8 = 0b1_0000;
+
 /// Protocol numbers.
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
@@ -36,6 +43,8 @@ pub struct Packet {
     pub class: Option<Class>,
     /// The flow that it belongs to.
     pub flow: Flow,
+    /// Whether it is an acknowledgement of TCP and nothing more.
+    pub is_ack: bool,
     /// Whether its sender knows ECN.
     pub is_ect: bool,
     /// Whether it is to be marked when it is handed over.
@@ -87,6 +96,8 @@ impl Packet {
         };
         if has_ports {
             packet.payload = bytes.len().saturating_sub(ip_header + transport_header);
+            let flags = bytes.get(ip_header + 13).copied().unwrap_or_default();
+            packet.is_ack = protocol == TCP && packet.payload == 0 && flags & FLAGS == ACK;
             // The last octet of the destination; the source's is the same.
             let mut classes = Class::ALL.into_iter();
             packet.class = classes.find(|class| class.octet() == d3);
@@ -160,6 +171,22 @@ mod tests {
         assert_eq!(packet.flow.destination, [10, 78, 1, 2]);
         assert!(packet.is_ect && !packet.is_marked);
         assert_eq!(packet.buffer, 7);
+    }
+
+    #[test]
+    fn an_acknowledgement_has_no_data_and_opens_or_closes_nothing() {
+        let read = |length: usize, flags: u8| {
+            let mut bytes = segment();
+            bytes.truncate(length);
+            bytes[33] = flags;
+            Packet::read(&bytes, 0).is_ack
+        };
+        assert!(read(52, ACK));
+        // With data, SYN, FIN and RST.
+        assert!(!read(53, ACK));
+        for other in [0b10, 0b1, 0b100] {
+            assert!(!read(52, ACK | other));
+        }
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! What is between a wire and the other end: aggregation into bursts, the delay,
-//! which may change, and jitter. Nothing overtakes.
+//! which may change, jitter, and a host that is away. Nothing overtakes.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::scenario::DirectionSpec;
+use crate::scenario::{DirectionSpec, Interval};
 
 /// The way of one direction.
 #[derive(Debug)]
@@ -19,12 +20,15 @@ pub(crate) struct Propagation {
     /// Probability of a packet to be later by some of the jitter.
     jitter_share: f64,
     random: StdRng,
+    /// When the host at the other end takes nothing, from when until when; those that
+    /// are over are gone.
+    away: VecDeque<(Duration, Duration)>,
     /// When the last packet reaches the other end.
     last: Duration,
 }
 
 impl Propagation {
-    pub(crate) fn new(spec: &DirectionSpec, seed: u64) -> Self {
+    pub(crate) fn new(spec: &DirectionSpec, away: &[Interval], seed: u64) -> Self {
         let ms = |ms: f64| Duration::from_secs_f64(ms / 1e3);
         let steps = spec.delay_steps.iter();
         let steps = steps.map(|step| (Duration::from_secs_f64(step.at_s), ms(step.delay_ms)));
@@ -36,6 +40,7 @@ impl Propagation {
             jitter: ms(spec.jitter_ms),
             jitter_share: spec.jitter_share,
             random: StdRng::seed_from_u64(seed),
+            away: away.iter().map(Interval::moments).collect(),
             last: Duration::ZERO,
         }
     }
@@ -46,8 +51,20 @@ impl Propagation {
         let leaves = self.burst(leaves);
         let step = self.delays.partition_point(|step| step.0 <= leaves);
         let delay = self.delays[step.saturating_sub(1)].1;
-        self.last = self.last.max(leaves + delay + self.jitter());
+        let arrives = self.last.max(leaves + delay + self.jitter());
+        self.last = self.taken(arrives);
         self.last
+    }
+
+    /// When the host at the other end takes what arrives at a moment.
+    fn taken(&mut self, arrives: Duration) -> Duration {
+        while self.away.front().is_some_and(|away| away.1 <= arrives) {
+            self.away.pop_front();
+        }
+        match self.away.front() {
+            Some(&(from, until)) if from <= arrives => until,
+            _ => arrives,
+        }
     }
 
     /// The first burst that is not before a moment.
@@ -78,7 +95,7 @@ mod tests {
     fn way(change: impl FnOnce(&mut DirectionSpec)) -> Propagation {
         let mut spec = LinkSpec::plain(12.0, 20.0, QueueSpec::Packets(10)).forward();
         change(&mut spec);
-        Propagation::new(&spec, 1)
+        Propagation::new(&spec, &[], 1)
     }
 
     fn ms(ms: u64) -> Duration {
@@ -124,5 +141,15 @@ mod tests {
         let mut way = way(|spec| spec.delay_steps = vec![step(0.1, 60.0), step(0.2, 30.0)]);
         let arrive = [99, 100, 199, 200, 228, 231].map(|leaves| way.arrival(ms(leaves)));
         assert_eq!(arrive, [119, 160, 259, 259, 259, 261].map(ms));
+    }
+
+    #[test]
+    fn what_arrives_at_a_host_that_is_away_waits() {
+        let spec = LinkSpec::plain(12.0, 20.0, QueueSpec::Packets(10)).forward();
+        let away = |from_s, until_s| Interval { from_s, until_s };
+        let mut way = Propagation::new(&spec, &[away(9.1, 9.2), away(9.4, 9.5)], 1);
+        let arrive =
+            [9070, 9080, 9150, 9180, 9300, 9400, 9481].map(|leaves| way.arrival(ms(leaves)));
+        assert_eq!(arrive, [9090, 9200, 9200, 9200, 9320, 9500, 9501].map(ms));
     }
 }

@@ -123,6 +123,10 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
         if back != link.rate_mbit {
             let _ = write!(words, ", {back} Mbit/s back");
         }
+        let thinned = 100.0 * link.thinned_acks.max(link.backward().thinned_acks);
+        if thinned > 0.0 {
+            let _ = write!(words, ", {thinned} % of acknowledgements left out");
+        }
         if link.loss > 0.0 {
             let _ = write!(words, ", {} % lost at random", 100.0 * link.loss);
         }
@@ -149,8 +153,14 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
         words
     });
     let links: Vec<_> = links.collect();
+    let stalls = scenario.background.stalls.map_or(String::new(), |stalls| {
+        format!(
+            "; every {} ms, the processors of the receiver are away for {} to {} ms",
+            stalls.every_ms, stalls.least_ms, stalls.most_ms
+        )
+    });
     format!(
-        "{}; {} s, measured from {} to {} s.",
+        "{}{stalls}; {} s, measured from {} to {} s.",
         links.join("; then "),
         scenario.duration_s,
         scenario.measured().start,
@@ -284,7 +294,7 @@ fn of(variant: Option<&Variant>, scenario: &Scenario) -> String {
 mod tests {
     use super::*;
     use crate::report::tests::synthetic::{matrix, run};
-    use crate::scenario::{DelayStep, DirectionSpec};
+    use crate::scenario::{DelayStep, DirectionSpec, Stalls};
 
     fn varied(names: &[&str]) -> MatrixRecord {
         let mut matrix = matrix();
@@ -349,13 +359,20 @@ mod tests {
             ..link.backward()
         });
         (link.jitter_ms, link.jitter_share) = (5.0, 0.1);
+        link.thinned_acks = 0.75;
         link.delay_steps = vec![DelayStep {
             at_s: 20.0,
             delay_ms: 70.0,
         }];
+        scenario.background.stalls = Some(Stalls {
+            every_ms: 500.0,
+            least_ms: 10.0,
+            most_ms: 200.0,
+        });
         let text = terms(scenario);
-        let told = ", 20 Mbit/s back, 10 % of packets up to 5 ms later at random, 70 ms one \
-                    way from 20 s; ";
+        let told = ", 20 Mbit/s back, 75 % of acknowledgements left out, 10 % of packets up to 5 ms later at random, 70 ms one \
+                    way from 20 s; every 500 ms, the processors of the receiver are away for 10 to \
+                    200 ms; ";
         assert!(text.contains(told), "{text}");
     }
 

@@ -3,6 +3,8 @@
 
 use std::str::FromStr;
 
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Interval, cubic, is_zero};
@@ -52,6 +54,9 @@ pub struct Background {
     /// When the program is stopped by SIGSTOP, and goes on, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Interval>,
+    /// When the processors of its host are taken away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalls: Option<Stalls>,
     /// How many contenders there are, each with a transfer of its own.
     #[serde(skip_serializing_if = "is_one")]
     pub copies: u32,
@@ -65,6 +70,39 @@ pub struct Background {
     /// is told of them, all at once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transfer: Vec<Transfer>,
+}
+
+/// Processors that are taken away from a host again and again, at random, as those of
+/// a virtual machine are: it is stopped by SIGSTOP, and what arrives waits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stalls {
+    /// How often, ms.
+    pub every_ms: f64,
+    /// For how long at least, ms.
+    pub least_ms: f64,
+    /// For how long at most, ms.
+    pub most_ms: f64,
+}
+
+/// Keeps these draws apart from others of the same seed.
+const STREAM: u64 = 0x0073_7461_6c6c_7300;
+
+impl Stalls {
+    fn times(self, end_s: f64, seed: u64) -> Vec<Interval> {
+        let mut random = StdRng::seed_from_u64(seed ^ STREAM);
+        let count = (1e3 * end_s / self.every_ms).ceil() as u32;
+        let times = (0..count).map(|number| {
+            let length_ms = random.random_range(self.least_ms..=self.most_ms);
+            let begins_ms = random.random_range(0.0..=self.every_ms - length_ms);
+            let from_ms = f64::from(number) * self.every_ms + begins_ms;
+            Interval {
+                from_s: from_ms / 1e3,
+                until_s: (from_ms + length_ms) / 1e3,
+            }
+        });
+        times.collect()
+    }
 }
 
 /// A change of a weight.
@@ -149,6 +187,7 @@ impl Default for Background {
             connections: None,
             server_kb_s: None,
             stopped: None,
+            stalls: None,
             copies: 1,
             stagger_s: 0.0,
             jobs: None,
@@ -158,6 +197,13 @@ impl Default for Background {
 }
 
 impl Background {
+    /// When the processors of its host are away, until `end_s`; the same for a seed.
+    #[must_use]
+    pub fn away(&self, end_s: f64, seed: u64) -> Vec<Interval> {
+        let stalls = self.stalls.map(|stalls| stalls.times(end_s, seed));
+        stalls.unwrap_or_default()
+    }
+
     /// All transfers that have a size and a deadline.
     #[must_use]
     pub fn due(&self) -> Vec<Transfer> {
@@ -181,4 +227,32 @@ impl Background {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_one(value: &u32) -> bool {
     *value == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_away_once_in_each_period_and_alike_for_a_seed() {
+        let background = Background {
+            stalls: Some(Stalls {
+                every_ms: 500.0,
+                least_ms: 10.0,
+                most_ms: 200.0,
+            }),
+            ..Background::default()
+        };
+        let away = background.away(60.0, 7);
+        assert_eq!(away.len(), 120);
+        for (number, away) in away.iter().enumerate() {
+            let period = 0.5 * number as f64;
+            let (began, ended) = (away.from_s - period, away.until_s - period);
+            assert!(began >= 0.0 && ended <= 0.5 + 1e-9, "{number}: {away:?}");
+            assert!((0.0099..=0.2001).contains(&(ended - began)), "{away:?}");
+        }
+        assert_eq!(away, background.away(60.0, 7));
+        assert_ne!(away, background.away(60.0, 8));
+        assert!(Background::default().away(60.0, 7).is_empty());
+    }
 }

@@ -33,6 +33,10 @@ pub struct LinkSpec {
     /// Probability of a packet to be lost besides, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub loss: f64,
+    /// Share of the acknowledgements without data that is left out, as Wi-Fi and cable
+    /// modems do, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub thinned_acks: f64,
     /// Each packet is up to so much later, at random, and none before another,
     /// ms.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -68,6 +72,7 @@ impl LinkSpec {
             radio: None,
             aggregate_ms: 0.0,
             loss: 0.0,
+            thinned_acks: 0.0,
             jitter_ms: 0.0,
             jitter_share: 1.0,
             schedule: Vec::new(),
@@ -89,6 +94,7 @@ impl LinkSpec {
             radio: self.radio,
             aggregate_ms: self.aggregate_ms,
             loss: self.loss,
+            thinned_acks: self.thinned_acks,
             jitter_ms: self.jitter_ms,
             jitter_share: self.jitter_share,
             schedule: self.schedule.clone(),
@@ -137,6 +143,10 @@ pub struct DirectionSpec {
     /// Probability of a packet to be lost besides, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub loss: f64,
+    /// Share of the acknowledgements without data that is left out, as Wi-Fi and cable
+    /// modems do, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub thinned_acks: f64,
     /// Each packet is up to so much later, at random, and none before another,
     /// ms.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -61,6 +61,7 @@ impl Network {
             number += 1;
             Bottleneck::new(&Settings {
                 limit: limit(&spec, rtt),
+                away: Vec::new(),
                 seed: seed ^ (number << 32),
                 sampling: SAMPLING,
                 spec,
@@ -107,6 +108,7 @@ impl Network {
                 source: (packet.flow as u32).to_be_bytes(),
                 ..Flow::default()
             },
+            is_ack: matches!(packet.content, Content::Acknowledgement(_)),
             is_ect: packet.is_ect,
             is_marked: false,
             buffer: place,

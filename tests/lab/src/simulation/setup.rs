@@ -250,6 +250,7 @@ fn check(scenario: &Scenario) -> Result<(), Unsupported> {
         (has_end, "transfers that end, and no deadlines"),
         (background.server_kb_s.is_some(), "server with a limit"),
         (background.stopped.is_some(), "program that is stopped"),
+        (background.stalls.is_some(), "host that is away"),
     ];
     match missing.into_iter().find(|(is_asked, _)| *is_asked) {
         Some((_, what)) => Err(unsupported(what)),

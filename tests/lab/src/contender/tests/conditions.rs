@@ -22,6 +22,27 @@ fn a_program_that_is_stopped_goes_on_and_finishes() {
 }
 
 #[test]
+fn a_program_whose_host_is_away_waits_for_it() {
+    undisturbed(BEARABLE, || {
+        let contender = Contender::Curl;
+        // Away from the first tenth of a second on, in which a tenth of it may come.
+        assert_eq!(START_S % 3.0, 0.0);
+        let stalls = "stalls = { every_ms = 3000.0, least_ms = 2900.0, most_ms = 2900.0 }";
+        let scenario = scenario(&format!("size_mb = 10.0\n{stalls}"));
+        let Some((lab, record)) = done(contender, &scenario) else {
+            return;
+        };
+        assert!(
+            record.done.expect("it is done") > START_S + 2.9,
+            "{record:?}"
+        );
+        let error = Contender::Tcp.check(&scenario).unwrap_err().to_string();
+        assert!(error.starts_with("tcp is not stopped under way"), "{error}");
+        lab.assert_empty();
+    });
+}
+
+#[test]
 fn a_slow_server_is_slow_and_a_program_costs_time() {
     undisturbed(BEARABLE, || {
         let contender = Contender::Curl;

@@ -58,6 +58,8 @@ pub struct Settings {
     pub spec: DirectionSpec,
     /// Size of the queue.
     pub limit: Limit,
+    /// When the host at the other end takes nothing; each begins after the one before.
+    pub away: Vec<Interval>,
     /// Seed of all that is random.
     pub seed: u64,
     /// How often the state is sampled.
@@ -89,6 +91,7 @@ enum Event {
 pub struct Bottleneck {
     ecn: bool,
     loss: f64,
+    thinned_acks: f64,
     /// When every packet is lost before the queue; from when until when.
     outages: Vec<(Duration, Duration)>,
     /// Of losses.
@@ -115,6 +118,7 @@ impl Bottleneck {
         let Settings {
             spec,
             limit,
+            away,
             seed,
             sampling,
         } = settings;
@@ -124,6 +128,7 @@ impl Bottleneck {
         Self {
             ecn: spec.ecn,
             loss: spec.loss,
+            thinned_acks: spec.thinned_acks,
             outages: spec.outage.iter().map(Interval::moments).collect(),
             random: StdRng::seed_from_u64(*seed),
             limit: *limit,
@@ -131,7 +136,7 @@ impl Bottleneck {
             policer: is_policer.then(|| Policer::new(limit.bytes())),
             rate: WireRate::new(spec, seed_of(2)),
             sending: None,
-            propagation: Propagation::new(spec, seed_of(3)),
+            propagation: Propagation::new(spec, away, seed_of(3)),
             in_flight: VecDeque::new(),
             dropped: Vec::new(),
             recorder: Recorder::new(*sampling),
@@ -142,7 +147,7 @@ impl Bottleneck {
     pub fn arrive(&mut self, now: Duration, mut packet: Packet) {
         self.advance(now);
         self.recorder.counters.arrived += 1;
-        if self.is_lost(now) {
+        if self.is_lost(now, &packet) {
             self.recorder.counters.lost += 1;
             self.dropped.push(packet);
             return;
@@ -210,10 +215,12 @@ impl Bottleneck {
         self.recorder.finish(end)
     }
 
-    fn is_lost(&mut self, now: Duration) -> bool {
+    fn is_lost(&mut self, now: Duration, packet: &Packet) -> bool {
         let mut outages = self.outages.iter();
+        let mut hits = |share: f64| share > 0.0 && self.random.random_bool(share);
         outages.any(|(from, until)| (*from..*until).contains(&now))
-            || self.loss > 0.0 && self.random.random_bool(self.loss)
+            || hits(self.loss)
+            || packet.is_ack && hits(self.thinned_acks)
     }
 
     /// Packets and bytes in the queue, that on the wire included.

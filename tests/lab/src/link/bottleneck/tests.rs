@@ -13,6 +13,7 @@ fn settings(limit: Limit, change: impl FnOnce(&mut DirectionSpec)) -> Settings {
     Settings {
         spec,
         limit,
+        away: Vec::new(),
         seed: 1,
         sampling: Duration::from_millis(10),
     }
@@ -61,6 +62,24 @@ fn delivered(link: &mut Bottleneck, until: Duration) -> Vec<Arriving> {
 
 fn moments(delivered: &[Arriving]) -> Vec<Duration> {
     delivered.iter().map(|one| one.arrives).collect()
+}
+
+#[test]
+fn thinned_acknowledgements_leave_all_else_alone() {
+    let settings = settings(Limit::Packets(1), |spec| spec.thinned_acks = 0.75);
+    let mut link = Bottleneck::new(&settings);
+    for number in 0..4000 {
+        let is_ack = number % 2 == 0;
+        let packet = packet(Class::Background);
+        link.arrive(ms(2 * number), Packet { is_ack, ..packet });
+    }
+    let mut arrived = [0, 0];
+    while let Some(arriving) = link.deliver(ms(9000)) {
+        arrived[usize::from(arriving.packet.is_ack)] += 1;
+    }
+    // Five standard deviations of the binomial distribution are 97.
+    assert_eq!(arrived[0], 2000);
+    assert!((403..597).contains(&arrived[1]), "{arrived:?}");
 }
 
 #[test]

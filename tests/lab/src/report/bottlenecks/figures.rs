@@ -101,6 +101,19 @@ impl Figure {
         }
     }
 
+    /// What one of [`Self::HARMS`] tells about.
+    pub(crate) fn harmed(self) -> &'static str {
+        match self {
+            Self::Greedy => "a greedy CUBIC flow",
+            Self::GreedyBbr => "a greedy BBR flow",
+            Self::Stream => "a live stream",
+            Self::CallLater => "the delay of a call",
+            Self::CallLost => "the loss of a call",
+            Self::Web => "web fetches",
+            _ => self.title(),
+        }
+    }
+
     /// Digits behind the point.
     pub(crate) fn digits(self) -> usize {
         match self {

@@ -27,6 +27,9 @@ const NAME: &str = "bottlenecks";
 /// The matrix of bottlenecks that a seed draws.
 const UNSEEN: &str = "bottlenecks-unseen";
 
+/// A line says of no more bottlenecks than this what is harmed there.
+const MOST_EXPLAINED: usize = 15;
+
 /// How the page is to be read.
 const READING: &str = include_str!("../../text/bottlenecks-reading.md");
 
@@ -196,23 +199,28 @@ impl<'a> Section<'a> {
         let mut places = Vec::new();
         let mut compared = 0;
         for cell in &self.cells {
-            for figure in Figure::HARMS {
-                let Some(is_worse) = figure.is_worse_than_curl(subject, cell, &self.runs) else {
-                    continue;
-                };
-                compared += 1;
-                if is_worse {
-                    places.push(format!("{} ({})", cell.name, figure.title()));
-                }
+            let judged: Vec<_> = Figure::HARMS
+                .into_iter()
+                .filter_map(|it| Some((it, it.is_worse_than_curl(subject, cell, &self.runs)?)))
+                .collect();
+            compared += usize::from(!judged.is_empty());
+            let harmed = judged.iter().filter(|(_, is_worse)| *is_worse);
+            let harmed: Vec<_> = harmed.map(|(figure, _)| figure.harmed()).collect();
+            if !harmed.is_empty() {
+                places.push((cell.name.as_str(), harmed.join(", ")));
             }
         }
-        let name = subject.name();
-        match (compared, places.as_slice()) {
+        let (name, many) = (subject.name(), places.len());
+        let places = places.iter().map(|(cell, harmed)| match many {
+            ..=MOST_EXPLAINED => format!("{cell} ({harmed})"),
+            _ => (*cell).to_owned(),
+        });
+        match (compared, many) {
             (0, _) => format!("- {name} was not measured beside curl.\n"),
-            (_, []) => format!("- {name} does more harm than curl nowhere.\n"),
-            (_, places) => format!(
-                "- {name} does **more harm than curl** at {}.\n",
-                places.join("; ")
+            (_, 0) => format!("- {name} does more harm than curl nowhere.\n"),
+            _ => format!(
+                "- {name} does **more harm than curl** at {many} of {compared} bottlenecks: {}.\n",
+                places.collect::<Vec<_>>().join("; ")
             ),
         }
     }

@@ -194,7 +194,7 @@ fn more_harm_than_curl_is_said_where_every_seed_shows_it() {
     let page = page(&[three()], &chosen(), &[]);
     let said = line(&page, "- fairbat get, no deadline, cubic does");
     assert!(
-        said.contains("**more harm than curl** at CoDel (a greedy"),
+        said.contains("**more harm than curl** at 1 of 3 bottlenecks: CoDel (a greedy CUBIC flow,"),
         "{said}"
     );
     assert!(!said.contains("plain"), "{said}");

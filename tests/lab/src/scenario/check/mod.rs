@@ -7,7 +7,7 @@ use dalbe::weight::MIN_WEIGHT;
 
 use crate::scenario::{
     Background, DirectionSpec, Discipline, Foreground, Interval, QueueSpec, Radio, Scenario,
-    Traffic,
+    Stalls, Traffic,
 };
 
 /// A day, s.
@@ -152,6 +152,12 @@ fn background(background: &Background) -> Result<(), String> {
     if let Some(stopped) = background.stopped {
         interval("stopped", stopped)?;
     }
+    if let Some(away) = background.stalls {
+        stalls(away)?;
+        if background.stopped.is_some() || background.copies > 1 {
+            return Err("stalls are those of one program that is not stopped otherwise".to_owned());
+        }
+    }
     for (transfer, number) in background.transfer.iter().zip(1..) {
         let named = |error| format!("transfer {number}: {error}");
         within("size_mb", transfer.size_mb, SIZE_MB).map_err(named)?;
@@ -177,6 +183,13 @@ fn background(background: &Background) -> Result<(), String> {
     Ok(())
 }
 
+fn stalls(stalls: Stalls) -> Result<(), String> {
+    let (least, most) = (stalls.least_ms, stalls.most_ms);
+    within("stalls: every_ms", stalls.every_ms, 10.0..=60_000.0)?;
+    within("stalls: most_ms", most, 1.0..=stalls.every_ms)?;
+    within("stalls: least_ms", least, 0.0..=most)
+}
+
 /// What a sender's weight changes to.
 fn weights(background: &Background) -> Result<(), String> {
     for step in &background.weights {
@@ -195,6 +208,7 @@ fn direction(spec: &DirectionSpec) -> Result<(), String> {
     within("delay_ms", spec.delay_ms, DELAY)?;
     within("jitter_ms", spec.jitter_ms, DELAY)?;
     within("jitter_share", spec.jitter_share, 0.0..=1.0)?;
+    within("thinned_acks", spec.thinned_acks, 0.0..=0.99)?;
     within("aggregate_ms", spec.aggregate_ms, 0.0..=1000.0)?;
     discipline(spec.discipline)?;
     if spec.ecn && !spec.discipline.can_mark() {

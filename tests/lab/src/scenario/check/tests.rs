@@ -54,6 +54,30 @@ fn what_can_be_run_is_taken() {
 }
 
 #[test]
+fn processors_are_taken_away_from_one_program_for_less_than_a_period() {
+    let stalls = |copies: u32, stalls: &str| {
+        let good = GOOD.replacen("stopped = { from_s = 6, until_s = 8 }", stalls, 1);
+        check(&good.replacen("copies = 4", &format!("copies = {copies}"), 1))
+    };
+    let good = "stalls = { every_ms = 500, least_ms = 10, most_ms = 200 }";
+    assert_eq!(stalls(1, good), Ok(()));
+    for (bad, why) in [
+        (good.replacen("200", "501", 1), "most_ms"),
+        (good.replacen("10,", "201,", 1), "least_ms"),
+        (good.replacen("500", "9", 1), "every_ms"),
+    ] {
+        let error = stalls(1, &bad).unwrap_err();
+        assert!(
+            error.starts_with(&format!("background: stalls: {why}")),
+            "{error}"
+        );
+    }
+    assert!(stalls(2, good).unwrap_err().contains("of one program"));
+    let both = format!("{good}\n    stopped = {{ from_s = 6, until_s = 8 }}");
+    assert!(stalls(1, &both).unwrap_err().contains("of one program"));
+}
+
+#[test]
 fn what_cannot_be_run_is_refused_by_name() {
     for (good, bad, field) in [
         ("duration_s = 60", "duration_s = 1e30", "duration_s"),
@@ -73,6 +97,11 @@ fn what_cannot_be_run_is_refused_by_name() {
         ("rate_mbit = 10", "rate_mbit = 1001", "link 1: rate_mbit"),
         ("delay_ms = 20", "delay_ms = 1e30", "link 1: delay_ms"),
         ("delay_ms = 20", "delay_ms = 20\nloss = 1", "link 1: loss"),
+        (
+            "delay_ms = 20",
+            "delay_ms = 20\nthinned_acks = 1",
+            "link 1: thinned_acks",
+        ),
         (
             "delay_ms = 20",
             "delay_ms = 20\njitter_ms = -1",
