@@ -27,9 +27,10 @@ type Column = (
     f64,
 );
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     ("kept", "%", |pair| pair.with.kept(pair.alone), 100.0),
     ("rest used", "%", |pair| pair.with.rest_used(), 100.0),
+    ("Jain's index", "%", |pair| pair.with.jain(), 100.0),
     ("delay", "ms", |pair| pair.with.delay(), 1e3),
     ("alone", "ms", |pair| pair.alone.delay(), 1e3),
     (

@@ -1,5 +1,6 @@
 //! What came of a run, and the figures of it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::link::{PAYLOAD_SHARE, Rate};
 use crate::samples::DirectionRecord;
 use crate::scenario::Scenario;
 use crate::simulation::network::SAMPLING;
-use crate::statistics::{mean, percentile};
+use crate::statistics::{jain, mean, percentile};
 use crate::traffic::sources::{Turn, Turns};
 
 /// Rates are byte/s of payload over the time that is measured; delays are those at the
@@ -35,6 +36,9 @@ pub struct Figures {
     pub fetches: Vec<f64>,
     /// Of those, how many were not over.
     pub unfinished: usize,
+    /// What came of each connection of the background and of those that went on for it,
+    /// bytes, by the number of the first. What was sent twice counts twice.
+    pub shares: BTreeMap<usize, f64>,
     /// What the background took of turns, and used of pauses, bytes.
     pub turns: Option<TurnFigures>,
     /// What the last connection of the background has seen of its path, if the product's
@@ -122,6 +126,13 @@ impl Figures {
     #[must_use]
     pub fn kept(&self, alone: &Self) -> Option<f64> {
         (alone.foreground > 0.0).then(|| self.foreground / alone.foreground)
+    }
+
+    /// Jain's index of the background's connections; `None` of a single one.
+    #[must_use]
+    pub fn jain(&self) -> Option<f64> {
+        let shares: Vec<f64> = self.shares.values().copied().collect();
+        jain(&shares).filter(|_| shares.len() > 1)
     }
 
     /// The background's part of what the foreground left.

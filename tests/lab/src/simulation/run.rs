@@ -60,6 +60,8 @@ struct Run<'a> {
     /// When the next arrival of each direction is in the events.
     arrivals: [Option<Duration>; 2],
     connections: Vec<Connection>,
+    /// For each of them, the one that it goes on for, or itself.
+    firsts: Vec<usize>,
     scheduled: Vec<Scheduled>,
     datagrams: Vec<Datagrams>,
     outgoing: Vec<(usize, Packet)>,
@@ -89,6 +91,7 @@ pub fn simulate(
         network: Network::new(scenario, seed),
         arrivals: [None; 2],
         connections: Vec::new(),
+        firsts: Vec::new(),
         scheduled: Vec::new(),
         datagrams: setup.datagrams,
         outgoing: Vec::new(),
@@ -118,6 +121,7 @@ impl Run<'_> {
         let number = self.connections.len();
         self.events.add(plan.start, Event::Knock(number));
         self.connections.push(Connection::new(plan));
+        self.firsts.push(number);
         self.scheduled.push(Scheduled::default());
     }
 
@@ -190,7 +194,13 @@ impl Run<'_> {
             }
             // A reset is the answer.
             Content::Data(_) if connection.is_closed() => connection.sender.stop(),
-            Content::Data(_) => {
+            Content::Data(data) => {
+                if connection.class == Class::Background
+                    && is_within(&self.scenario.measured(), now.as_secs_f64())
+                {
+                    let share = self.figures.shares.entry(self.firsts[number]).or_default();
+                    *share += data.length as f64;
+                }
                 connection.receive(now, packet, delivered.is_marked);
                 self.settle(number);
             }
@@ -224,6 +234,7 @@ impl Run<'_> {
     /// What is left of the background comes over a new connection.
     fn renew(&mut self, number: usize) {
         let now = self.now;
+        let first = self.firsts[number];
         let old = &mut self.connections[number];
         old.close();
         let window = std::mem::replace(&mut old.receiver.window, Window::Tuned(Tuning::default()));
@@ -247,6 +258,9 @@ impl Run<'_> {
             ecn: self.scenario.link[0].ecn,
             backward: false,
         });
+        if let Some(last) = self.firsts.last_mut() {
+            *last = first;
+        }
     }
 
     fn send_datagram(&mut self, number: usize) {
