@@ -370,9 +370,9 @@ mod tests {
             most_ms: 200.0,
         });
         let text = terms(scenario);
-        let told = ", 20 Mbit/s back, 75 % of acknowledgements left out, 10 % of packets up to 5 ms later at random, 70 ms one \
-                    way from 20 s; every 500 ms, the processors of the receiver are away for 10 to \
-                    200 ms; ";
+        let told = ", 20 Mbit/s back, 75 % of acknowledgements left out, 10 % of packets up to \
+                    5 ms later at random, 70 ms one way from 20 s; every 500 ms, the processors \
+                    of the receiver are away for 10 to 200 ms; ";
         assert!(text.contains(told), "{text}");
     }
 

@@ -100,7 +100,7 @@ pub fn simulate(
         figures: Figures::default(),
     };
     for plan in setup.connections {
-        run.open(plan);
+        run.open(plan, None);
     }
     for (index, source) in run.datagrams.iter().enumerate() {
         run.events.add(source.start, Event::Datagram(index));
@@ -117,11 +117,16 @@ pub fn simulate(
 }
 
 impl Run<'_> {
-    fn open(&mut self, plan: Plan) {
+    /// Opens a connection, which goes on for another one or not.
+    fn open(&mut self, plan: Plan, first: Option<usize>) {
         let number = self.connections.len();
+        let first = first.unwrap_or(number);
+        if plan.class == Class::Background {
+            self.figures.shares.entry(first).or_default();
+        }
         self.events.add(plan.start, Event::Knock(number));
         self.connections.push(Connection::new(plan));
-        self.firsts.push(number);
+        self.firsts.push(first);
         self.scheduled.push(Scheduled::default());
     }
 
@@ -168,7 +173,7 @@ impl Run<'_> {
         let (now, packet) = (self.now, &delivered.packet);
         let number = packet.flow;
         if way == FORWARD {
-            self.note_delay(delivered);
+            self.note(delivered);
         }
         if matches!(packet.content, Content::Datagram) {
             return;
@@ -194,13 +199,7 @@ impl Run<'_> {
             }
             // A reset is the answer.
             Content::Data(_) if connection.is_closed() => connection.sender.stop(),
-            Content::Data(data) => {
-                if connection.class == Class::Background
-                    && is_within(&self.scenario.measured(), now.as_secs_f64())
-                {
-                    let share = self.figures.shares.entry(self.firsts[number]).or_default();
-                    *share += data.length as f64;
-                }
+            Content::Data(_) => {
                 connection.receive(now, packet, delivered.is_marked);
                 self.settle(number);
             }
@@ -234,7 +233,6 @@ impl Run<'_> {
     /// What is left of the background comes over a new connection.
     fn renew(&mut self, number: usize) {
         let now = self.now;
-        let first = self.firsts[number];
         let old = &mut self.connections[number];
         old.close();
         let window = std::mem::replace(&mut old.receiver.window, Window::Tuned(Tuning::default()));
@@ -249,7 +247,7 @@ impl Run<'_> {
             start: now,
             stop: Duration::from_secs_f64(self.scenario.duration_s),
         };
-        self.open(Plan {
+        let plan = Plan {
             class: Class::Background,
             start: now,
             source: Source::Turns(Turns::always(span)),
@@ -257,10 +255,8 @@ impl Run<'_> {
             window,
             ecn: self.scenario.link[0].ecn,
             backward: false,
-        });
-        if let Some(last) = self.firsts.last_mut() {
-            *last = first;
-        }
+        };
+        self.open(plan, Some(self.firsts[number]));
     }
 
     fn send_datagram(&mut self, number: usize) {
@@ -351,7 +347,7 @@ impl Run<'_> {
         }
     }
 
-    fn note_delay(&mut self, delivered: &Delivered) {
+    fn note(&mut self, delivered: &Delivered) {
         let packet = &delivered.packet;
         if !is_within(&self.scenario.measured(), self.now.as_secs_f64()) {
             return;
@@ -362,9 +358,13 @@ impl Run<'_> {
                 self.figures.datagram_delays.push(delay);
                 self.figures.foreground_delays.push(delay);
             }
-            Content::Data(_) => match self.connections[packet.flow].class {
+            Content::Data(data) => match self.connections[packet.flow].class {
                 Class::Foreground => self.figures.foreground_delays.push(delay),
-                Class::Background => self.figures.background_delays.push(delay),
+                Class::Background => {
+                    self.figures.background_delays.push(delay);
+                    let share = self.figures.shares.entry(self.firsts[packet.flow]);
+                    *share.or_default() += data.length as f64;
+                }
                 Class::Probe => {}
             },
             _ => {}

@@ -46,6 +46,20 @@ fn kept(scenario: &Scenario, contender: Contender) -> f64 {
 }
 
 #[test]
+fn one_that_gets_nothing_counts_among_those_that_share() {
+    let jain = |copies: u32, stagger_s: f64| {
+        let background = format!("[background]\ncopies = {copies}\nstagger_s = {stagger_s:?}\n");
+        let control = Contender::Iperf3(CongestionControl::Cubic);
+        run(&scenario(18.0, &background), control).jain()
+    };
+    assert_eq!(jain(1, 0.0), None);
+    // The second would begin after the end.
+    assert_eq!(jain(2, 17.0), Some(0.5));
+    let together = jain(2, 0.0).unwrap();
+    assert!((0.6..=1.0).contains(&together), "{together}");
+}
+
+#[test]
 fn each_congestion_control_fills_a_link_alone() {
     use CongestionControl::{Bbr, Cubic, Reno};
     for (control, least) in [(Cubic, 0.97), (Reno, 0.95), (Bbr, 0.9)] {
