@@ -92,6 +92,16 @@ fn a_flow_that_yields_goes_to_the_floor_when_others_come_back_in_a_test() {
 }
 
 #[test]
+fn a_flow_knocks_ever_more_rarely_at_a_queue_that_stays_short() {
+    holds("knocks_at_a_short_queue");
+}
+
+#[test]
+fn a_flow_comes_back_when_a_knock_is_answered() {
+    holds("an_answer_to_a_knock");
+}
+
+#[test]
 fn a_level_is_proven_when_nobody_comes_back_in_a_test() {
     holds("nobody_comes_back");
 }

@@ -279,6 +279,10 @@ struct yielding {
 	/* When a test last found nobody. */
 	__u64 tested_us;
 	__u64 yielded_us;
+	/* Since when the queue is short, or the last knock over; when the present one is over;
+	 * 0 without one. */
+	__u64 short_us;
+	__u64 knock_us;
 	/* enum phase. */
 	__u8 phase;
 	/* Whether the last round trip had a queue. */
@@ -302,6 +306,8 @@ struct yielding {
 	__u8 pause_left;
 	__u8 pause_length;
 	__u8 patience;
+	/* Knocks without an answer, as far as they count. */
+	__u8 unanswered;
 	/* Failures in a row, as far as they count. */
 	__u8 failures;
 	/* Tests in a row that have found nobody, as far as they count. */
@@ -356,4 +362,4 @@ struct state {
 	/* Windows of the law that yields, of CUBIC and of CDG before the last loss. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == 600, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 616, "as in layout.rs");

@@ -12,7 +12,8 @@
  *   and is held. Other traffic that takes what it can get fills the gap, and the queue
  *   returns within the time in which CUBIC is back at its old window. If it does not
  *   return, nobody else wants this share, and the level is proven.
- * - Yielding. If the queue returns, the window goes to its minimum at once.
+ * - Yielding. If the queue returns, the window goes to its minimum at once. If the queue
+ *   then stays short, the flow knocks (knock.h): it may be that of a flow like this one.
  * - Climbing. Without a queue, the flow comes back from there in small steps. A queue
  *   that is met below the share that CUBIC leaves free after a loss ends the climb.
  *
@@ -32,7 +33,9 @@
  */
 #pragma once
 
+#include "knock.h"
 #include "levels.h"
+#include "step.h"
 
 enum phase {
 	/* Slow start (congestion.bpf.c). */
@@ -90,6 +93,10 @@ enum phase {
 /* At a proven level, the window goes down by at most this factor in a step, 0.85. A rate
  * that asks for less lasts only a moment. */
 #define MIN_STEP_DOWN_Q16 55706
+/* It goes up by one part in this many of the difference (gamma of FAST TCP is 0.5), and by
+ * at most so much. */
+#define FAST_PART 2
+#define MAX_FAST_STEP_Q8 PACKET_Q8
 /* A window that does not limit the flow has room for this many times what is used: two. */
 #define UNLIMITING 2
 
@@ -128,28 +135,6 @@ enum phase {
 #define BASE_UNSEEN_US 15000000ULL
 /* The window while making room, as a share of what the path carries: 0.88. */
 #define ROOM_Q16 57672
-
-/* A step of the law. */
-struct step {
-	__u64 now_us;
-	/* The mean round-trip time. */
-	__u32 rtt_us;
-	__u32 carried_q8;
-	__u32 used_q8;
-	/* What the path carries at its capacity. */
-	__u32 full_q8;
-	__u32 queue_us;
-	/* The longest queue that is no sign of others, and the time of a packet. */
-	__u32 target_us;
-	__u32 packet_us;
-	/* Since the queue before this one. */
-	__u32 gap_us;
-	/* Whether the window is what limits the flow. */
-	bool is_limited;
-	bool is_lost;
-	/* Whether the queue is long, and nothing that the flow has done explains it. */
-	bool has_come;
-};
 
 static __always_inline __u32 own_queue(__u32 carried_q8)
 {
@@ -204,6 +189,18 @@ static __always_inline void yield_to_others(struct yielding *own, struct telemet
 	variation_forget(own);
 	own->yielded_us = step->now_us;
 	yield_lower(own, seen, step, FLOOR_Q8, AFTER_STEP_DOWN);
+}
+
+/* Keeps a queue of its own at a proven level. */
+static __always_inline void yield_follow(struct yielding *own, struct telemetry *seen,
+					 const struct step *step)
+{
+	__u32 to_q8 = step->carried_q8 + own_queue(step->carried_q8);
+
+	if (to_q8 > own->window_q8)
+		own->window_q8 += min_of((to_q8 - own->window_q8) / FAST_PART, MAX_FAST_STEP_Q8);
+	yield_lower(own, seen, step,
+		    max_of(to_q8, times_q16(own->window_q8, MIN_STEP_DOWN_Q16)), AFTER_FILL);
 }
 
 /* Begins a test at the level at which a queue was met. */
@@ -265,6 +262,12 @@ APART int yield_meet(struct yielding *own, struct telemetry *seen, const struct 
 	if (!own || !seen || !step)
 		return 0;
 	is_climbing = own->phase == PHASE_CLIMBING;
+	if (own->phase == PHASE_YIELDING && knock_meet(own, step)) {
+		own->window_q8 = max_of(own->window_q8, knock_window_q8(step->full_q8));
+		own->yielded_us = step->now_us;
+		yield_wait(own, step, AFTER_GROWTH);
+		return 0;
+	}
 	if (own->phase == PHASE_YIELDING) {
 		if (step->gap_us > CLEAR_ROUND_TRIPS * step->rtt_us)
 			own->queued_rounds = NOT_QUEUED;
@@ -305,10 +308,7 @@ APART int yield_meet(struct yielding *own, struct telemetry *seen, const struct 
 	if (own->phase == PHASE_FILLING && !step->is_lost && is_own &&
 	    own->proven_q8 != UNPROVEN &&
 	    step->carried_q8 > times_q16(own->proven_q8, PROVEN_Q16)) {
-		yield_lower(own, seen, step,
-			    max_of(step->carried_q8 + own_queue(step->carried_q8),
-				   times_q16(own->window_q8, MIN_STEP_DOWN_Q16)),
-			    AFTER_FILL);
+		yield_follow(own, seen, step);
 	} else if (is_climbing && !own->is_free &&
 		   (step->is_lost || step->carried_q8 < level_left_by_others(own, step->full_q8))) {
 		yield_to_others(own, seen, step, false);
@@ -332,6 +332,11 @@ APART int yield_go_on(struct yielding *own, const struct step *step)
 			  (level_hides_nobody(own) ||
 			   own->queued_rounds >= MIN_QUEUED_ROUND_TRIPS);
 		clear_us = CLEAR_ROUND_TRIPS * step->rtt_us;
+		if (knock_is_answered(own, step)) {
+			own->is_free = 1;
+			own->phase = PHASE_CLIMBING;
+			break;
+		}
 		if (level_hides_nobody(own))
 			clear_us = step->rtt_us / 4 * CLEAR_QUARTERS_OF_NOBODY;
 		if ((is_free || step->now_us >= own->climb_us) && step->gap_us > clear_us) {

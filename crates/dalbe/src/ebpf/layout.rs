@@ -119,13 +119,13 @@ pub(crate) struct RawTelemetry {
 #[repr(C)]
 pub(crate) struct RawState {
     pub(crate) seen: RawTelemetry,
-    pub(crate) private: [u8; 520],
+    pub(crate) private: [u8; 536],
 }
 
 // As in congestion.h and congestion.bpf.c.
 const _: () = assert!(size_of::<RawParameters>() == 24);
 const _: () = assert!(size_of::<RawTelemetry>() == 80);
-const _: () = assert!(size_of::<RawState>() == 600);
+const _: () = assert!(size_of::<RawState>() == 616);
 
 #[cfg(test)]
 mod tests {

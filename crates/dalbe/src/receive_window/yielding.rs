@@ -11,7 +11,8 @@
 //!   the queue returns within the time in which CUBIC is back at its old window. If it
 //!   does not return, nobody else wants this share (a live stream, or nobody at all),
 //!   and the level is proven.
-//! - *Yielding.* If the queue returns, the window goes to its minimum at once.
+//! - *Yielding.* If the queue returns, the window goes to its minimum at once. If the queue
+//!   then stays short, the flow knocks (`knock`): it may be that of a flow like this one.
 //! - *Climbing.* Without a queue, the flow comes back from there in small steps. A
 //!   queue that is met below the share that CUBIC leaves free after a loss ends the
 //!   climb.
@@ -24,13 +25,13 @@
 //! window then stays, and a test asks from time to time.
 //!
 //! At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low
-//! and Hegde 2006, eq. 1). To see the delay without a queue now and then, it makes room
-//! for a moment (the periodic slow-down of LEDBAT++, RFC 9840).
+//! and Hegde 2006, eq. 1). To see the delay without a queue, it makes room for a moment
+//! (the periodic slow-down of LEDBAT++, RFC 9840).
 //!
-//! The rule knows nothing of weights, deadlines, sockets, kinds of queues, nor of the
-//! source of its delays.
+//! The rule knows nothing of weights, deadlines, sockets, nor of kinds of queues.
 
 mod depth;
+mod knock;
 mod levels;
 mod phase;
 mod step;
@@ -39,7 +40,8 @@ mod variation;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use self::levels::Levels;
+use self::knock::Knock;
+use self::levels::{Levels, TESTED_SHARE_AFTER_LOSS};
 use self::phase::{Phase, Test};
 use self::step::Step;
 use super::rounds::{MIN_REPAIR, Round, Rounds};
@@ -59,19 +61,12 @@ const OWN_TARGETS: f64 = 2.0;
 /// targets.
 const NOISE_TARGETS: f64 = 2.5;
 
-/// A test holds this share of what the path carries, ...
-const TESTED_SHARE: f64 = 0.8;
-/// ... this share with a queue of so many targets, as somebody has come, and where others
-/// come and go, ...
-const TESTED_SHARE_BESIDE_CHANGE: f64 = 0.5;
+/// A queue of so many targets is long: with it, somebody has come.
 const LONG_QUEUE_TARGETS: f64 = 8.0;
-/// ... this share near a level that was proven before, ...
-const TESTED_SHARE_OF_PROVEN: f64 = 0.95;
-/// ... this share after a loss, ...
-const TESTED_SHARE_AFTER_LOSS: f64 = 0.9;
-/// ... this share after a second one, ...
+
+/// A test holds this share of a whole path after a second loss, ...
 const TESTED_SHARE_AFTER_OWN_LOSS: f64 = 0.6;
-/// ... and this share of that after noise.
+/// ... and this share of what is carried after noise.
 const TESTED_AGAIN_SHARE: f64 = 0.95;
 /// The first window that loses data is halved: what the path carries is unknown.
 const FIRST_LOSS_SHARE: f64 = 0.5;
@@ -87,12 +82,13 @@ const FIRST_TEST_ROUND_TRIPS: f64 = 8.0;
 /// A loss within so many round trips of the first belongs to the same burst.
 const BURST_ROUND_TRIPS: f64 = 5.0;
 
-/// A level is proven from this share of it on.
-const PROVEN_SHARE: f64 = 0.9;
-
 /// At a proven level, the window goes down by at most this factor in a step. A rate
 /// that asks for less lasts only a moment.
 const MIN_STEP_DOWN: f64 = 0.85;
+/// It goes up by this share of the difference (gamma of FAST TCP), ...
+const FAST_GAIN: f64 = 0.5;
+/// ... and by at most so many segments.
+const MAX_FAST_STEP: f64 = 1.0;
 
 /// A window this many times as wide as a limiting one does not limit the flow.
 const UNLIMITING_FACTOR: f64 = 1.25;
@@ -128,9 +124,9 @@ const AFTER_LOSSES: Duration = Duration::from_secs(7);
 /// Other traffic that has kept a queue for so many round trips has left when it is gone.
 const MIN_QUEUED_ROUND_TRIPS: u32 = 8;
 
-/// The flow makes room when it has not seen the base for this time.
+/// The flow makes room when it has not seen the base for this time, ...
 const MAX_BASE_UNSEEN: Duration = Duration::from_secs(15);
-/// The window while making room, as a share of what the path carries.
+/// ... to this share of what the path carries.
 const ROOM_SHARE: f64 = 0.88;
 
 /// The window of a flow that yields.
@@ -155,6 +151,7 @@ pub(crate) struct YieldingWindow {
     clear: Option<Duration>,
     next_step: Duration,
     next_climb: Duration,
+    knock: Knock,
     /// When the sender last did anything else than in a test of its own.
     taken: Duration,
     /// When all others left.
@@ -309,6 +306,10 @@ impl YieldingWindow {
     /// A step with a queue, or a loss.
     fn meet(&mut self, step: &Step) {
         match self.phase {
+            Phase::Yielding { .. } if self.knock.meet(step) => {
+                self.window = self.window.max(self.levels.knock());
+                self.next_step = step.after(AFTER_GROWTH);
+            }
             Phase::Yielding { queued } => {
                 let goes_on = step.gap <= CLEAR_ROUND_TRIPS * step.rtt;
                 let queued = queued.filter(|_| goes_on);
@@ -335,29 +336,35 @@ impl YieldingWindow {
                 self.next_step = step.after(AFTER_GROWTH);
             }
             Phase::Opening | Phase::Filling | Phase::Climbing { .. } => {
-                let level = self.levels.meet(step.carried, self.window, step.is_lost);
+                self.levels.meet(step.carried, self.window, step.is_lost);
                 let is_own =
                     step.queue < OWN_TARGETS * step.target + step.own_queue() * step.packet;
                 if self.phase == Phase::Filling
                     && !step.is_lost
                     && is_own
-                    && step.carried > PROVEN_SHARE * self.levels.proven()
+                    && self.levels.is_proven(step.carried)
                 {
                     let full = step.carried + step.own_queue();
-                    self.lower(step, full.max(MIN_STEP_DOWN * self.window), AFTER_FILL);
+                    self.window = if full > self.window {
+                        self.window + (FAST_GAIN * (full - self.window)).min(MAX_FAST_STEP)
+                    } else {
+                        full.max(MIN_STEP_DOWN * self.window)
+                            .max(MIN_WINDOW_SEGMENTS)
+                    };
+                    self.next_step = step.after(AFTER_FILL);
                 } else if matches!(self.phase, Phase::Climbing { is_free: false })
                     && (step.is_lost || step.carried < self.levels.left_by_others())
                 {
                     self.yield_to_others(step, false);
                 } else {
-                    self.test(step, level);
+                    self.test(step);
                 }
             }
         }
     }
 
-    /// Begins a test at the level at which a queue was met, segments.
-    fn test(&mut self, step: &Step, level: f64) {
+    /// Begins a test at the level at which a queue was met.
+    fn test(&mut self, step: &Step) {
         let is_first = self.phase == Phase::Opening;
         let until = if is_first {
             step.after(FIRST_TEST_ROUND_TRIPS)
@@ -371,14 +378,6 @@ impl YieldingWindow {
             by_loss: step.is_lost,
             is_repeated: false,
         });
-        let share = match (is_first, step.is_lost) {
-            _ if step.has_come || self.levels.varies() => TESTED_SHARE_BESIDE_CHANGE,
-            (true, false) => 1.0,
-            (false, false) if self.levels.is_beside_change() => TESTED_SHARE_BESIDE_CHANGE,
-            (false, false) if level > PROVEN_SHARE * self.levels.proven() => TESTED_SHARE_OF_PROVEN,
-            (false, false) => TESTED_SHARE,
-            (_, true) => TESTED_SHARE_AFTER_LOSS,
-        };
         let wait = match (is_first, step.is_lost) {
             (true, false) => AFTER_BURST,
             (false, false) => AFTER_STEP_DOWN,
@@ -387,7 +386,7 @@ impl YieldingWindow {
         let to = if is_first && step.is_lost {
             FIRST_LOSS_SHARE * self.window
         } else {
-            share * level
+            self.levels.tested_share(is_first, step) * self.levels.met()
         };
         self.lower(step, to, wait);
     }
@@ -447,8 +446,10 @@ impl YieldingWindow {
                     CLEAR_ROUND_TRIPS
                 };
                 let may_climb = queued.is_some() || step.now >= self.next_climb;
-                if may_climb && step.gap > clear * step.rtt {
-                    let is_free = hides_nobody || queued >= Some(MIN_QUEUED_ROUND_TRIPS);
+                let is_answered = self.knock.is_answered(step);
+                if is_answered || may_climb && step.gap > clear * step.rtt {
+                    let is_free =
+                        is_answered || hides_nobody || queued >= Some(MIN_QUEUED_ROUND_TRIPS);
                     self.freed = is_free.then_some(step.now);
                     self.phase = Phase::Climbing { is_free };
                 }
@@ -486,7 +487,7 @@ impl YieldingWindow {
                 }
             }
             Phase::Filling => {
-                if self.levels.proven().is_infinite()
+                if self.levels.is_unknown()
                     && step.now >= self.taken + self.levels.test_length(step.rtt)
                 {
                     self.levels.prove();

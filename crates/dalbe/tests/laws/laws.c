@@ -332,6 +332,57 @@ static void nobody_comes_back(void)
 	EXPECT(flow.cwnd >= 75, "it has %u packets", flow.cwnd);
 }
 
+/* Begins to yield to a short queue at this time, and sees it for so long; returns for
+ * how long it has more than the floor, us. */
+static __u64 knocks_beside(struct flow *flow, __u32 queue_us, __u64 time_us)
+{
+	__u64 until_us, knocked_us = 0;
+
+	flow_tests(flow);
+	while (flow->s.yielding.phase == PHASE_TESTING)
+		flow_round(flow, &LONG_PATH, 12000);
+	until_us = flow->now_us + time_us;
+	while (flow->now_us < until_us) {
+		__u64 before_us = flow->now_us;
+
+		/* A queue that never changes would be none. */
+		flow_round(flow, &LONG_PATH, queue_us + flow->now_us / 100000 % 2 * 2500);
+		if (flow->s.yielding.knock_us > flow->now_us)
+			knocked_us += flow->now_us - before_us;
+		if (flow->s.yielding.phase != PHASE_YIELDING)
+			break;
+	}
+	return knocked_us;
+}
+
+static void knocks_at_a_short_queue(void)
+{
+	struct flow flow;
+	__u64 knocked_us = knocks_beside(&flow, 3000, 100 * SECOND_US);
+
+	/* After 5, 10, 20 and 40 s, for 1.4 s. */
+	EXPECT(knocked_us > 4 * SECOND_US && knocked_us < 7 * SECOND_US,
+	       "beside a short queue it knocks for %llu ms in 100 s", knocked_us / 1000);
+	knocked_us = knocks_beside(&flow, 12000, 100 * SECOND_US);
+	EXPECT(!knocked_us, "beside a long queue it knocks for %llu ms", knocked_us / 1000);
+}
+
+static void an_answer_to_a_knock(void)
+{
+	struct flow flow;
+
+	knocks_beside(&flow, 3000, 6 * SECOND_US);
+	while (!flow.s.yielding.knock_us)
+		flow_round(&flow, &LONG_PATH, 3000);
+	EXPECT(flow.s.yielding.window_q8 > 4 * FLOOR_Q8, "a knock of %u/256 packets",
+	       flow.s.yielding.window_q8);
+	for (__u32 i = 0; i < 12; i++)
+		flow_round(&flow, &LONG_PATH, 0);
+	EXPECT(flow.s.yielding.phase != PHASE_YIELDING, "the queue has gone, and it yields");
+	EXPECT(flow.cwnd >= 40, "it comes back to %u packets", flow.cwnd);
+	EXPECT(!flow.s.yielding.unanswered, "the answer does not count");
+}
+
 /* A loss in a test is one of the same burst at first, and later somebody's. */
 static void losses_in_a_test(void)
 {
@@ -467,6 +518,8 @@ int main(int count, char **arguments)
 		{"yields_to_others", yields_to_others},
 		{"waits_for_a_processor", waits_for_a_processor},
 		{"others_come_back", others_come_back},
+		{"knocks_at_a_short_queue", knocks_at_a_short_queue},
+		{"an_answer_to_a_knock", an_answer_to_a_knock},
 		{"nobody_comes_back", nobody_comes_back},
 		{"losses_in_a_test", losses_in_a_test},
 		{"a_repair_shows_the_level", a_repair_shows_the_level},

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::depth::QueueDepth;
+use super::step::Step;
 use super::variation::Variation;
 
 use crate::receive_window::rounds::{MIN_ROUND, REPAIR_ROUND_TRIPS, Round};
@@ -65,6 +66,23 @@ const TOP_SHARE: f64 = 0.8;
 /// Once the others have left, a climb doubles the window in a step (slow start, RFC
 /// 5681), up to this share.
 const FREE_TOP_SHARE: f64 = 0.92;
+
+/// A level is proven from this share of it on.
+const PROVEN_SHARE: f64 = 0.9;
+
+/// A test holds this share of the level at which a queue was met, ...
+const TESTED_SHARE: f64 = 0.8;
+/// ... this share as somebody has come, and where others come and go, ...
+const TESTED_SHARE_BESIDE_CHANGE: f64 = 0.5;
+/// ... this share near a level that was proven before, ...
+const TESTED_SHARE_OF_PROVEN: f64 = 0.95;
+/// ... and this share after a loss.
+pub(crate) const TESTED_SHARE_AFTER_LOSS: f64 = 0.9;
+
+/// A knock takes this share of the path, ...
+const KNOCK_SHARE: f64 = 0.3;
+/// ... and at least so many segments.
+const MIN_KNOCK: f64 = 4.0;
 
 /// Growth near the level that was last met, segments per step, times the square root of
 /// the window. Small flows grow more for their size, so shares become equal.
@@ -281,8 +299,8 @@ impl Levels {
         Duration::from_secs_f64(length)
     }
 
-    /// A queue was met with this window, or a loss; returns the level.
-    pub(crate) fn meet(&mut self, carried: f64, window: f64, is_lost: bool) -> f64 {
+    /// A queue was met with this window, or a loss.
+    pub(crate) fn meet(&mut self, carried: f64, window: f64, is_lost: bool) {
         let carried = if is_lost {
             carried.max(self.whole)
         } else {
@@ -294,7 +312,24 @@ impl Levels {
         }
         self.is_steady = (self.met - before).abs() <= STEADY_SHARE * before;
         self.beyond = 0;
-        self.met
+    }
+
+    /// The share of the level that was met which a test holds. The first test of a flow only
+    /// waits, unless data was lost.
+    pub(crate) fn tested_share(&self, is_first: bool, step: &Step) -> f64 {
+        if step.has_come || self.varies() {
+            TESTED_SHARE_BESIDE_CHANGE
+        } else if step.is_lost {
+            TESTED_SHARE_AFTER_LOSS
+        } else if is_first {
+            1.0
+        } else if self.is_beside_change() {
+            TESTED_SHARE_BESIDE_CHANGE
+        } else if self.is_proven(self.met) {
+            TESTED_SHARE_OF_PROVEN
+        } else {
+            TESTED_SHARE
+        }
     }
 
     /// What was carried when data last came without holes.
@@ -338,9 +373,19 @@ impl Levels {
         self.variation.forget();
     }
 
-    /// The level at which nobody was found; infinite if there is none.
-    pub(crate) fn proven(&self) -> f64 {
-        self.proven
+    /// Whether nobody was found at any level.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.proven.is_infinite()
+    }
+
+    /// Whether nobody was found near this level, segments.
+    pub(crate) fn is_proven(&self, level: f64) -> bool {
+        level > PROVEN_SHARE * self.proven
+    }
+
+    /// The window of a knock.
+    pub(crate) fn knock(&self) -> f64 {
+        (KNOCK_SHARE * self.full).max(MIN_KNOCK)
     }
 
     /// The level below which a queue may be that of somebody who takes all.
