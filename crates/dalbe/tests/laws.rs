@@ -102,6 +102,11 @@ fn a_flow_comes_back_when_a_knock_is_answered() {
 }
 
 #[test]
+fn a_knock_ends_when_it_loses_data() {
+    holds("a_knock_that_loses_data");
+}
+
+#[test]
 fn a_level_is_proven_when_nobody_comes_back_in_a_test() {
     holds("nobody_comes_back");
 }

@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 6
+#define CONGESTION_VERSION 7
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -279,10 +279,10 @@ struct yielding {
 	/* When a test last found nobody. */
 	__u64 tested_us;
 	__u64 yielded_us;
-	/* Since when the queue is short, or the last knock over; when the present one is over;
-	 * 0 without one. */
-	__u64 short_us;
-	__u64 knock_us;
+	/* When the queue became short, or when the last knock ended, and when the present
+	 * knock ends at the latest; 0 if not. */
+	__u64 short_since_us;
+	__u64 knock_until_us;
 	/* enum phase. */
 	__u8 phase;
 	/* Whether the last round trip had a queue. */
@@ -306,7 +306,7 @@ struct yielding {
 	__u8 pause_left;
 	__u8 pause_length;
 	__u8 patience;
-	/* Knocks without an answer, as far as they count. */
+	/* Knocks in a row without an answer, at most MAX_UNANSWERED. */
 	__u8 unanswered;
 	/* Failures in a row, as far as they count. */
 	__u8 failures;

@@ -318,6 +318,15 @@ static __always_inline void level_climb(struct yielding *own, __u32 full_q8, boo
 				max_of(level_top(full_q8, is_free), window + PACKET_Q8));
 }
 
+/* The widest window that does not lose data again, as far as it is known. */
+static __always_inline __u32 level_ceiling(const struct yielding *own, __u64 now_us)
+{
+	__u32 share = CEILING_SHARE_Q16 +
+		      capped(now_us - own->ceiling_us, 60000000) / CEILING_RISE_US;
+
+	return own->ceiling_q8 ? times_q16(own->ceiling_q8, share) : MAX_WINDOW_Q8;
+}
+
 /* Sets the window after a round trip without a queue, of which so much was used. */
 APART int level_fill(struct yielding *own, __u64 now_us, __u32 full_q8, __u32 used_q8)
 {
@@ -351,14 +360,7 @@ APART int level_fill(struct yielding *own, __u64 now_us, __u32 full_q8, __u32 us
 		growth = GROWTH_ABOVE_Q8[own->beyond % STEPS_ABOVE];
 		growth = min_of(growth, max_of(window / GROWTH_ABOVE_PART, PACKET_Q8));
 	}
-	next = window + growth;
-	if (own->ceiling_q8) {
-		__u64 age_us = now_us - own->ceiling_us;
-		__u32 age = age_us < 60000000 ? age_us : 60000000;
-		__u32 share = CEILING_SHARE_Q16 + age / CEILING_RISE_US;
-
-		next = min_of(next, max_of(times_q16(own->ceiling_q8, share), window));
-	}
+	next = min_of(window + growth, max_of(level_ceiling(own, now_us), window));
 	own->window_q8 = min_of(min_of(next, max_of(top_q8, window)), MAX_WINDOW_Q8);
 	return 0;
 }

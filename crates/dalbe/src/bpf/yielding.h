@@ -13,7 +13,8 @@
  *   returns within the time in which CUBIC is back at its old window. If it does not
  *   return, nobody else wants this share, and the level is proven.
  * - Yielding. If the queue returns, the window goes to its minimum at once. If the queue
- *   then stays short, the flow knocks (knock.h): it may be that of a flow like this one.
+ *   then stays short, the flow knocks (knock.h), because the queue may belong to another
+ *   flow of this kind.
  * - Climbing. Without a queue, the flow comes back from there in small steps. A queue
  *   that is met below the share that CUBIC leaves free after a loss ends the climb.
  *
@@ -188,6 +189,7 @@ static __always_inline void yield_to_others(struct yielding *own, struct telemet
 	own->proven_q8 = UNPROVEN;
 	variation_forget(own);
 	own->yielded_us = step->now_us;
+	knock_forget(own);
 	yield_lower(own, seen, step, FLOOR_Q8, AFTER_STEP_DOWN);
 }
 
@@ -196,9 +198,10 @@ static __always_inline void yield_follow(struct yielding *own, struct telemetry 
 					 const struct step *step)
 {
 	__u32 to_q8 = step->carried_q8 + own_queue(step->carried_q8);
+	__u32 most_q8 = min_of(to_q8, level_ceiling(own, step->now_us));
 
-	if (to_q8 > own->window_q8)
-		own->window_q8 += min_of((to_q8 - own->window_q8) / FAST_PART, MAX_FAST_STEP_Q8);
+	if (most_q8 > own->window_q8)
+		own->window_q8 += min_of((most_q8 - own->window_q8) / FAST_PART, MAX_FAST_STEP_Q8);
 	yield_lower(own, seen, step,
 		    max_of(to_q8, times_q16(own->window_q8, MIN_STEP_DOWN_Q16)), AFTER_FILL);
 }
@@ -322,7 +325,7 @@ APART int yield_meet(struct yielding *own, struct telemetry *seen, const struct 
 APART int yield_go_on(struct yielding *own, const struct step *step)
 {
 	__u32 clear_us;
-	bool is_free;
+	bool is_free, may_climb;
 
 	if (!own || !step)
 		return 0;
@@ -331,15 +334,10 @@ APART int yield_go_on(struct yielding *own, const struct step *step)
 		is_free = own->queued_rounds != NOT_QUEUED &&
 			  (level_hides_nobody(own) ||
 			   own->queued_rounds >= MIN_QUEUED_ROUND_TRIPS);
-		clear_us = CLEAR_ROUND_TRIPS * step->rtt_us;
-		if (knock_is_answered(own, step)) {
-			own->is_free = 1;
-			own->phase = PHASE_CLIMBING;
-			break;
-		}
-		if (level_hides_nobody(own))
-			clear_us = step->rtt_us / 4 * CLEAR_QUARTERS_OF_NOBODY;
-		if ((is_free || step->now_us >= own->climb_us) && step->gap_us > clear_us) {
+		clear_us = level_hides_nobody(own) ? step->rtt_us / 4 * CLEAR_QUARTERS_OF_NOBODY
+						   : CLEAR_ROUND_TRIPS * step->rtt_us;
+		may_climb = (is_free || step->now_us >= own->climb_us) && step->gap_us > clear_us;
+		if (knock_take_answer(own, step) || may_climb) {
 			own->is_free = is_free;
 			own->phase = PHASE_CLIMBING;
 		}
@@ -392,7 +390,7 @@ APART int yield_round(struct yielding *own, struct telemetry *seen,
 	step.packet_us = sample->packet_us;
 	step.is_limited = sample->is_limited;
 	/* The acknowledgement of a few packets may be delayed. */
-	if (sample->delivered >= MIN_DEPTH_PACKETS)
+	if (sample->delivered >= MIN_DEPTH_PACKETS && !own->knock_until_us)
 		level_depth(own, sample->queue_us, sample->target_us, sample->base_us);
 	variation_see(own, sample->now_us, sample->standing_us, sample->target_us);
 	step.full_q8 = level_full(own, sample->base_us);
@@ -445,7 +443,8 @@ APART int yield_loss(struct yielding *own, struct telemetry *seen, __u64 now_us,
 	step.is_lost = true;
 	own->queued_us = now_us;
 	own->was_queued = 1;
-	if (now_us >= own->next_us)
+	/* A knock ends at once. */
+	if (now_us >= own->next_us || (own->phase == PHASE_YIELDING && own->knock_until_us))
 		yield_meet(own, seen, &step);
 	return 0;
 }
@@ -474,6 +473,7 @@ static __always_inline void yield_begin(struct yielding *own, __u64 now_us, __u3
 					__u32 base_us)
 {
 	own->window_q8 = max_of(window_q8, FLOOR_Q8);
+	knock_forget(own);
 	if (own->phase != PHASE_OPENING)
 		return;
 	own->phase = PHASE_TESTING;

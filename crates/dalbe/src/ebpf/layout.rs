@@ -169,4 +169,10 @@ mod congestion_tests {
             assert!(header.contains(&line), "{line}");
         }
     }
+
+    #[test]
+    fn another_size_of_the_state_has_another_version() {
+        // Whoever changes one of these numbers changes the other.
+        assert_eq!((size_of::<RawState>(), CONGESTION_VERSION), (616, 7));
+    }
 }

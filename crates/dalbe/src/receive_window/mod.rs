@@ -5,7 +5,7 @@
 //! sets it on a socket.
 //!
 //! - `limiter`: the window of one connection, from two candidates.
-//! - `policy`: the rule for a flow that yields: `yielding` (with `levels`,
+//! - `policy`: the rule for a flow that yields: `yielding` (with `levels`, `knock`,
 //!   `depth` and `variation`) or `vulture`.
 //! - `coupling`: one `yielding` for all connections over a path.
 //! - `bottleneck`: an active test of the rate of the bottleneck; `bottleneck_kind`: the

@@ -12,7 +12,8 @@
 //!   does not return, nobody else wants this share (a live stream, or nobody at all),
 //!   and the level is proven.
 //! - *Yielding.* If the queue returns, the window goes to its minimum at once. If the queue
-//!   then stays short, the flow knocks (`knock`): it may be that of a flow like this one.
+//!   then stays short, the flow knocks (`knock`), because the queue may belong to another
+//!   flow of this kind.
 //! - *Climbing.* Without a queue, the flow comes back from there in small steps. A
 //!   queue that is met below the share that CUBIC leaves free after a loss ends the
 //!   climb.
@@ -81,14 +82,6 @@ const LIMITED_BY_SENDER: f64 = 0.9;
 const FIRST_TEST_ROUND_TRIPS: f64 = 8.0;
 /// A loss within so many round trips of the first belongs to the same burst.
 const BURST_ROUND_TRIPS: f64 = 5.0;
-
-/// At a proven level, the window goes down by at most this factor in a step. A rate
-/// that asks for less lasts only a moment.
-const MIN_STEP_DOWN: f64 = 0.85;
-/// It goes up by this share of the difference (gamma of FAST TCP), ...
-const FAST_GAIN: f64 = 0.5;
-/// ... and by at most so many segments.
-const MAX_FAST_STEP: f64 = 1.0;
 
 /// A window this many times as wide as a limiting one does not limit the flow.
 const UNLIMITING_FACTOR: f64 = 1.25;
@@ -176,6 +169,7 @@ impl YieldingWindow {
     pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
         self.adopt(sample.segment);
         self.rounds.skip(now, sample);
+        self.knock.forget();
         self.taken = now;
         self.next_step = now + self.rounds.rtt(sample.base).mul_f64(AFTER_WAIT);
         self.window * self.segment
@@ -237,7 +231,10 @@ impl YieldingWindow {
         self.levels.learn(now, round, carried, base, yields);
         let packet = self.levels.packet(sample.excess);
         let target = self.levels.target(packet, base);
-        self.levels.learn_queue(now, round, target, base);
+        self.levels.learn_queue(now, round, target);
+        if !self.knock.is_on() {
+            self.levels.learn_depth(round, target, base);
+        }
         self.target = target;
         let queue = round.standing();
         if queue < 0.5 * target {
@@ -268,6 +265,7 @@ impl YieldingWindow {
             target,
             packet,
             is_lost,
+            has_holes: round.out_of_order > 0,
             gap: now.saturating_sub(self.queued).as_secs_f64(),
         };
         if is_queued {
@@ -306,11 +304,12 @@ impl YieldingWindow {
     /// A step with a queue, or a loss.
     fn meet(&mut self, step: &Step) {
         match self.phase {
-            Phase::Yielding { .. } if self.knock.meet(step) => {
-                self.window = self.window.max(self.levels.knock());
-                self.next_step = step.after(AFTER_GROWTH);
-            }
             Phase::Yielding { queued } => {
+                if self.knock.meet(step) {
+                    self.window = self.window.max(knock::window(self.levels.full()));
+                    self.next_step = step.after(AFTER_GROWTH);
+                    return;
+                }
                 let goes_on = step.gap <= CLEAR_ROUND_TRIPS * step.rtt;
                 let queued = queued.filter(|_| goes_on);
                 self.phase = Phase::Yielding {
@@ -344,13 +343,7 @@ impl YieldingWindow {
                     && is_own
                     && self.levels.is_proven(step.carried)
                 {
-                    let full = step.carried + step.own_queue();
-                    self.window = if full > self.window {
-                        self.window + (FAST_GAIN * (full - self.window)).min(MAX_FAST_STEP)
-                    } else {
-                        full.max(MIN_STEP_DOWN * self.window)
-                            .max(MIN_WINDOW_SEGMENTS)
-                    };
+                    self.window = step.followed(self.window, self.levels.ceiling(step.now));
                     self.next_step = step.after(AFTER_FILL);
                 } else if matches!(self.phase, Phase::Climbing { is_free: false })
                     && (step.is_lost || step.carried < self.levels.left_by_others())
@@ -432,6 +425,7 @@ impl YieldingWindow {
                 AFTER_FAILED_CLIMB
             };
         self.levels.disprove();
+        self.knock.forget();
         self.lower(step, MIN_WINDOW_SEGMENTS, AFTER_STEP_DOWN);
     }
 
@@ -446,10 +440,9 @@ impl YieldingWindow {
                     CLEAR_ROUND_TRIPS
                 };
                 let may_climb = queued.is_some() || step.now >= self.next_climb;
-                let is_answered = self.knock.is_answered(step);
+                let is_answered = self.knock.take_answer(step);
                 if is_answered || may_climb && step.gap > clear * step.rtt {
-                    let is_free =
-                        is_answered || hides_nobody || queued >= Some(MIN_QUEUED_ROUND_TRIPS);
+                    let is_free = hides_nobody || queued >= Some(MIN_QUEUED_ROUND_TRIPS);
                     self.freed = is_free.then_some(step.now);
                     self.phase = Phase::Climbing { is_free };
                 }

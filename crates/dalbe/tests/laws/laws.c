@@ -332,8 +332,8 @@ static void nobody_comes_back(void)
 	EXPECT(flow.cwnd >= 75, "it has %u packets", flow.cwnd);
 }
 
-/* Begins to yield to a short queue at this time, and sees it for so long; returns for
- * how long it has more than the floor, us. */
+/* Lets the flow yield, then shows it a queue of this length for this time. Returns for how
+ * long it has more than the floor, us. */
 static __u64 knocks_beside(struct flow *flow, __u32 queue_us, __u64 time_us)
 {
 	__u64 until_us, knocked_us = 0;
@@ -342,17 +342,23 @@ static __u64 knocks_beside(struct flow *flow, __u32 queue_us, __u64 time_us)
 	while (flow->s.yielding.phase == PHASE_TESTING)
 		flow_round(flow, &LONG_PATH, 12000);
 	until_us = flow->now_us + time_us;
-	while (flow->now_us < until_us) {
+	while (flow->now_us < until_us && flow->s.yielding.phase == PHASE_YIELDING) {
 		__u64 before_us = flow->now_us;
+		bool is_at_floor = flow->cwnd <= 2;
 
 		/* A queue that never changes would be none. */
 		flow_round(flow, &LONG_PATH, queue_us + flow->now_us / 100000 % 2 * 2500);
-		if (flow->s.yielding.knock_us > flow->now_us)
+		if (!is_at_floor)
 			knocked_us += flow->now_us - before_us;
-		if (flow->s.yielding.phase != PHASE_YIELDING)
-			break;
 	}
 	return knocked_us;
+}
+
+/* Goes on until the flow knocks. */
+static void flow_knocks(struct flow *flow)
+{
+	while (!flow->s.yielding.knock_until_us)
+		flow_round(flow, &LONG_PATH, 3000 + flow->now_us / 100000 % 2 * 2500);
 }
 
 static void knocks_at_a_short_queue(void)
@@ -363,24 +369,42 @@ static void knocks_at_a_short_queue(void)
 	/* After 5, 10, 20 and 40 s, for 1.4 s. */
 	EXPECT(knocked_us > 4 * SECOND_US && knocked_us < 7 * SECOND_US,
 	       "beside a short queue it knocks for %llu ms in 100 s", knocked_us / 1000);
+	EXPECT(flow.s.yielding.unanswered == 4, "%u knocks", flow.s.yielding.unanswered);
 	knocked_us = knocks_beside(&flow, 12000, 100 * SECOND_US);
-	EXPECT(!knocked_us, "beside a long queue it knocks for %llu ms", knocked_us / 1000);
+	EXPECT(knocked_us < SECOND_US, "beside a long queue it knocks for %llu ms",
+	       knocked_us / 1000);
 }
 
 static void an_answer_to_a_knock(void)
 {
 	struct flow flow;
+	struct yielding *own = &flow.s.yielding;
 
-	knocks_beside(&flow, 3000, 6 * SECOND_US);
-	while (!flow.s.yielding.knock_us)
-		flow_round(&flow, &LONG_PATH, 3000);
-	EXPECT(flow.s.yielding.window_q8 > 4 * FLOOR_Q8, "a knock of %u/256 packets",
-	       flow.s.yielding.window_q8);
-	for (__u32 i = 0; i < 12; i++)
+	knocks_beside(&flow, 3000, 10 * SECOND_US);
+	EXPECT(own->unanswered == 1, "%u knocks without an answer", own->unanswered);
+	flow_knocks(&flow);
+	EXPECT(own->window_q8 > 4 * FLOOR_Q8, "a knock of %u/256 packets", own->window_q8);
+	/* It must not come back for any other reason. */
+	own->queued_rounds = NOT_QUEUED;
+	own->climb_us = flow.now_us + 60 * SECOND_US;
+	for (__u32 i = 0; i < 4; i++)
 		flow_round(&flow, &LONG_PATH, 0);
-	EXPECT(flow.s.yielding.phase != PHASE_YIELDING, "the queue has gone, and it yields");
-	EXPECT(flow.cwnd >= 40, "it comes back to %u packets", flow.cwnd);
-	EXPECT(!flow.s.yielding.unanswered, "the answer does not count");
+	EXPECT(own->phase == PHASE_CLIMBING, "the queue has gone, and it yields");
+	EXPECT(!own->unanswered, "the answer does not count");
+	flow_alone(&flow, &LONG_PATH, flow.now_us + 3 * SECOND_US);
+	EXPECT(flow.cwnd >= 60, "it comes back to %u packets", flow.cwnd);
+}
+
+static void a_knock_that_loses_data(void)
+{
+	struct flow flow;
+	struct yielding *own = &flow.s.yielding;
+
+	knocks_beside(&flow, 3000, 5 * SECOND_US);
+	flow_knocks(&flow);
+	yield_loss(own, &flow.s.seen, flow.now_us + 1000, 100000, 5000);
+	EXPECT(own->window_q8 == FLOOR_Q8, "after a loss %u/256 packets", own->window_q8);
+	EXPECT(!own->knock_until_us && own->unanswered == 1, "the knock goes on");
 }
 
 /* A loss in a test is one of the same burst at first, and later somebody's. */
@@ -520,6 +544,7 @@ int main(int count, char **arguments)
 		{"others_come_back", others_come_back},
 		{"knocks_at_a_short_queue", knocks_at_a_short_queue},
 		{"an_answer_to_a_knock", an_answer_to_a_knock},
+		{"a_knock_that_loses_data", a_knock_that_loses_data},
 		{"nobody_comes_back", nobody_comes_back},
 		{"losses_in_a_test", losses_in_a_test},
 		{"a_repair_shows_the_level", a_repair_shows_the_level},

@@ -103,7 +103,7 @@ impl Connection {
     }
 
     /// What the client sends to open the connection, and again while no answer has come.
-    pub(crate) fn knock(&mut self, now: Duration) -> Option<(Content, u64)> {
+    pub(crate) fn open(&mut self, now: Duration) -> Option<(Content, u64)> {
         match self.stage {
             Stage::Opening => {
                 self.opened = now;
@@ -127,7 +127,7 @@ impl Connection {
         }
         self.stage = Stage::Asked;
         self.receiver.establish(now, now - self.opened);
-        self.knock(now)
+        self.open(now)
     }
 
     /// The request has come to the server; says whether it is the first.

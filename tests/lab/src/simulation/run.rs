@@ -27,7 +27,7 @@ const REPETITION: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// The client of a connection opens it, or tries again.
-    Knock(usize),
+    Open(usize),
     /// A timer of its sender, or its receiver, may be due.
     Sender(usize),
     Receiver(usize),
@@ -124,7 +124,7 @@ impl Run<'_> {
         if plan.class == Class::Background {
             self.figures.shares.entry(first).or_default();
         }
-        self.events.add(plan.start, Event::Knock(number));
+        self.events.add(plan.start, Event::Open(number));
         self.connections.push(Connection::new(plan));
         self.firsts.push(first);
         self.scheduled.push(Scheduled::default());
@@ -133,8 +133,8 @@ impl Run<'_> {
     fn handle(&mut self, event: Event) {
         let now = self.now;
         match event {
-            Event::Knock(number) => {
-                if let Some(sent) = self.connections[number].knock(now) {
+            Event::Open(number) => {
+                if let Some(sent) = self.connections[number].open(now) {
                     self.send_client(number, sent);
                     self.events.add(now + REPETITION, event);
                 }

@@ -1,71 +1,100 @@
 //! The knock of a flow that yields to a short queue.
 //!
-//! A flow of the same kind that has found nobody keeps a short queue of its own for as long
-//! as it likes. One that comes later would yield to it for ever, and the first would never
-//! know. So it takes a part of the path for some round trips. One of its kind gives way to
-//! that, and the queue goes. Traffic that takes all stays, and each knock without an answer
-//! doubles the time to the next. All functions follow from their arguments.
+//! A flow that has found nobody keeps a short queue of its own. A second flow of this kind
+//! meets that queue and yields to it. The first flow then never learns of the second. So
+//! the second flow knocks: it takes a part of the path for some round trips. If the first
+//! flow gives way, the queue goes, and the second flow grows. Other traffic does not give
+//! way. The wait doubles after each knock without an answer. All functions follow from
+//! their arguments.
 
 use std::time::Duration;
 
 use super::step::Step;
 
-/// A queue of so many targets is short.
+/// A queue of up to this many targets is short.
 const SHORT_TARGETS: f64 = 3.5;
-/// It stays for this time before the first knock, ...
+/// The queue is short for this time before the first knock, ...
 const FIRST_REST: Duration = Duration::from_secs(5);
-/// ... which doubles this often.
+/// ... and for at least this many round trips.
+const MIN_REST_ROUND_TRIPS: f64 = 42.0;
+/// The time doubles at most this many times.
 const MAX_UNANSWERED: u32 = 4;
-/// A knock lasts for so many round trips at most, ...
+/// A knock lasts for at most this many round trips.
 const KNOCK_ROUND_TRIPS: f64 = 14.0;
-/// ... and is answered by so many without a queue.
+/// This many round trips without a queue are an answer.
 const ANSWER_ROUND_TRIPS: f64 = 2.0;
-/// A queue that is gone for longer is that of others who come and go.
+/// If the queue is gone for longer than this, its traffic comes and goes.
 const GONE_ROUND_TRIPS: f64 = 3.0;
+/// A knock takes this share of the path, ...
+const KNOCK_SHARE: f64 = 0.3;
+/// ... and at least this many segments, ...
+const MIN_KNOCK: f64 = 4.0;
+/// ... but no more than this share.
+const MAX_KNOCK_SHARE: f64 = 0.5;
+
+/// The window of a knock on a path that carries so much, segments.
+pub(crate) fn window(full: f64) -> f64 {
+    (KNOCK_SHARE * full).max(MIN_KNOCK.min(MAX_KNOCK_SHARE * full))
+}
 
 /// The knocks of a flow.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Knock {
-    /// Since when the queue is short, or the last knock over.
+    /// When the queue became short, or when the last knock ended.
     short: Option<Duration>,
-    /// When the present knock is over.
+    /// When the present knock ends at the latest.
     until: Option<Duration>,
-    /// Knocks without an answer, as far as they count.
+    /// Knocks in a row without an answer, at most [`MAX_UNANSWERED`].
     unanswered: u32,
 }
 
 impl Knock {
-    /// A round trip with a queue; returns whether the flow knocks.
+    /// Whether the flow knocks.
+    pub(crate) fn is_on(&self) -> bool {
+        self.until.is_some()
+    }
+
+    /// What was seen so far tells nothing of what comes.
+    pub(crate) fn forget(&mut self) {
+        self.short = None;
+        self.until = None;
+    }
+
+    /// Takes a round trip with a queue; returns whether the flow knocks.
     pub(crate) fn meet(&mut self, step: &Step) -> bool {
-        let is_short = !step.is_lost && step.queue <= SHORT_TARGETS * step.target;
+        if step.gap > GONE_ROUND_TRIPS * step.rtt {
+            self.forget();
+        }
+        let is_short = !step.has_holes && step.queue <= SHORT_TARGETS * step.target;
         if let Some(until) = self.until {
             if is_short && step.now < until {
                 return true;
             }
-            self.until = None;
+            self.forget();
             self.unanswered = (self.unanswered + 1).min(MAX_UNANSWERED);
-            self.short = None;
         }
         if !is_short {
             self.short = None;
             return false;
         }
         let since = *self.short.get_or_insert(step.now);
-        if step.now < since + FIRST_REST * 2_u32.pow(self.unanswered) {
+        let rest = FIRST_REST.max(Duration::from_secs_f64(MIN_REST_ROUND_TRIPS * step.rtt));
+        if step.now < since + rest * 2_u32.pow(self.unanswered) {
             return false;
         }
         self.until = Some(step.after(KNOCK_ROUND_TRIPS));
         true
     }
 
-    /// A round trip without a queue; returns whether a knock is answered.
-    pub(crate) fn is_answered(&mut self, step: &Step) -> bool {
-        if step.gap > GONE_ROUND_TRIPS * step.rtt {
-            self.short = None;
-        }
-        let is_answered = self.until.is_some() && step.gap > ANSWER_ROUND_TRIPS * step.rtt;
+    /// Takes a round trip without a queue; returns whether it is the answer to a knock.
+    pub(crate) fn take_answer(&mut self, step: &Step) -> bool {
+        let gone = Duration::from_secs_f64(GONE_ROUND_TRIPS * step.rtt);
+        let is_answered = self.until.is_some_and(|until| step.now < until + gone)
+            && step.gap > ANSWER_ROUND_TRIPS * step.rtt;
         if is_answered {
             *self = Self::default();
+        } else if step.gap > gone.as_secs_f64() {
+            self.forget();
         }
         is_answered
     }
@@ -79,7 +108,7 @@ mod tests {
     const TARGET: f64 = 0.002;
 
     /// A round trip after so many before, with this queue.
-    fn step(round: u32, queue: f64, is_lost: bool) -> Step {
+    fn step(round: u32, queue: f64, has_holes: bool) -> Step {
         Step {
             now: Duration::from_millis(100) * round,
             has_come: false,
@@ -90,8 +119,17 @@ mod tests {
             queue,
             target: TARGET,
             packet: 0.001,
-            is_lost,
+            is_lost: has_holes,
+            has_holes,
             gap: RTT,
+        }
+    }
+
+    /// A round trip without a queue, this long after the last one with it.
+    fn clear(round: u32, gap: f64) -> Step {
+        Step {
+            gap,
+            ..step(round, 0.0, false)
         }
     }
 
@@ -107,11 +145,32 @@ mod tests {
     #[test]
     fn knocks_without_an_answer_become_rare() {
         let mut knock = Knock::default();
-        assert_eq!(knocks(&mut knock, 0..1000, 0.004), [50, 164, 378, 792]);
+        let first = [50, 164, 378, 792, 1606];
+        let on = knocks(&mut knock, 0..4000, 0.004);
+        assert_eq!(on[..5], first);
+        assert_eq!(on[5..], [2420, 3234], "no rarer than that");
     }
 
     #[test]
-    fn a_long_queue_and_a_loss_are_no_peer() {
+    fn a_knock_leaves_most_of_the_path() {
+        for (full, expected) in [(100.0, 30.0), (10.0, 4.0), (6.0, 3.0), (1.0, 0.5)] {
+            assert_eq!(window(full), expected, "of {full} segments");
+        }
+    }
+
+    #[test]
+    fn a_long_path_is_knocked_at_seldom() {
+        let mut knock = Knock::default();
+        let far = |round: u32| Step {
+            rtt: 5.0 * RTT,
+            ..step(5 * round, 0.004, false)
+        };
+        let first = (0..100).find(|&round| knock.meet(&far(round)));
+        assert_eq!(first, Some(42), "round trips of half a second");
+    }
+
+    #[test]
+    fn a_long_queue_or_a_loss_prevents_a_knock() {
         let mut knock = Knock::default();
         assert!(knocks(&mut knock, 0..1000, 0.008).is_empty());
         assert!(knocks(&mut knock, 1000..1049, 0.004).is_empty());
@@ -127,25 +186,34 @@ mod tests {
     fn a_queue_that_goes_answers_a_knock() {
         let mut knock = Knock::default();
         knocks(&mut knock, 0..52, 0.004);
-        let at = |round, gap| Step {
-            gap,
-            ..step(round, 0.0, false)
-        };
-        assert!(!knock.is_answered(&at(53, RTT)));
-        assert!(knock.is_answered(&at(54, 2.1 * RTT)));
-        assert!(!knock.is_answered(&at(55, 9.0 * RTT)), "once");
+        assert!(knock.is_on());
+        assert!(!knock.take_answer(&clear(53, RTT)));
+        assert!(knock.take_answer(&clear(54, 2.1 * RTT)));
+        assert!(!knock.take_answer(&clear(55, 2.1 * RTT)), "once");
         assert_eq!(knocks(&mut knock, 56..120, 0.004), [106], "at first again");
     }
 
     #[test]
-    fn a_queue_that_comes_and_goes_is_no_peer() {
+    fn a_queue_that_goes_long_after_a_knock_is_no_answer() {
+        let mut knock = Knock::default();
+        knocks(&mut knock, 0..52, 0.004);
+        assert!(!knock.take_answer(&clear(90, 39.0 * RTT)));
+        assert!(!knock.is_on());
+    }
+
+    #[test]
+    fn a_queue_that_comes_and_goes_restarts_the_wait() {
         let mut knock = Knock::default();
         knocks(&mut knock, 0..40, 0.004);
-        let gone = Step {
-            gap: 4.0 * RTT,
-            ..step(44, 0.0, false)
-        };
-        assert!(!knock.is_answered(&gone));
+        assert!(!knock.take_answer(&clear(44, 4.0 * RTT)));
         assert_eq!(knocks(&mut knock, 45..100, 0.004), [95]);
+        let mut unseen = Knock::default();
+        knocks(&mut unseen, 0..40, 0.004);
+        let back = Step {
+            gap: 30.0 * RTT,
+            ..step(70, 0.004, false)
+        };
+        assert!(!unseen.meet(&back), "nobody looked for 30 round trips");
+        assert_eq!(knocks(&mut unseen, 71..130, 0.004), [120]);
     }
 }

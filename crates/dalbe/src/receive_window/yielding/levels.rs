@@ -79,11 +79,6 @@ const TESTED_SHARE_OF_PROVEN: f64 = 0.95;
 /// ... and this share after a loss.
 pub(crate) const TESTED_SHARE_AFTER_LOSS: f64 = 0.9;
 
-/// A knock takes this share of the path, ...
-const KNOCK_SHARE: f64 = 0.3;
-/// ... and at least so many segments.
-const MIN_KNOCK: f64 = 4.0;
-
 /// Growth near the level that was last met, segments per step, times the square root of
 /// the window. Small flows grow more for their size, so shares become equal.
 const CAREFUL_GROWTH: f64 = 0.0825;
@@ -240,10 +235,14 @@ impl Levels {
     }
 
     /// Takes the queue of a round trip, where one up to `target`, s, is none.
-    pub(crate) fn learn_queue(&mut self, now: Duration, round: &Round, target: f64, base: f64) {
+    pub(crate) fn learn_queue(&mut self, now: Duration, round: &Round, target: f64) {
+        self.variation.see(now, round.standing(), target);
+    }
+
+    /// Takes the depth of the queue of a round trip that is not the flow's own.
+    pub(crate) fn learn_depth(&mut self, round: &Round, target: f64, base: f64) {
         self.depth.learn(round.min, target);
         self.left_free = self.depth.left_free(base);
-        self.variation.see(now, round.standing(), target);
     }
 
     /// Whether queues are so long that one that has gone was of somebody who has gone.
@@ -314,8 +313,8 @@ impl Levels {
         self.beyond = 0;
     }
 
-    /// The share of the level that was met which a test holds. The first test of a flow only
-    /// waits, unless data was lost.
+    /// How much of the level that was met a test holds. The first test of a flow only waits,
+    /// unless data was lost.
     pub(crate) fn tested_share(&self, is_first: bool, step: &Step) -> f64 {
         if step.has_come || self.varies() {
             TESTED_SHARE_BESIDE_CHANGE
@@ -383,9 +382,9 @@ impl Levels {
         level > PROVEN_SHARE * self.proven
     }
 
-    /// The window of a knock.
-    pub(crate) fn knock(&self) -> f64 {
-        (KNOCK_SHARE * self.full).max(MIN_KNOCK)
+    /// What the path carries in a round trip without a queue.
+    pub(crate) fn full(&self) -> f64 {
+        self.full
     }
 
     /// The level below which a queue may be that of somebody who takes all.
@@ -422,6 +421,14 @@ impl Levels {
         (window + more).min(self.top_of_climb(is_free).max(window + 1.0))
     }
 
+    /// The widest window that does not lose data again, as far as it is known.
+    pub(crate) fn ceiling(&self, now: Duration) -> f64 {
+        self.ceiling.map_or(f64::INFINITY, |(level, since)| {
+            let age = now.saturating_sub(since).as_secs_f64();
+            level * (CEILING_SHARE + CEILING_RISE * age)
+        })
+    }
+
     /// The next window without a queue, of which so much was used. A sender that `may_lag`
     /// behind a path that has become free need not use as much.
     pub(crate) fn fill(&mut self, now: Duration, window: f64, used: f64, may_lag: bool) -> f64 {
@@ -456,11 +463,8 @@ impl Levels {
             let growth = FIRST_GROWTH * (f64::from(self.beyond) / DOUBLING_STEPS).exp2();
             growth.min((MAX_GROWTH_SHARE * window).max(1.0))
         };
-        let ceiling = self.ceiling.map_or(f64::INFINITY, |(level, since)| {
-            let age = now.saturating_sub(since).as_secs_f64();
-            level * (CEILING_SHARE + CEILING_RISE * age)
-        });
-        (window + growth).min(ceiling.min(top.unwrap_or(f64::INFINITY)).max(window))
+        let most = self.ceiling(now).min(top.unwrap_or(f64::INFINITY));
+        (window + growth).min(most.max(window))
     }
 }
 

@@ -2,9 +2,19 @@
 
 use std::time::Duration;
 
+use crate::receive_window::MIN_WINDOW_SEGMENTS;
+
 /// Our own part of the queue, segments, times the square root of the window. n flows
 /// then keep a queue that is only sqrt(n) times as long, and shares become equal.
 const OWN_QUEUE: f64 = 0.4;
+
+/// At a proven level, the window goes down by at most this factor in a step. A rate
+/// that asks for less lasts only a moment.
+const MIN_STEP_DOWN: f64 = 0.85;
+/// It goes up by this share of the difference (gamma of FAST TCP), ...
+const FAST_GAIN: f64 = 0.5;
+/// ... and by at most this many segments.
+const MAX_FAST_STEP: f64 = 1.0;
 
 /// The measurements of one step, in segments and seconds.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +36,8 @@ pub(crate) struct Step {
     /// Time of a packet at the bottleneck.
     pub(crate) packet: f64,
     pub(crate) is_lost: bool,
+    /// Whether any data came out of order, which may be a loss.
+    pub(crate) has_holes: bool,
     /// How long ago the queue before this one was seen.
     pub(crate) gap: f64,
 }
@@ -39,5 +51,51 @@ impl Step {
     /// Our own part of a queue, segments.
     pub(crate) fn own_queue(&self) -> f64 {
         OWN_QUEUE * self.carried.max(1.0).sqrt()
+    }
+
+    /// The next window at a proven level, where the flow keeps a queue of its own. It does
+    /// not grow beyond `ceiling`.
+    pub(crate) fn followed(&self, window: f64, ceiling: f64) -> f64 {
+        let full = self.carried + self.own_queue();
+        let more = FAST_GAIN * (full.min(ceiling) - window);
+        if more > 0.0 {
+            window + more.min(MAX_FAST_STEP)
+        } else {
+            full.max(MIN_STEP_DOWN * window)
+                .min(window)
+                .max(MIN_WINDOW_SEGMENTS)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_follows_what_is_carried_in_small_steps() {
+        let step = |carried| Step {
+            now: Duration::ZERO,
+            has_come: false,
+            carried,
+            used: carried,
+            rtt: 0.1,
+            is_limiting: true,
+            queue: 0.002,
+            target: 0.002,
+            packet: 0.001,
+            is_lost: false,
+            has_holes: false,
+            gap: 0.1,
+        };
+        let own = step(100.0).own_queue();
+        assert_eq!(step(100.0).followed(100.0 + own, f64::INFINITY), 104.0);
+        assert_eq!(step(100.0).followed(103.0, f64::INFINITY), 103.5);
+        assert_eq!(step(100.0).followed(90.0, f64::INFINITY), 91.0);
+        assert_eq!(step(100.0).followed(103.0, 103.4), 103.2, "a ceiling");
+        assert_eq!(step(100.0).followed(103.0, 90.0), 103.0, "a lower ceiling");
+        assert_eq!(step(100.0).followed(110.0, f64::INFINITY), 104.0);
+        assert_eq!(step(50.0).followed(100.0, f64::INFINITY), 85.0);
+        assert_eq!(step(1.0).followed(2.1, f64::INFINITY), MIN_WINDOW_SEGMENTS);
     }
 }
