@@ -36,7 +36,7 @@
 /* ... but no more than one part in so many. */
 #define MAX_KNOCK_PART 2
 
-/* What was seen so far tells nothing of what comes. */
+/* The law begins anew. */
 static __always_inline void knock_forget(struct yielding *own)
 {
 	own->short_since_us = 0;
@@ -50,8 +50,8 @@ static __always_inline bool knock_meet(struct yielding *own, const struct step *
 			step->queue_us <= times_q16(step->target_us, SHORT_TARGETS_Q16);
 	__u64 rest_us = max_of(FIRST_REST_US, MIN_REST_ROUND_TRIPS * step->rtt_us);
 
-	if (step->gap_us > GONE_ROUND_TRIPS * step->rtt_us)
-		knock_forget(own);
+	if (step->gap_us > FIRST_REST_US)
+		own->short_since_us = 0;
 	if (own->knock_until_us) {
 		if (is_short && step->now_us < own->knock_until_us)
 			return true;

@@ -189,7 +189,7 @@ static __always_inline void yield_to_others(struct yielding *own, struct telemet
 	own->proven_q8 = UNPROVEN;
 	variation_forget(own);
 	own->yielded_us = step->now_us;
-	knock_forget(own);
+	own->knock_until_us = 0;
 	yield_lower(own, seen, step, FLOOR_Q8, AFTER_STEP_DOWN);
 }
 

@@ -169,7 +169,7 @@ impl YieldingWindow {
     pub(crate) fn wait(&mut self, now: Duration, sample: &ConnectionSample) -> f64 {
         self.adopt(sample.segment);
         self.rounds.skip(now, sample);
-        self.knock.forget();
+        self.knock.break_off();
         self.taken = now;
         self.next_step = now + self.rounds.rtt(sample.base).mul_f64(AFTER_WAIT);
         self.window * self.segment
@@ -425,7 +425,7 @@ impl YieldingWindow {
                 AFTER_FAILED_CLIMB
             };
         self.levels.disprove();
-        self.knock.forget();
+        self.knock.break_off();
         self.lower(step, MIN_WINDOW_SEGMENTS, AFTER_STEP_DOWN);
     }
 

@@ -54,23 +54,23 @@ impl Knock {
         self.until.is_some()
     }
 
-    /// What was seen so far tells nothing of what comes.
-    pub(crate) fn forget(&mut self) {
-        self.short = None;
+    /// The window is no longer in force. A knock is over with it; the queue may still be
+    /// there.
+    pub(crate) fn break_off(&mut self) {
         self.until = None;
     }
 
     /// Takes a round trip with a queue; returns whether the flow knocks.
     pub(crate) fn meet(&mut self, step: &Step) -> bool {
-        if step.gap > GONE_ROUND_TRIPS * step.rtt {
-            self.forget();
+        if step.gap > FIRST_REST.as_secs_f64() {
+            self.short = None;
         }
         let is_short = !step.has_holes && step.queue <= SHORT_TARGETS * step.target;
         if let Some(until) = self.until {
             if is_short && step.now < until {
                 return true;
             }
-            self.forget();
+            (self.short, self.until) = (None, None);
             self.unanswered = (self.unanswered + 1).min(MAX_UNANSWERED);
         }
         if !is_short {
@@ -94,7 +94,7 @@ impl Knock {
         if is_answered {
             *self = Self::default();
         } else if step.gap > gone.as_secs_f64() {
-            self.forget();
+            (self.short, self.until) = (None, None);
         }
         is_answered
     }
@@ -207,13 +207,23 @@ mod tests {
         knocks(&mut knock, 0..40, 0.004);
         assert!(!knock.take_answer(&clear(44, 4.0 * RTT)));
         assert_eq!(knocks(&mut knock, 45..100, 0.004), [95]);
-        let mut unseen = Knock::default();
-        knocks(&mut unseen, 0..40, 0.004);
-        let back = Step {
-            gap: 30.0 * RTT,
-            ..step(70, 0.004, false)
+    }
+
+    #[test]
+    fn a_pause_of_the_flow_does_not_restart_the_wait() {
+        let mut knock = Knock::default();
+        knocks(&mut knock, 0..40, 0.004);
+        let back = |round: u32, gap| Step {
+            gap,
+            ..step(round, 0.004, false)
         };
-        assert!(!unseen.meet(&back), "nobody looked for 30 round trips");
-        assert_eq!(knocks(&mut unseen, 71..130, 0.004), [120]);
+        knock.break_off();
+        assert!(knock.meet(&back(60, 20.0 * RTT)), "the next response");
+        knock.break_off();
+        assert!(
+            !knock.meet(&back(200, 140.0 * RTT)),
+            "nobody looked for long"
+        );
+        assert_eq!(knocks(&mut knock, 201..300, 0.004), [250]);
     }
 }
