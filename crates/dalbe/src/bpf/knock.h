@@ -36,7 +36,7 @@
 /* ... but no more than one part in so many. */
 #define MAX_KNOCK_PART 2
 
-/* The law begins anew. */
+/* The queue that was short is gone. */
 static __always_inline void knock_forget(struct yielding *own)
 {
 	own->short_since_us = 0;

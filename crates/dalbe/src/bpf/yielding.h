@@ -189,7 +189,6 @@ static __always_inline void yield_to_others(struct yielding *own, struct telemet
 	own->proven_q8 = UNPROVEN;
 	variation_forget(own);
 	own->yielded_us = step->now_us;
-	own->knock_until_us = 0;
 	yield_lower(own, seen, step, FLOOR_Q8, AFTER_STEP_DOWN);
 }
 
@@ -339,6 +338,7 @@ APART int yield_go_on(struct yielding *own, const struct step *step)
 		may_climb = (is_free || step->now_us >= own->climb_us) && step->gap_us > clear_us;
 		if (knock_take_answer(own, step) || may_climb) {
 			own->is_free = is_free;
+			own->knock_until_us = 0;
 			own->phase = PHASE_CLIMBING;
 		}
 		break;

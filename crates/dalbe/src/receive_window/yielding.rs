@@ -425,7 +425,6 @@ impl YieldingWindow {
                 AFTER_FAILED_CLIMB
             };
         self.levels.disprove();
-        self.knock.break_off();
         self.lower(step, MIN_WINDOW_SEGMENTS, AFTER_STEP_DOWN);
     }
 
@@ -444,6 +443,7 @@ impl YieldingWindow {
                 if is_answered || may_climb && step.gap > clear * step.rtt {
                     let is_free = hides_nobody || queued >= Some(MIN_QUEUED_ROUND_TRIPS);
                     self.freed = is_free.then_some(step.now);
+                    self.knock.break_off();
                     self.phase = Phase::Climbing { is_free };
                 }
             }

@@ -70,7 +70,7 @@ impl Knock {
             if is_short && step.now < until {
                 return true;
             }
-            (self.short, self.until) = (None, None);
+            self.forget();
             self.unanswered = (self.unanswered + 1).min(MAX_UNANSWERED);
         }
         if !is_short {
@@ -88,15 +88,24 @@ impl Knock {
 
     /// Takes a round trip without a queue; returns whether it is the answer to a knock.
     pub(crate) fn take_answer(&mut self, step: &Step) -> bool {
-        let gone = Duration::from_secs_f64(GONE_ROUND_TRIPS * step.rtt);
-        let is_answered = self.until.is_some_and(|until| step.now < until + gone)
-            && step.gap > ANSWER_ROUND_TRIPS * step.rtt;
+        let gone = GONE_ROUND_TRIPS * step.rtt;
+        let is_knock_recent = self
+            .until
+            .is_some_and(|until| step.now < until + Duration::from_secs_f64(gone));
+        let is_answered = is_knock_recent && step.gap > ANSWER_ROUND_TRIPS * step.rtt;
         if is_answered {
-            *self = Self::default();
-        } else if step.gap > gone.as_secs_f64() {
-            (self.short, self.until) = (None, None);
+            self.unanswered = 0;
+        }
+        if is_answered || step.gap > gone {
+            self.forget();
         }
         is_answered
+    }
+
+    /// The queue that was short is gone.
+    fn forget(&mut self) {
+        self.short = None;
+        self.break_off();
     }
 }
 

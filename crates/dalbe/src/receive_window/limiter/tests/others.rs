@@ -132,45 +132,50 @@ fn the_capacity_of_a_path_that_was_always_shared_is_found() {
     assert!(*windows.last().unwrap() > 0.85 * FULL, "{windows:?}");
 }
 
-/// The windows of a minute beside a queue of about this length, s.
-fn beside(flow: &mut Flow, queue: f64) -> Vec<f64> {
+/// A flow that yields.
+fn yielding() -> Flow {
+    let mut flow = Flow::new();
     flow.run(20.0);
     (flow.others, flow.left) = (0.050, 0.5 * FULL);
     flow.run(3.0);
+    flow
+}
+
+/// The windows of this second beside a queue of about this length, s.
+fn beside(flow: &mut Flow, queue: f64, second: u32) -> Vec<f64> {
     // A queue that never changes would be a longer path.
-    let mut windows = Vec::new();
-    for second in 0..60 {
-        flow.others = queue + 0.001 * f64::from(second % 2);
-        windows.extend(flow.run(1.0));
-    }
-    windows
+    flow.others = queue + 0.001 * f64::from(second % 2);
+    flow.run(1.0)
+}
+
+fn is_knock(window: f64) -> bool {
+    window > 3.0
 }
 
 #[test]
 fn a_flow_knocks_at_a_short_queue_and_yields_again() {
-    let windows = beside(&mut Flow::new(), 0.004);
-    let knocking = windows.iter().filter(|&&window| window > 3.0).count();
+    let minute = |queue| {
+        let mut flow = yielding();
+        (0..60)
+            .flat_map(|second| beside(&mut flow, queue, second))
+            .collect::<Vec<_>>()
+    };
+    let windows = minute(0.004);
+    let knocking = windows.iter().filter(|&&window| is_knock(window)).count();
     // After 5, 10, 20 s, for 1.4 s each.
     assert!((100..300).contains(&knocking), "{knocking} of 3000");
     let most = windows.iter().copied().fold(0.0, f64::max);
     assert!((0.25 * FULL..0.35 * FULL).contains(&most), "{most}");
-    let long = beside(&mut Flow::new(), 0.015);
-    assert!(long.iter().all(|&window| window < 3.0), "{long:?}");
+    let long = minute(0.015);
+    assert!(!long.iter().any(|&window| is_knock(window)), "{long:?}");
 }
 
 #[test]
 fn a_flow_grows_when_its_knock_is_answered() {
-    let mut flow = Flow::new();
-    let knocks = |windows: &[f64]| windows.iter().any(|&window| window > 3.0);
-    flow.run(20.0);
-    (flow.others, flow.left) = (0.050, 0.5 * FULL);
-    flow.run(3.0);
-    let mut second = 0;
-    while !knocks(&flow.run(1.0)) {
-        flow.others = 0.004 + 0.001 * f64::from(second % 2);
-        second += 1;
-        assert!(second < 20, "no knock");
-    }
+    let mut flow = yielding();
+    let has_knocked =
+        (0..20).any(|second| beside(&mut flow, 0.004, second).into_iter().any(is_knock));
+    assert!(has_knocked);
     (flow.others, flow.left) = (0.0, FULL);
     let windows = flow.run(2.0);
     assert!(*windows.last().unwrap() > 0.85 * FULL, "{windows:?}");
