@@ -324,19 +324,20 @@ APART int yield_meet(struct yielding *own, struct telemetry *seen, const struct 
 APART int yield_go_on(struct yielding *own, const struct step *step)
 {
 	__u32 clear_us;
-	bool is_free, may_climb;
+	bool is_answered, is_free, may_climb;
 
 	if (!own || !step)
 		return 0;
 	switch (own->phase) {
 	case PHASE_YIELDING:
-		is_free = own->queued_rounds != NOT_QUEUED &&
-			  (level_hides_nobody(own) ||
-			   own->queued_rounds >= MIN_QUEUED_ROUND_TRIPS);
+		is_answered = knock_take_answer(own, step);
+		is_free = is_answered || (own->queued_rounds != NOT_QUEUED &&
+					  (level_hides_nobody(own) ||
+					   own->queued_rounds >= MIN_QUEUED_ROUND_TRIPS));
 		clear_us = level_hides_nobody(own) ? step->rtt_us / 4 * CLEAR_QUARTERS_OF_NOBODY
 						   : CLEAR_ROUND_TRIPS * step->rtt_us;
 		may_climb = (is_free || step->now_us >= own->climb_us) && step->gap_us > clear_us;
-		if (knock_take_answer(own, step) || may_climb) {
+		if (is_answered || may_climb) {
 			own->is_free = is_free;
 			own->knock_until_us = 0;
 			own->phase = PHASE_CLIMBING;

@@ -441,7 +441,8 @@ impl YieldingWindow {
                 let may_climb = queued.is_some() || step.now >= self.next_climb;
                 let is_answered = self.knock.take_answer(step);
                 if is_answered || may_climb && step.gap > clear * step.rtt {
-                    let is_free = hides_nobody || queued >= Some(MIN_QUEUED_ROUND_TRIPS);
+                    let is_free =
+                        is_answered || hides_nobody || queued >= Some(MIN_QUEUED_ROUND_TRIPS);
                     self.freed = is_free.then_some(step.now);
                     self.knock.break_off();
                     self.phase = Phase::Climbing { is_free };
