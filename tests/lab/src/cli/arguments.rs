@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use fairbat_lab::contender::Contender;
+use fairbat_lab::matrix::Variant;
 use fairbat_lab::run::SAMPLING;
 use fairbat_lab::scenario::{DeadlineController, Path};
 use fairbat_lab::versions;
@@ -70,6 +71,9 @@ pub(crate) struct RunArguments {
     /// The least weight of the contender's connections, in place of the scenario's
     #[arg(long, value_name = "W")]
     pub(crate) weight: Option<f64>,
+    /// Connections that the contender begins with, in place of the scenario's
+    #[arg(long, value_name = "N")]
+    pub(crate) connections: Option<u32>,
     /// CDG's back-off scale of the lab's senders, ms, in place of the scenario's
     #[arg(long, value_name = "MS")]
     pub(crate) g_ms: Option<f64>,
@@ -89,6 +93,21 @@ pub(crate) struct RunArguments {
     /// How many labs run side by side; goes into the record
     #[arg(long, default_value = "1 lab", hide = true)]
     pub(crate) side_by_side: String,
+}
+
+impl RunArguments {
+    /// What they change in the scenario's own background and path.
+    pub(crate) fn changes(&self) -> Variant {
+        Variant {
+            sampling_ms: Some(self.sampling),
+            weight: self.weight,
+            connections: self.connections,
+            g_ms: self.g_ms,
+            controller: self.controller,
+            path: self.path,
+            ..Variant::default()
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -122,7 +141,7 @@ pub(crate) struct MatrixArguments {
     /// Run the quick variants, one seed
     #[arg(long)]
     pub(crate) quick: bool,
-    /// At most so many labs side by side [default: what a calibration allows, up to 8]
+    /// At most so many labs side by side [default: what the matrix says, or a calibration allows]
     #[arg(long, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<usize>,
     /// Run only this scenario; may be repeated
@@ -194,5 +213,39 @@ fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
         _ => Err("must be a number above 0".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use fairbat_lab::files;
+    use fairbat_lab::matrix::Matrix;
+
+    use super::*;
+
+    #[test]
+    fn a_run_of_a_matrix_takes_all_that_a_variant_changes() {
+        let matrices: BTreeMap<String, Matrix> = files::all(&files::matrices()).unwrap();
+        for (name, matrix) in matrices {
+            for variant in &matrix.variants {
+                let mut words = vec!["lab".to_owned(), "run".to_owned(), "a scenario".to_owned()];
+                for (option, value) in variant.options() {
+                    words.extend([option.to_owned(), value]);
+                }
+                let Command::Run(arguments) = Arguments::parse_from(words).command else {
+                    panic!("{name}: {}: no run", variant.name);
+                };
+                let expected = Variant {
+                    name: String::new(),
+                    why: None,
+                    jobs: None,
+                    sampling_ms: variant.sampling_ms.or(Some(SAMPLING.as_millis() as u64)),
+                    ..variant.clone()
+                };
+                assert_eq!(arguments.changes(), expected, "{name}: {}", variant.name);
+            }
+        }
     }
 }

@@ -291,32 +291,21 @@ impl<'a> Plan<'a> {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        let variant = batch.variant;
         let whole = Some(&self.matrix).filter(|_| !self.arguments.quick);
         let number = |value: Option<f64>| value.map(|value| value.to_string());
         let options = [
             ("--congestion-control", cell.congestion_control.clone()),
-            (
-                "--sampling",
-                variant.and_then(|it| Some(it.sampling_ms?.to_string())),
-            ),
-            ("--path", variant.and_then(|it| Some(it.path?.to_string()))),
-            ("--weight", number(batch.weight())),
-            ("--g-ms", number(variant.and_then(|it| it.g_ms))),
-            (
-                "--controller",
-                variant.and_then(|it| Some(it.controller?.name().to_owned())),
-            ),
             ("--time-scale", number(whole.and_then(|it| it.time_scale))),
             (
                 "--measure-last",
                 number(whole.and_then(|it| it.measure_last_s)),
             ),
         ];
-        for (option, value) in options {
-            if let Some(value) = value {
-                command.args([option, &value]);
-            }
+        let options = options.into_iter();
+        let options = options.filter_map(|(option, value)| Some((option, value?)));
+        let changes = batch.variant.map(Variant::options);
+        for (option, value) in options.chain(changes.into_iter().flatten()) {
+            command.args([option, &value]);
         }
         if self.arguments.quick {
             command.arg("--quick");

@@ -115,10 +115,19 @@ fn command_line() -> String {
         match word.as_str() {
             "--output" | "--side-by-side" => drop(words.next()),
             _ if word.starts_with("--output=") => {}
-            _ => line.extend([" ", &word]),
+            _ => line.extend([" ", &quoted(&word)]),
         }
     }
     line
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,=:".contains(letter);
+    if word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Compares the link with theory, and says what differs.

@@ -31,14 +31,7 @@ pub(super) fn scenario(arguments: &RunArguments) -> Result<(String, Scenario), B
     if let Some(name) = &arguments.congestion_control {
         scenario.background.congestion_control.clone_from(name);
     }
-    if let Some(path) = &arguments.path {
-        scenario.put_on(path);
-    }
-    let background = &mut scenario.background;
-    background.weight = arguments.weight.or(background.weight);
-    background.g_ms = arguments.g_ms.or(background.g_ms);
-    background.controller = arguments.controller.or(background.controller);
-    scenario.check().map_err(wrong)?;
+    scenario = arguments.changes().as_run(&scenario).map_err(wrong)?;
     let measured = scenario.measured();
     let measured = Duration::from_secs_f64(measured.end - measured.start);
     if sampling(arguments) > measured {

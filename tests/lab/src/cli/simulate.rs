@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fairbat_lab::contender::Contender;
 use fairbat_lab::files;
+use fairbat_lab::matrix::Variant;
 use fairbat_lab::scenario::Scenario;
 use fairbat_lab::simulation::{Figures, TracePoint, simulate as run};
 use fairbat_lab::statistics::median;
@@ -68,12 +69,13 @@ pub(super) fn simulate(arguments: &SimulateArguments) -> Outcome {
     if let Some(name) = &arguments.congestion_control {
         scenario.background.congestion_control.clone_from(name);
     }
-    if let Some(path) = &arguments.path {
-        scenario.put_on(path);
-    }
-    scenario.background.weight = arguments.weight.or(scenario.background.weight);
-    scenario
-        .check()
+    let changes = Variant {
+        weight: arguments.weight,
+        path: arguments.path,
+        ..Variant::default()
+    };
+    let scenario = changes
+        .as_run(&scenario)
         .map_err(|error| format!("{name}: {error}"))?;
     let seeds = || 1..=arguments.seeds;
     let alone: Result<Vec<_>, _> = seeds()

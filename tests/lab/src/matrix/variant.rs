@@ -61,6 +61,37 @@ impl Variant {
         Ok(scenario)
     }
 
+    /// The options of `lab run` that run a scenario as this variant does, with their values.
+    #[must_use]
+    pub fn options(&self) -> Vec<(&'static str, String)> {
+        let Self {
+            name: _,
+            why: _,
+            jobs: _,
+            sampling_ms,
+            weight,
+            connections,
+            g_ms,
+            controller,
+            path,
+        } = self;
+        let options = [
+            ("--sampling", sampling_ms.map(|value| value.to_string())),
+            ("--weight", weight.map(|value| value.to_string())),
+            ("--connections", connections.map(|value| value.to_string())),
+            ("--g-ms", g_ms.map(|value| value.to_string())),
+            (
+                "--controller",
+                controller.map(|value| value.name().to_owned()),
+            ),
+            ("--path", path.map(|value| value.to_string())),
+        ];
+        let given = options.into_iter();
+        given
+            .filter_map(|(option, value)| Some((option, value?)))
+            .collect()
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
         if self.name.is_empty() || self.name.starts_with('.') || self.name.contains('/') {
             return Err(format!(

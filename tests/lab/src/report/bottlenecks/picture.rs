@@ -71,16 +71,7 @@ impl Dot {
 /// Harm and use at one bottleneck.
 fn point(subject: Subject<'_>, cell: &Cell, runs: &Runs<'_>) -> Option<(f64, f64)> {
     let spread = |figure: Figure| Spread::of(&figure.values(subject, cell, runs));
-    let lost = |figure: Figure| {
-        let kept = spread(figure)?;
-        // What not every seed shows may be chance.
-        let counts = kept.most < 100.0;
-        Some(if counts {
-            (100.0 - kept.median).max(0.0)
-        } else {
-            0.0
-        })
-    };
+    let lost = |figure: Figure| Some((100.0 - spread(figure)?.median).max(0.0));
     let harm = f64::midpoint(lost(Figure::Greedy)?, lost(Figure::Stream)?);
     let alone = spread(Figure::UsedAlone)?.median;
     let beside = spread(Figure::BesideStream)?.median;
