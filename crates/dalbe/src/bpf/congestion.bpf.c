@@ -306,8 +306,10 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 	if (s && is_repairing(tp)) {
 		yield_repaired(&s->yielding, now_us - round->began_us,
 			       tp->delivered - round->delivered, round->base_us);
+		if (round->is_yielding && s->seen.law == LAW_CDG)
+			s->cdg.window_q8 = s->yielding.window_q8;
 		/* The kernel goes there now. */
-		if (round->is_yielding && s->seen.law == LAW_VEGAS)
+		if (round->is_yielding && (s->seen.law == LAW_VEGAS || s->seen.law == LAW_CDG))
 			tp->snd_ssthresh = max_of(min_of(tp->snd_ssthresh,
 							 s->yielding.window_q8 / PACKET_Q8), 2);
 	}

@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 7
+#define CONGESTION_VERSION 8
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -206,6 +206,9 @@ struct base {
 	__u32 flat_max_us;
 	__u32 flat_rounds;
 	__u32 flat_losses;
+	/* The smallest round-trip time ever, that of the handshake's small packets among
+	 * them; 0 if unknown. The kernel forgets it after some minutes. */
+	__u32 least_us;
 };
 
 /* Growth with a weight; see weighted.h. Windows in 1/256 packets. */
@@ -362,4 +365,4 @@ struct state {
 	/* Windows of the law that yields, of CUBIC and of CDG before the last loss. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == 616, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 624, "as in layout.rs");

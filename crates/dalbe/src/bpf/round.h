@@ -242,8 +242,10 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	sample->carried_q8 = scaled(sample->delivered * PACKET_Q8, sample->base_us, sample->elapsed_us);
 	sample->used_q8 = scaled(sample->delivered * PACKET_Q8, sample->mean_us, sample->elapsed_us);
 	level_learn(&s->yielding, sample, is_held);
+	if (!s->base.least_us || least_rtt_us(tp) < s->base.least_us)
+		s->base.least_us = least_rtt_us(tp);
 	sample->packet_us = level_packet(&s->yielding, sample->segment, s->trains.capacity,
-					 minus(sample->base_us, least_rtt_us(tp)));
+					 minus(sample->base_us, s->base.least_us));
 	sample->target_us = level_target(&s->yielding, sample->packet_us, sample->base_us);
 	level_noise(&s->yielding, sample, round->samples);
 	if (was_single && sample->queue_us > sample->target_us)

@@ -282,8 +282,7 @@ APART int yield_meet(struct yielding *own, struct telemetry *seen, const struct 
 	if (!step->is_limited && !step->is_lost) {
 		/* The application decides, but it must not add much to the queue. */
 		own->phase = PHASE_FILLING;
-		yield_lower(own, seen, step,
-			    UNLIMITING * max_of(step->used_q8, step->carried_q8), AFTER_GROWTH);
+		yield_lower(own, seen, step, UNLIMITING * step->used_q8, AFTER_GROWTH);
 		return 0;
 	}
 	if (own->phase == PHASE_TESTING) {
@@ -339,7 +338,7 @@ APART int yield_go_on(struct yielding *own, const struct step *step)
 		may_climb = (is_free || step->now_us >= own->climb_us) && step->gap_us > clear_us;
 		if (is_answered || may_climb) {
 			own->is_free = is_free;
-			own->knock_until_us = 0;
+			knock_forget(own);
 			own->phase = PHASE_CLIMBING;
 		}
 		break;

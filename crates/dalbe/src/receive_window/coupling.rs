@@ -208,6 +208,7 @@ impl Coupled {
                 None => {
                     self.window = self.law.wait(now, &all);
                     self.led = now;
+                    self.queueing = None;
                 }
             }
         }

@@ -98,6 +98,8 @@ pub struct ReceiveWindowLimiter {
     stale: StaleSender,
     /// Whether w was 1 at the last sample.
     is_free: bool,
+    /// The least round-trip time of small packets.
+    handshake: Option<Duration>,
     /// Tests of the bottleneck count from this multiple of the highest rate that
     /// was seen ([`Self::doubting`]).
     doubt: f64,
@@ -127,6 +129,7 @@ impl ReceiveWindowLimiter {
             yields: YieldDetector::default(),
             stale: StaleSender::default(),
             is_free: false,
+            handshake: None,
             doubt: 0.0,
         }
     }
@@ -196,6 +199,12 @@ impl ReceiveWindowLimiter {
         self.rule.arrived(arrivals);
     }
 
+    /// Takes a round-trip time of small packets, as those of the handshake. The kernel
+    /// forgets its least one after some minutes.
+    pub(crate) fn take_small_packets(&mut self, rtt: Option<Duration>) {
+        self.handshake = self.handshake.into_iter().chain(rtt).min();
+    }
+
     /// To be called before the next response, with the bytes that the connection has
     /// received so far.
     pub(crate) fn restart(&mut self, bytes_received: u64) {
@@ -230,7 +239,8 @@ impl ReceiveWindowLimiter {
         let pauses = self.pause().is_some();
         let delay = self.delays.update(now, info, rtt, segments, pauses);
         let base = delay.base;
-        let handshake = info.min_rtt.or(info.rtt).unwrap_or(base);
+        self.take_small_packets(info.min_rtt.or(info.rtt));
+        let handshake = self.handshake.unwrap_or(base);
         self.segment = self.segment.max(largest_segment(info));
         let segment = self.segment;
         let sample = ConnectionSample {

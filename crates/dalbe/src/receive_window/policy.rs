@@ -12,8 +12,8 @@ use super::{ConnectionSample, PacketArrivals};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiverPolicy {
-    /// The project's own: queueing delay, as the round-trip time minus its recent
-    /// minimum.
+    /// The project's own: queueing delay. Without an observer it is the round-trip time
+    /// minus its recent minimum.
     #[default]
     Delay,
     /// Vulture's: packet-interval variations (Li and Welzl 2017).
@@ -48,8 +48,8 @@ impl YieldRule {
         }
     }
 
-    /// As `ReceiveWindowLimiter::arrived`. The delay policy uses round-trip
-    /// times only.
+    /// As `ReceiveWindowLimiter::arrived`. The delay policy gets its delays with each
+    /// sample.
     pub(crate) fn arrived(&mut self, arrivals: &PacketArrivals) {
         if let Self::Vulture(law) = self {
             law.arrived(arrivals);

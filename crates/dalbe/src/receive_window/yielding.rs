@@ -444,7 +444,7 @@ impl YieldingWindow {
                     let is_free =
                         is_answered || hides_nobody || queued >= Some(MIN_QUEUED_ROUND_TRIPS);
                     self.freed = is_free.then_some(step.now);
-                    self.knock.break_off();
+                    self.knock.forget();
                     self.phase = Phase::Climbing { is_free };
                 }
             }

@@ -115,6 +115,7 @@ impl Pacer {
         let rtt = newest.or(self.rtt)?;
         self.rtt = Some(rtt);
         self.limiter.arrived(now, &arrivals(newest));
+        self.limiter.take_small_packets(info.min_rtt);
         let seen = seen_from_there(info, rtt, segment, bytes);
         let window = f64::from(self.limiter.update(now, &seen, target, None)?);
         let rate = window / rtt.as_secs_f64();

@@ -103,7 +103,7 @@ impl Knock {
     }
 
     /// The queue that was short is gone.
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.short = None;
         self.break_off();
     }

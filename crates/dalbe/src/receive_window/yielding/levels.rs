@@ -239,7 +239,7 @@ impl Levels {
         self.variation.see(now, round.standing(), target);
     }
 
-    /// Takes the depth of the queue of a round trip that is not the flow's own.
+    /// Takes the depth of the queue of a round trip that is not in a knock.
     pub(crate) fn learn_depth(&mut self, round: &Round, target: f64, base: f64) {
         self.depth.learn(round.min, target);
         self.left_free = self.depth.left_free(base);
