@@ -14,12 +14,13 @@
 
 /* So many tests in a row have found nobody, ... */
 #define MIN_TESTS 2
-/* ... at levels that differ by more than this share: 0.2. */
-#define MIN_SPREAD_Q16 13107
+/* ... at levels that differ by more than this share: 0.12. Those of a rate that does not
+ * vary, beside nobody or beside a live stream, hardly differ. A receiver, whose samples
+ * are less exact, asks for 0.2. */
+#define MIN_SPREAD_Q16 7864
 /* A level of less than this share of what the path carries is that of a path with others,
- * 0.5: a test has met a gap between their transfers. A sender comes back faster than a
- * receiver, and meets more of them. */
-#define MIN_LEVEL_Q16 32768
+ * 0.4: a test has met a gap between their transfers. */
+#define MIN_LEVEL_Q16 26214
 
 /* A queue stays if for this time, us, its shortest is more than half of its longest. */
 #define STEADY_US 2000000ULL
