@@ -69,7 +69,6 @@ bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)
-	$(if $(QUICK),,$(TARGET)/release/version_mix)
 	$(if $(QUICK),,$(TARGET)/release/lab numerical && $(TARGET)/release/lab tuning)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
 	@left=; \

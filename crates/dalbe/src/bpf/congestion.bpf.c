@@ -190,6 +190,8 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 	if (!s)
 		return max_of(tp->snd_cwnd / 2, 2);
 	read_parameters(sk, &wanted, law);
+	/* The weight may have changed since the last round trip. */
+	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
 	was_slow_start = is_in_slow_start(tp);
 	if (was_slow_start || s->seen.law != wanted.law) {
 		take_window(s, wanted.law, window, now_us, base_us);

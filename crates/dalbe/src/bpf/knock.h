@@ -36,7 +36,7 @@
 /* ... but no more than one part in so many. */
 #define MAX_KNOCK_PART 2
 
-/* The queue that was short is gone. */
+/* Forgets the short queue, and ends a knock. */
 static __always_inline void knock_forget(struct yielding *own)
 {
 	own->short_since_us = 0;

@@ -5,7 +5,7 @@
  * A queue comes and goes there although nobody else is on the path. Tests find nobody,
  * one after the other, and each at another level. As long as that lasts, a queue is that
  * of the flow itself. A queue that stays is another matter: the path has become narrower.
- * receive_window/yielding/variation.rs is the same for a receiver.
+ * receive_window/yielding/variation.rs is the same for a receiver, with other limits.
  */
 #pragma once
 

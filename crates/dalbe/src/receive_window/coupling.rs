@@ -2,8 +2,8 @@
 //! does (ctrlTCP: NEAT D3.2, appendix D).
 //!
 //! The law sees one flow, whose bytes and losses are those of all connections. Its window
-//! is divided among them: each gets the same, and what one does not use goes to the
-//! others. If a part becomes less than the smallest window, connections take turns: as
+//! is divided among them in whole segments: each gets the same, and what one does not use
+//! goes to the others. If a part becomes less than the smallest window, connections take turns: as
 //! many as can have the smallest window, and the others wait. A connection that comes
 //! later, or that replaces another, finds what the law knows of the path.
 
@@ -31,7 +31,8 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 /// going.
 const TURN: Duration = Duration::from_secs(4);
 
-/// A connection without a sample for this time has a reader that does not read.
+/// A connection without a sample for this time has a reader that does not read, or nothing
+/// to receive.
 const UNREAD: Duration = Duration::from_secs(1);
 
 /// If the law has not heard of any connection for so many round trips, it must not take the
@@ -58,8 +59,9 @@ struct Coupled {
     /// The connection with whose samples the law hears of all, and when that last was.
     leader: u64,
     led: Duration,
-    /// The least queueing delay of all since then, s.
-    queueing: Option<f64>,
+    /// The sum of the queueing delays of all since then, s, and their number. Their mean is
+    /// that of one connection with as many samples; their least would be shorter.
+    queueing: (f64, u32),
     members: BTreeMap<u64, Member>,
     next: u64,
 }
@@ -76,12 +78,10 @@ struct Member {
     /// What it can use of a window, bytes; infinite unless it leaves some unused.
     need: f64,
     /// When the last sample was.
-    seen: Duration,
+    seen: Option<Duration>,
     /// As in its last sample.
     base: Duration,
     excess: f64,
-    /// Whether it has a response to receive.
-    is_active: bool,
     /// Whether its window counts: not at the start of a response, nor in a pause.
     is_in_force: bool,
 }
@@ -157,13 +157,6 @@ impl Seat {
     pub(crate) fn wait(&self, now: Duration, sample: &ConnectionSample) -> Part {
         self.group.coupled().wait(self.number, now, sample)
     }
-
-    /// The connection has nothing to receive until its next sample.
-    pub(crate) fn rest(&self) {
-        if let Some(member) = self.group.coupled().members.get_mut(&self.number) {
-            member.is_active = false;
-        }
-    }
 }
 
 /// A copy of a connection, in a group of its own that knows the same.
@@ -194,7 +187,7 @@ impl Coupled {
                 self.law.wait(now, &all)
             };
             self.led = now;
-            self.queueing = None;
+            self.queueing = (0.0, 0);
         }
         self.part(number, now)
     }
@@ -208,7 +201,7 @@ impl Coupled {
                 None => {
                     self.window = self.law.wait(now, &all);
                     self.led = now;
-                    self.queueing = None;
+                    self.queueing = (0.0, 0);
                 }
             }
         }
@@ -234,8 +227,8 @@ impl Coupled {
         is_in_force: bool,
     ) -> ConnectionSample {
         let member = self.members.entry(number).or_default();
-        (member.is_active, member.is_in_force) = (true, is_in_force);
-        (member.seen, member.base, member.excess) = (now, sample.base, sample.excess);
+        (member.seen, member.is_in_force) = (Some(now), is_in_force);
+        (member.base, member.excess) = (sample.base, sample.excess);
         let more = sample.bytes.saturating_sub(member.bytes);
         self.bytes = self.bytes.saturating_add(more);
         let lost = sample.out_of_order.wrapping_sub(member.out_of_order);
@@ -263,26 +256,28 @@ impl Coupled {
         let least = bases.min_by_key(|&(base, _)| base);
         let (base, excess) = least.unwrap_or((sample.base, sample.excess));
         let more = (sample.base - base).as_secs_f64();
-        let queueing = sample.queueing.map(|queueing| queueing + more);
-        self.queueing = match (self.queueing, queueing) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        if let Some(queueing) = sample.queueing {
+            self.queueing.0 += queueing + more;
+            self.queueing.1 += 1;
+        }
+        let (sum, count) = self.queueing;
         ConnectionSample {
             bytes: self.bytes,
             out_of_order: self.out_of_order,
             segment: self.segment,
-            queueing: self.queueing,
+            queueing: (count > 0).then(|| sum / f64::from(count)),
             base,
             excess,
             rtt: sample.rtt,
         }
     }
 
-    /// Connections with a response that somebody reads.
+    /// Connections with a response that somebody reads, or that is over since a moment. The
+    /// next one comes at once as a rule. Meanwhile its part stays free: if others took it,
+    /// all parts together would exceed the window for a round trip.
     fn active(&self, now: Duration) -> impl Iterator<Item = (&u64, &Member)> {
         let members = self.members.iter();
-        members.filter(move |(_, member)| member.is_active && now < member.seen + UNREAD)
+        members.filter(move |(_, member)| member.seen.is_some_and(|at| now < at + UNREAD))
     }
 
     /// What this connection gets of the window.
@@ -300,7 +295,7 @@ impl Coupled {
         let window = match (has_turn, fit < count) {
             (false, _) => smallest,
             (true, true) => self.window / fit as f64,
-            (true, false) => self.share(need, now).max(smallest),
+            (true, false) => self.share(number, need, now).max(smallest),
         };
         if let Some(member) = self.members.get_mut(&number) {
             member.part = window;
@@ -317,18 +312,33 @@ impl Coupled {
 
     /// The part of a connection that needs so much, bytes: as much, but no more than all
     /// others that need more. What nobody needs is shared, so that all can grow.
-    fn share(&self, need: f64, now: Duration) -> f64 {
+    fn share(&self, number: u64, need: f64, now: Duration) -> f64 {
         let mut needs: Vec<f64> = self.active(now).map(|(_, member)| member.need).collect();
         needs.sort_by(f64::total_cmp);
         let mut left = self.window;
         for (served, need_of_one) in needs.iter().enumerate() {
-            let each = left / (needs.len() - served) as f64;
+            let others = needs.len() - served;
+            let each = left / others as f64;
             if *need_of_one >= each {
-                return need.min(each);
+                return need.min(self.whole(number, left, each, others, now));
             }
             left -= need_of_one;
         }
         need + left / needs.len().max(1) as f64
+    }
+
+    /// `each` for this connection in whole segments, of `left` for so many: a sender leaves
+    /// what is less than a segment, and the sum would never be used up.
+    fn whole(&self, number: u64, left: f64, each: f64, others: usize, now: Duration) -> f64 {
+        if others == 1 {
+            return each;
+        }
+        let least = (each / self.segment).floor();
+        let over = left / self.segment - least * others as f64;
+        let limited = self.active(now).filter(|(_, member)| member.need >= each);
+        let place = limited.take_while(|(each, _)| **each != number).count();
+        let more = f64::from(u8::from((place + 1) as f64 <= over));
+        (least + more) * self.segment
     }
 }
 

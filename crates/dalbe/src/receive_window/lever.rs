@@ -138,7 +138,6 @@ impl WindowLever {
     /// # Errors
     /// Not a TCP socket, or a kernel that lacks an option.
     pub fn rest(&mut self, socket: &TcpSocket) -> io::Result<()> {
-        self.limiter.rest();
         self.widen(socket)
     }
 

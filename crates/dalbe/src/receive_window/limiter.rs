@@ -211,11 +211,6 @@ impl ReceiveWindowLimiter {
         self.opening = ResponseStart::Awaited(bytes_received);
     }
 
-    /// To be called when a response is over: other connections get what this one had.
-    pub(crate) fn rest(&mut self) {
-        self.rule.rest();
-    }
-
     /// The time from one window of two segments to the next; `None` without
     /// pauses.
     #[must_use]

@@ -72,13 +72,6 @@ impl YieldRule {
         }
     }
 
-    /// The connection has nothing to receive until its next sample.
-    pub(crate) fn rest(&self) {
-        if let Self::Delay(seat) = self {
-            seat.rest();
-        }
-    }
-
     /// Takes a sample; returns the window. `is_free` is true at w = 1.
     pub(crate) fn update(
         &mut self,

@@ -391,6 +391,7 @@ static void an_answer_to_a_knock(void)
 		flow_round(&flow, &LONG_PATH, 0);
 	EXPECT(own->phase == PHASE_CLIMBING, "the queue has gone, and it yields");
 	EXPECT(!own->unanswered, "the answer does not count");
+	EXPECT(own->is_free, "after an answer it climbs carefully");
 	flow_alone(&flow, &LONG_PATH, flow.now_us + 3 * SECOND_US);
 	EXPECT(flow.cwnd >= 60, "it comes back to %u packets", flow.cwnd);
 }
@@ -524,6 +525,9 @@ static void a_rate_that_varies(void)
 	variation_learn(&own, 0, 60 * PACKET_Q8, full_q8);
 	variation_learn(&own, 0, 20 * PACKET_Q8, full_q8);
 	EXPECT(!variation_is_known(&own), "a gap between transfers of others shows it");
+	variation_learn(&own, 0, 40 * PACKET_Q8, full_q8);
+	variation_learn(&own, 0, 34 * PACKET_Q8, full_q8);
+	EXPECT(own.least_q8 == 34 * PACKET_Q8, "levels that differ by 15 %% do not show it");
 }
 
 int main(int count, char **arguments)

@@ -124,7 +124,7 @@ fn command_line() -> String {
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,=:".contains(letter);
-    if word.chars().all(is_plain) {
+    if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

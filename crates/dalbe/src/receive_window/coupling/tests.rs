@@ -16,6 +16,8 @@ struct Path {
     limits: Vec<f64>,
     /// What each takes for the base beyond the path's, s.
     known_base: Vec<f64>,
+    /// So many see no queue.
+    blind: usize,
     base: Duration,
     /// byte/s
     capacity: f64,
@@ -31,6 +33,7 @@ impl Path {
             bytes: vec![0.0; connections],
             limits: vec![f64::INFINITY; connections],
             known_base: vec![0.0; connections],
+            blind: 0,
             base: BASE,
             capacity: CAPACITY,
             now: Duration::from_secs(1),
@@ -56,10 +59,14 @@ impl Path {
             for (index, seat) in self.seats.iter().enumerate() {
                 let rate = rates[index] * (self.capacity / all).min(1.0);
                 self.bytes[index] += rate * STEP.as_secs_f64();
-                let known = self.known_base[index];
+                let known = if index < self.blind {
+                    queueing
+                } else {
+                    self.known_base[index]
+                };
                 let sample = ConnectionSample {
                     rtt: self.base + Duration::from_secs_f64(queueing),
-                    base: self.base + Duration::from_secs_f64(known),
+                    base: self.base + Duration::from_secs_f64(self.known_base[index]),
                     queueing: Some((queueing - known).max(0.0)),
                     segment: SEGMENT,
                     bytes: self.bytes[index] as u64,
@@ -89,6 +96,34 @@ fn connections_share_the_window_of_one() {
     let (all, one): (f64, f64) = (parts.iter().sum(), one.windows()[0]);
     assert!((all / one - 1.0).abs() < 0.1, "{all} and {one}");
     assert!(one > 0.9 * 0.1 * CAPACITY, "{one}");
+}
+
+#[test]
+fn a_window_is_divided_in_whole_segments() {
+    let mut path = Path::of(16);
+    path.run(1000, 0.0);
+    let segments: Vec<f64> = path.windows().iter().map(|each| each / SEGMENT).collect();
+    assert!(
+        segments.iter().all(|each| each.fract() < 1e-9),
+        "{segments:?}"
+    );
+    // A sixteenth is less than a segment more than the smallest part.
+    let all: f64 = segments.iter().sum();
+    assert!(all > 0.9 * 0.1 * CAPACITY / SEGMENT, "{segments:?}");
+    assert!(segments.iter().all(|&each| (all / 16.0 - each).abs() < 1.0));
+}
+
+#[test]
+fn a_queue_that_some_do_not_see_counts() {
+    let mut path = Path::of(4);
+    path.run(500, 0.0);
+    path.blind = 2;
+    path.run(300, 0.04);
+    assert!(
+        path.windows().iter().all(|&each| each == 2.0 * SEGMENT),
+        "{:?}",
+        path.parts
+    );
 }
 
 #[test]
@@ -153,15 +188,21 @@ fn a_base_that_was_learnt_beside_a_queue_does_not_count() {
 }
 
 #[test]
-fn a_connection_that_nobody_reads_keeps_no_turn() {
+fn a_connection_that_nobody_reads_keeps_its_part_for_a_moment() {
     let mut path = Path::of(3);
     path.run(500, 0.0);
     let _unread = path.seats.remove(0);
     path.bytes.remove(0);
     path.parts.remove(0);
-    let before = 1.2 * path.windows()[1];
-    path.run(500, 0.0);
-    assert!(path.windows()[0] > before, "{:?}", path.parts);
+    let before = path.windows()[1];
+    path.run(40, 0.0);
+    assert!(
+        path.windows()[0] < 1.1 * before,
+        "it may come back: {:?}",
+        path.parts
+    );
+    path.run(460, 0.0);
+    assert!(path.windows()[0] > 1.2 * before, "{:?}", path.parts);
 }
 
 #[test]

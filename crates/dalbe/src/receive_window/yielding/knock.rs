@@ -102,7 +102,7 @@ impl Knock {
         is_answered
     }
 
-    /// The queue that was short is gone.
+    /// Forgets the short queue, and ends a knock.
     pub(crate) fn forget(&mut self) {
         self.short = None;
         self.break_off();

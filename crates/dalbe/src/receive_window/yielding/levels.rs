@@ -24,6 +24,8 @@ const TARGET_PER_BUFFER: f64 = 0.22;
 /// The smallest round-trip time of full segments exceeds that of the handshake by the
 /// time of one packet at the bottleneck, and by no more than this noise, s.
 const PACKET_NOISE: f64 = 0.0003;
+/// No packet takes longer than this, s: 1500 bytes at 0.5 Mbit/s.
+const MAX_PACKET: f64 = 0.024;
 
 /// The capacity counts for this time, ...
 const CAPACITY_MEMORY: Duration = Duration::from_secs(60);
@@ -275,7 +277,7 @@ impl Levels {
     /// Time of a packet at the bottleneck, s, where the segments of data take longer than
     /// the handshake by `excess`, s.
     pub(crate) fn packet(&self, excess: f64) -> f64 {
-        (1.0 / self.capacity.max(1.0)).min(excess + PACKET_NOISE)
+        (1.0 / self.capacity.max(1.0)).min((excess + PACKET_NOISE).min(MAX_PACKET))
     }
 
     /// The longest queueing delay that is no sign of others, s.
