@@ -3,9 +3,9 @@
 //!
 //! The law sees one flow, whose bytes and losses are those of all connections. Its window
 //! is divided among them in whole segments: each gets the same, and what one does not use
-//! goes to the others. If a part becomes less than the smallest window, connections take turns: as
-//! many as can have the smallest window, and the others wait. A connection that comes
-//! later, or that replaces another, finds what the law knows of the path.
+//! goes to the others. If a part becomes less than the smallest window, connections take
+//! turns: as many as can have the smallest window, and the others wait. A connection that
+//! comes later, or that replaces another, finds what the law knows of the path.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -181,13 +181,12 @@ impl Coupled {
         let all = self.add(number, now, sample, true);
         if self.leads(number, now) {
             let silence = sample.rtt.max(MIN_ROUND) * SILENT_ROUND_TRIPS;
-            self.window = if now <= self.led + silence {
+            let window = if now <= self.led + silence {
                 self.law.update(now, &all)
             } else {
                 self.law.wait(now, &all)
             };
-            self.led = now;
-            self.queueing = (0.0, 0);
+            self.follow(now, window);
         }
         self.part(number, now)
     }
@@ -199,13 +198,17 @@ impl Coupled {
             match other.map(|(&other, _)| other) {
                 Some(other) => self.leader = other,
                 None => {
-                    self.window = self.law.wait(now, &all);
-                    self.led = now;
-                    self.queueing = (0.0, 0);
+                    let window = self.law.wait(now, &all);
+                    self.follow(now, window);
                 }
             }
         }
         self.part(number, now)
+    }
+
+    /// The law has heard of all connections, and asks for this window, bytes.
+    fn follow(&mut self, now: Duration, window: f64) {
+        (self.window, self.led, self.queueing) = (window, now, (0.0, 0));
     }
 
     /// Whether the law hears of all connections now: with the samples of one connection,
