@@ -125,7 +125,10 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
         }
         let thinned = 100.0 * link.thinned_acks.max(link.backward().thinned_acks);
         if thinned > 0.0 {
-            let _ = write!(words, ", {thinned} % of acknowledgements left out");
+            let _ = write!(
+                words,
+                ", {thinned} % of acknowledgements left out where others follow"
+            );
         }
         if link.loss > 0.0 {
             let _ = write!(words, ", {} % lost at random", 100.0 * link.loss);
@@ -370,8 +373,8 @@ mod tests {
             most_ms: 200.0,
         });
         let text = terms(scenario);
-        let told = ", 20 Mbit/s back, 75 % of acknowledgements left out, 10 % of packets up to \
-                    5 ms later at random, 70 ms one way from 20 s; every 500 ms, the processors \
+        let told = ", 20 Mbit/s back, 75 % of acknowledgements left out where others follow, \
+                    10 % of packets up to 5 ms later at random, 70 ms one way from 20 s; every 500 ms, the processors \
                     of the receiver are away for 10 to 200 ms; ";
         assert!(text.contains(told), "{text}");
     }

@@ -33,8 +33,8 @@ pub struct LinkSpec {
     /// Probability of a packet to be lost besides, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub loss: f64,
-    /// Share of the acknowledgements without data that is left out, as Wi-Fi and cable
-    /// modems do, 0 to 1.
+    /// Share of the acknowledgements without data that is left out if another one of the
+    /// flow comes soon, as Wi-Fi and cable modems do, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub thinned_acks: f64,
     /// Each packet is up to so much later, at random, and none before another,
@@ -143,8 +143,8 @@ pub struct DirectionSpec {
     /// Probability of a packet to be lost besides, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub loss: f64,
-    /// Share of the acknowledgements without data that is left out, as Wi-Fi and cable
-    /// modems do, 0 to 1.
+    /// Share of the acknowledgements without data that is left out if another one of the
+    /// flow comes soon, as Wi-Fi and cable modems do, 0 to 1.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub thinned_acks: f64,
     /// Each packet is up to so much later, at random, and none before another,

@@ -25,6 +25,10 @@ use crate::samples::DirectionRecord;
 use crate::scenario;
 use crate::scenario::{DirectionSpec, Interval};
 
+/// An acknowledgement may be left out if another one of its flow comes so much later at most:
+/// as long as Wi-Fi and cable modems keep packets to send them together.
+const THINNED_WITHIN: Duration = Duration::from_millis(4);
+
 /// How much a queue holds, the packet being sent included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
@@ -147,7 +151,7 @@ impl Bottleneck {
     pub fn arrive(&mut self, now: Duration, mut packet: Packet) {
         self.advance(now);
         self.recorder.counters.arrived += 1;
-        if self.is_lost(now, &packet) {
+        if self.is_lost(now) {
             self.recorder.counters.lost += 1;
             self.dropped.push(packet);
             return;
@@ -215,12 +219,29 @@ impl Bottleneck {
         self.recorder.finish(end)
     }
 
-    fn is_lost(&mut self, now: Duration, packet: &Packet) -> bool {
+    fn is_lost(&mut self, now: Duration) -> bool {
         let mut outages = self.outages.iter();
         let mut hits = |share: f64| share > 0.0 && self.random.random_bool(share);
-        outages.any(|(from, until)| (*from..*until).contains(&now))
-            || hits(self.loss)
-            || packet.is_ack && hits(self.thinned_acks)
+        outages.any(|(from, until)| (*from..*until).contains(&now)) || hits(self.loss)
+    }
+
+    /// Leaves out the acknowledgement that this one makes needless, by the share of those that
+    /// are left out: the one before it of the same flow that arrives about then.
+    fn thin(&mut self, newer: &Arriving) {
+        let older = (0..self.in_flight.len())
+            .rev()
+            .take_while(|&place| self.in_flight[place].arrives + THINNED_WITHIN > newer.arrives)
+            .find(|&place| {
+                let packet = &self.in_flight[place].packet;
+                packet.is_ack && packet.flow == newer.packet.flow
+            });
+        if let Some(older) = older
+            && self.random.random_bool(self.thinned_acks)
+            && let Some(left_out) = self.in_flight.remove(older)
+        {
+            self.recorder.counters.lost += 1;
+            self.dropped.push(left_out.packet);
+        }
     }
 
     /// Packets and bytes in the queue, that on the wire included.
@@ -297,7 +318,11 @@ impl Bottleneck {
 
     fn send_on(&mut self, leaves: Duration, packet: Packet) {
         let arrives = self.propagation.arrival(leaves);
-        self.in_flight.push_back(Arriving { arrives, packet });
+        let arriving = Arriving { arrives, packet };
+        if packet.is_ack && self.thinned_acks > 0.0 {
+            self.thin(&arriving);
+        }
+        self.in_flight.push_back(arriving);
     }
 
     fn sample(&mut self) {

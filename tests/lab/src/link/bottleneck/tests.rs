@@ -64,22 +64,36 @@ fn moments(delivered: &[Arriving]) -> Vec<Duration> {
     delivered.iter().map(|one| one.arrives).collect()
 }
 
-#[test]
-fn thinned_acknowledgements_leave_all_else_alone() {
-    let settings = settings(Limit::Packets(1), |spec| spec.thinned_acks = 0.75);
+/// How many of 2000 acknowledgements and of 2000 other packets come, where two of a kind are so
+/// far apart.
+fn thinned(apart: Duration) -> [i32; 2] {
+    let settings = settings(Limit::Packets(9), |spec| spec.thinned_acks = 0.75);
     let mut link = Bottleneck::new(&settings);
-    for number in 0..4000 {
-        let is_ack = number % 2 == 0;
-        let packet = packet(Class::Background);
-        link.arrive(ms(2 * number), Packet { is_ack, ..packet });
+    for number in 0..2000 {
+        for is_ack in [true, false] {
+            let packet = packet(Class::Background);
+            let packet = Packet { is_ack, ..packet };
+            link.arrive(apart * number, packet);
+        }
     }
     let mut arrived = [0, 0];
-    while let Some(arriving) = link.deliver(ms(9000)) {
+    for arriving in delivered(&mut link, apart * 2100) {
         arrived[usize::from(arriving.packet.is_ack)] += 1;
     }
+    arrived
+}
+
+#[test]
+fn thinned_acknowledgements_leave_all_else_alone() {
+    let [others, acks] = thinned(ms(3));
     // Five standard deviations of the binomial distribution are 97.
-    assert_eq!(arrived[0], 2000);
-    assert!((403..597).contains(&arrived[1]), "{arrived:?}");
+    assert_eq!(others, 2000);
+    assert!((403..597).contains(&acks), "{acks}");
+}
+
+#[test]
+fn an_acknowledgement_after_which_none_comes_soon_is_not_left_out() {
+    assert_eq!(thinned(ms(6)), [2000, 2000]);
 }
 
 #[test]
