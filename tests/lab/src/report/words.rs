@@ -374,8 +374,8 @@ mod tests {
         });
         let text = terms(scenario);
         let told = ", 20 Mbit/s back, 75 % of acknowledgements left out where others follow, \
-                    10 % of packets up to 5 ms later at random, 70 ms one way from 20 s; every 500 ms, the processors \
-                    of the receiver are away for 10 to 200 ms; ";
+                    10 % of packets up to 5 ms later at random, 70 ms one way from 20 s; \
+                    every 500 ms, the processors of the receiver are away for 10 to 200 ms; ";
         assert!(text.contains(told), "{text}");
     }
 

@@ -58,10 +58,10 @@ fn gives_the_link_to_others(contender: &str, record: &Record) {
     let after = if contender == "sender-cubic-phantom" {
         // The paper stops phantom signals three mean times between losses after the last
         // one, so this law grows again until its next loss: some seconds only are slow.
-        let mut slow = samples.iter().filter(|one| one.t > 11.0);
-        assert!(slow.all(|one| one.phantoms > 0), "{samples:?}");
-        let seconds = (11..17).map(|second| rate(f64::from(second), f64::from(second + 2)));
-        seconds.fold(f64::INFINITY, f64::min)
+        let mut yielding = samples.iter().filter(|one| one.t > 11.0);
+        assert!(yielding.all(|one| one.phantoms > 0), "{samples:?}");
+        let rates = (11..17).map(|second| rate(f64::from(second), f64::from(second + 2)));
+        rates.fold(f64::INFINITY, f64::min)
     } else {
         rate(14.0, 18.0)
     };

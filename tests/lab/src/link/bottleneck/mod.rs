@@ -25,7 +25,7 @@ use crate::samples::DirectionRecord;
 use crate::scenario;
 use crate::scenario::{DirectionSpec, Interval};
 
-/// An acknowledgement may be left out if another one of its flow comes so much later at most:
+/// An acknowledgement may be left out if another one of its flow comes less than so much later:
 /// as long as Wi-Fi and cable modems keep packets to send them together.
 const THINNED_WITHIN: Duration = Duration::from_millis(4);
 
@@ -228,13 +228,10 @@ impl Bottleneck {
     /// Leaves out the acknowledgement that this one makes needless, by the share of those that
     /// are left out: the one before it of the same flow that arrives about then.
     fn thin(&mut self, newer: &Arriving) {
-        let older = (0..self.in_flight.len())
-            .rev()
-            .take_while(|&place| self.in_flight[place].arrives + THINNED_WITHIN > newer.arrives)
-            .find(|&place| {
-                let packet = &self.in_flight[place].packet;
-                packet.is_ack && packet.flow == newer.packet.flow
-            });
+        let mut in_flight = self.in_flight.iter();
+        let older = in_flight
+            .rposition(|one| one.packet.is_ack && one.packet.flow == newer.packet.flow)
+            .filter(|&place| self.in_flight[place].arrives + THINNED_WITHIN > newer.arrives);
         if let Some(older) = older
             && self.random.random_bool(self.thinned_acks)
             && let Some(left_out) = self.in_flight.remove(older)
