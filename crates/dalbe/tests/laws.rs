@@ -152,6 +152,26 @@ fn a_flow_on_a_path_shorter_than_the_least_round_trip_grows_by_what_is_acknowled
 }
 
 #[test]
+fn flows_of_a_group_divide_its_window_among_those_that_use_it() {
+    holds("parts_of_a_group");
+}
+
+#[test]
+fn a_flow_leaves_its_group_or_is_forgotten_when_it_is_silent() {
+    holds("flows_of_a_group");
+}
+
+#[test]
+fn one_flow_of_a_group_finds_the_path_for_all() {
+    holds("opener_of_a_group");
+}
+
+#[test]
+fn a_round_trip_of_a_group_is_of_all_its_flows() {
+    holds("round_trips_of_a_group");
+}
+
+#[test]
 fn packet_intervals_vary_as_in_a_worked_example() {
     holds("variations_of_an_example");
 }

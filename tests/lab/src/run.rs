@@ -123,9 +123,12 @@ struct Copy {
 impl Copy {
     /// As many as there are, each with a directory of its own, and files in it.
     fn all(plan: &Plan) -> Result<Vec<Self>, Box<dyn Error>> {
+        let background = &plan.scenario.background;
         let copies = match plan.contender {
             Contender::None => 0,
-            _ => plan.scenario.background.copies,
+            // Each of the lab's senders is one connection.
+            Contender::Sender(_) => background.copies * background.connections.unwrap_or(1),
+            _ => background.copies,
         };
         (0..copies)
             .map(|index| Self::lay_out(plan, index))

@@ -22,7 +22,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "laws.h"
-#include "socket.h"
+#include "groups.h"
 #include "round.h"
 
 SOCKET_MAP(parameters, struct parameters);
@@ -50,6 +50,7 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 	wanted->phi_q16 = ONE_Q16;
 	wanted->g_us = 0;
 	wanted->capacity = 0;
+	wanted->is_apart = 0;
 	if (!set)
 		return;
 	/* The second law of the family. Any other value chooses the first. */
@@ -60,6 +61,7 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 		wanted->phi_q16 = set->phi_q16;
 	wanted->g_us = set->g_us;
 	wanted->capacity = set->capacity;
+	wanted->is_apart = set->is_apart;
 }
 
 /* The delay of packets that slow start tolerates: that of HyStart (RFC 9406), or
@@ -71,15 +73,31 @@ static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
 	return max_of(base_us / 32, 1500);
 }
 
-static __always_inline void tell(struct state *s, struct tcp_sock *tp, const struct round_sample *sample)
+/* Whether a flow with these parameters yields to all other traffic. */
+static __always_inline bool is_to_yield(const struct parameters *wanted)
 {
-	s->seen.version = CONGESTION_VERSION;
-	s->seen.cwnd = tp->snd_cwnd;
-	s->seen.rtt_us = sample->rtt_min_us;
-	s->seen.base_us = sample->base_us;
-	s->seen.packets = round_of(tp)->packets;
-	s->seen.updated_us = sample->now_us;
-	s->seen.is_yielding =
+	return wanted->w_q16 <= MIN_WEIGHT_Q16 &&
+	       (wanted->law == LAW_VEGAS || wanted->law == LAW_CDG);
+}
+
+/* Whether it does so together with others to the same host. */
+static __always_inline bool is_in_group(const struct parameters *wanted)
+{
+	return is_to_yield(wanted) && !wanted->is_apart;
+}
+
+/* Tells the process what its socket does, by the state of its law. */
+static __always_inline void tell(struct state *own, const struct state *s, struct tcp_sock *tp,
+				 const struct round_sample *sample)
+{
+	own->seen = s->seen;
+	own->seen.version = CONGESTION_VERSION;
+	own->seen.cwnd = tp->snd_cwnd;
+	own->seen.rtt_us = sample->rtt_min_us;
+	own->seen.base_us = sample->base_us;
+	own->seen.packets = round_of(tp)->packets;
+	own->seen.updated_us = sample->now_us;
+	own->seen.is_yielding =
 		s->yielding.yielded_us && sample->now_us < s->yielding.yielded_us + 1000000;
 }
 
@@ -107,58 +125,96 @@ static __always_inline void start_slowly(struct tcp_sock *tp, const struct round
 		tp->snd_ssthresh = max_of(times_q16(all, OPENED_Q16) / sample->segment, 2 * TRAIN);
 }
 
-/* Sets the window at the end of a round trip. */
-static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, struct round *round,
-				      __u64 now_us, __u32 default_law)
+/* Sets the window of a flow by a law of its own, or as the only one of its group. */
+static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struct round *round,
+				     struct state *s, const struct parameters *wanted,
+				     struct round_sample *sample, __u64 now_us)
 {
-	struct parameters wanted;
-	struct round_sample sample = {};
-	struct state *s;
 	__u32 window_q8;
-	bool is_paced = false, is_yielding;
+	bool is_paced = false;
 
-	s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!s)
-		return;
-	read_parameters(sk, &wanted, default_law);
-	if (round->tested) {
+	if (round->tested)
 		train_learn(&s->trains, round->tested);
-		round->tested = 0;
-	}
-	observe(&sample, s, tp, round, &wanted, now_us);
-	round->base_us = sample.base_us;
-	round->patience_us = patience_us(wanted.w_q16, sample.base_us);
-	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
-	is_yielding = round->is_yielding && (wanted.law == LAW_VEGAS || wanted.law == LAW_CDG);
+	observe(sample, s, tp, round, tp->delivered - round->delivered, wanted, now_us);
+	round->base_us = sample->base_us;
+	round->patience_us = patience_us(wanted->w_q16, sample->base_us);
 	round->least_us = MIN_RTT_US;
+	round->is_coupled = 0;
+	round->pair_rate = 0;
 
 	if (is_in_slow_start(tp)) {
 		is_paced = round->train != TRAIN_AWAITED;
-		start_slowly(tp, round, s, &sample);
+		start_slowly(tp, round, s, sample);
 	} else {
 		/* Another law, or the first round trip after slow start. */
-		if (s->seen.law != wanted.law || round->is_slow_start)
-			take_window(s, wanted.law, tp->snd_cwnd * PACKET_Q8, now_us,
-				    sample.base_us);
-		s->seen.law = wanted.law;
-		if (is_yielding)
+		if (s->seen.law != wanted->law || round->is_slow_start)
+			take_window(s, wanted->law, tp->snd_cwnd * PACKET_Q8, now_us,
+				    sample->base_us);
+		s->seen.law = wanted->law;
+		if (is_to_yield(wanted))
 			round->least_us = MIN_ROUND_US;
-		window_q8 = law_round(s, &sample, wanted.law, &is_paced);
+		window_q8 = law_round(s, sample, wanted->law, &is_paced);
 		window_q8 = min_of(window_q8, MAX_WINDOW_Q8);
 		tp->snd_cwnd = max_of(window_q8 / PACKET_Q8,
-				    window_q8 < FLOOR_Q8 && is_yielding ? 1 : 2);
+				    window_q8 < FLOOR_Q8 && is_to_yield(wanted) ? 1 : 2);
 		/* Slow start is over until the kernel says otherwise. */
 		tp->snd_ssthresh = tp->snd_cwnd;
-		if (wanted.law == LAW_VEGAS && !is_paced && wanted.w_q16 < ONE_Q16 &&
+		if (wanted->law == LAW_VEGAS && !is_paced && wanted->w_q16 < ONE_Q16 &&
 		    is_time_for_train(tp, s, now_us)) {
 			s->trains.last_us = now_us;
-			train_begin(round, tp->snd_nxt, sample.segment);
+			train_begin(round, tp->snd_nxt, sample->segment);
 			tp->snd_cwnd += TRAIN;
 		}
 	}
 	round->turns = min_of(round->turns + 1, HYSTART_FROM_ROUND);
 	pace(sk, round, is_paced);
-	tell(s, tp, &sample);
+}
+
+/* Sets the window at the end of a round trip. */
+static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, struct round *round,
+				      __u64 now_us, __u32 default_law)
+{
+	struct round_sample sample = {.now_us = now_us, .rtt_min_us = round->rtt_min_us};
+	struct parameters wanted;
+	struct group *group = 0;
+	struct state *own, *s;
+
+	own = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!own)
+		return;
+	read_parameters(sk, &wanted, default_law);
+	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
+	if (is_in_group(&wanted))
+		group = group_enter(sk, own, wanted.law, now_us);
+	else if (own->member.law)
+		group_leave(sk, own);
+	if (group && !group_take(group)) {
+		begin_round(tp, round, now_us);
+		return;
+	}
+	s = group ? &group->s : own;
+	if (group) {
+		group_hear(group, &own->member, now_us, is_held_by_window(tp, round));
+		/* The packets of the others are between those of a train. */
+		if (group_is_coupled(group))
+			round->tested = 0;
+	}
+	if (group && group_is_coupled(group) && !group_opens(group, &own->member, now_us)) {
+		go_together(sk, tp, round, group, own, &wanted, &sample, now_us);
+	} else {
+		/* The flow that has opened the path so far is silent. */
+		if (group && round->is_coupled && s->yielding.phase == PHASE_OPENING)
+			tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+		go_alone(sk, tp, round, s, &wanted, &sample, now_us);
+		if (group)
+			group_go_alone(group, sample.base_us);
+	}
+	round->tested = 0;
+	tell(own, s, tp, &sample);
+	if (group) {
+		own->w_q16 = wanted.w_q16;
+		group_release(group);
+	}
 	begin_round(tp, round, now_us);
 }
 
@@ -174,34 +230,50 @@ static __always_inline void avoid(struct sock *sk, __u32 acked, __u32 law)
 		end_round(sk, tp, round, bpf_ktime_get_ns() / 1000, law);
 }
 
+/* The window after a loss by a law of its own, packets/256. */
+static __always_inline __u32 lose_alone(struct state *s, const struct parameters *wanted,
+					const struct round *round, __u32 window, __u32 base_us,
+					__u64 now_us, bool was_slow_start)
+{
+	if (was_slow_start || s->seen.law != wanted->law) {
+		take_window(s, wanted->law, window, now_us, base_us);
+		s->seen.law = wanted->law;
+	}
+	s->before_q8[0] = s->yielding.window_q8;
+	s->before_q8[1] = s->weighted.window_q8;
+	s->before_q8[2] = s->cdg.window_q8;
+	return law_loss(s, wanted, window, base_us, minus(round->rtt_max_us, base_us), now_us,
+			was_slow_start);
+}
+
 static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 	__u64 now_us = bpf_ktime_get_ns() / 1000;
 	__u32 window = tp->snd_cwnd * PACKET_Q8, next, base_us;
-	bool was_slow_start;
+	struct group *group = 0;
 	struct parameters wanted;
-	struct state *s;
+	struct state *own, *s;
 
 	/* No round trip may be over yet. */
 	base_us = round->base_us ? round->base_us : least_rtt_us(tp);
-	s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!s)
+	own = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!own)
 		return max_of(tp->snd_cwnd / 2, 2);
 	read_parameters(sk, &wanted, law);
 	/* The weight may have changed since the last round trip. */
 	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
-	was_slow_start = is_in_slow_start(tp);
-	if (was_slow_start || s->seen.law != wanted.law) {
-		take_window(s, wanted.law, window, now_us, base_us);
-		s->seen.law = wanted.law;
-	}
-	s->before_q8[0] = s->yielding.window_q8;
-	s->before_q8[1] = s->weighted.window_q8;
-	s->before_q8[2] = s->cdg.window_q8;
-	next = law_loss(s, &wanted, window, base_us, minus(round->rtt_max_us, base_us), now_us,
-			was_slow_start);
+	if (is_in_group(&wanted))
+		group = group_of(sk, own);
+	if (group && !group_take(group))
+		return max_of(tp->snd_cwnd / 2, 2);
+	s = group ? &group->s : own;
+	if (group && round->is_coupled)
+		next = lose_together(group, &own->member, round, window, now_us);
+	else
+		next = lose_alone(s, &wanted, round, window, base_us, now_us,
+				  is_in_slow_start(tp));
 	s->seen.losses++;
 	/* No round trip ends in a recovery, which shows what gets through. */
 	round->began_us = now_us;
@@ -210,15 +282,18 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 		s->seen.backoffs++;
 		s->seen.loss_share_q16 += scaled(window - next, ONE_Q16, window);
 	}
+	if (group)
+		group_release(group);
 	return next / PACKET_Q8;
 }
 
-SEC("struct_ops")
-void BPF_PROG(begin, struct sock *sk)
+static __always_inline void start(struct sock *sk, __u32 law)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
-	struct state *s = bpf_sk_storage_get(&state, sk, 0, 0);
+	__u64 now_us = bpf_ktime_get_ns() / 1000;
+	struct state *s = bpf_sk_storage_get(&state, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct parameters wanted;
 
 	/* The connection may have followed one of these laws before. Its window
 	 * from then does not count. */
@@ -227,7 +302,7 @@ void BPF_PROG(begin, struct sock *sk)
 		s->w_q16 = 0;
 	}
 	__builtin_memset(round, 0, sizeof(*round));
-	begin_round(tp, round, bpf_ktime_get_ns() / 1000);
+	begin_round(tp, round, now_us);
 	round->acknowledged = tp->snd_una;
 	round->patience_us = 4000;
 	round->is_yielding = 1;
@@ -237,12 +312,21 @@ void BPF_PROG(begin, struct sock *sk)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	/* The first packets are not paced, so they are a train. */
 	train_begin(round, tp->snd_nxt, tp->mss_cache);
+	read_parameters(sk, &wanted, law);
+	if (s && is_in_group(&wanted))
+		group_join(sk, tp, round, s, wanted.law, now_us);
 }
 
 SEC("struct_ops")
 void BPF_PROG(end, struct sock *sk)
 {
-	pace(sk, round_of(tcp_sk(sk)), false);
+	struct round *round = round_of(tcp_sk(sk));
+	struct state *own = bpf_sk_storage_get(&state, sk, 0, 0);
+
+	if (own && own->member.law)
+		group_leave(sk, own);
+	round->pair_rate = 0;
+	pace(sk, round, false);
 }
 
 SEC("struct_ops")
@@ -252,6 +336,7 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	struct round *round = round_of(tp);
 	__u32 rtt_us = sample->rtt_us;
 	__u32 bytes = tp->snd_una - round->acknowledged;
+	bool is_timed;
 
 	round->acknowledged = tp->snd_una;
 	round->packets += sample->pkts_acked;
@@ -262,8 +347,11 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	if (round->train)
 		train_acknowledged(round, tp->snd_una, tp->snd_nxt,
 				   bpf_ktime_get_ns() / 1000);
-	if (sample->rtt_us <= 0 || tp->tcp_mstamp == round->unpaced_us + rtt_us ||
-	    !are_full(tp, sample->pkts_acked, bytes))
+	is_timed = sample->rtt_us > 0 && tp->tcp_mstamp != round->unpaced_us + rtt_us &&
+		   are_full(tp, sample->pkts_acked, bytes);
+	if (round->is_coupled)
+		group_tell(sk, tp, bpf_sk_storage_get(&state, sk, 0, 0), is_timed ? rtt_us : 0);
+	if (!is_timed)
 		return;
 	round->samples++;
 	round->rtt_sum_us += rtt_us;
@@ -295,7 +383,8 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 	__u64 now_us = bpf_ktime_get_ns() / 1000;
-	struct state *s;
+	struct group *group;
+	struct state *own, *s;
 
 	/* Measurements in a recovery do not count. Reordering alone
 	 * (TCP_CA_Disorder) is no recovery. */
@@ -304,8 +393,11 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 	round->train = TRAIN_NONE;
 	if (ca_state != TCP_CA_Open)
 		return;
-	s = bpf_sk_storage_get(&state, sk, 0, 0);
-	if (s && is_repairing(tp)) {
+	own = bpf_sk_storage_get(&state, sk, 0, 0);
+	/* What gets through of one flow tells nothing of what all of a group deliver. */
+	if (own && is_repairing(tp) && !round->is_coupled) {
+		group = group_of(sk, own);
+		s = group ? &group->s : own;
 		yield_repaired(&s->yielding, now_us - round->began_us,
 			       tp->delivered - round->delivered, round->base_us);
 		if (round->is_yielding && s->seen.law == LAW_CDG)
@@ -324,17 +416,27 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 SEC("struct_ops")
 __u32 BPF_PROG(at_once, struct sock *sk)
 {
-	return round_of(tcp_sk(sk))->is_paced ? 1 : 2;
+	const struct round *round = round_of(tcp_sk(sk));
+
+	/* The kernel sets the rate anew with each acknowledgement, and asks here before
+	 * it sends. */
+	if (round->pair_rate)
+		sk->sk_pacing_rate = round->pair_rate;
+	return round->is_paced && !round->pair_rate ? 1 : 2;
 }
 
 SEC("struct_ops")
 __u32 BPF_PROG(undo, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct state *s = bpf_sk_storage_get(&state, sk, 0, 0);
+	struct state *own = bpf_sk_storage_get(&state, sk, 0, 0);
+	struct group *group;
+	struct state *s;
 
 	/* No packet was lost after all. */
-	if (s) {
+	if (own && !round_of(tp)->is_coupled) {
+		group = group_of(sk, own);
+		s = group ? &group->s : own;
 		s->yielding.window_q8 = max_of(s->yielding.window_q8, s->before_q8[0]);
 		s->weighted.window_q8 = max_of(s->weighted.window_q8, s->before_q8[1]);
 		s->cdg.window_q8 = max_of(s->cdg.window_q8, s->before_q8[2]);
@@ -345,6 +447,11 @@ __u32 BPF_PROG(undo, struct sock *sk)
 /* The congestion control fairbat_NAME. LAW is the first law of its family, which
  * it follows unless a process chooses the second. */
 #define CONTROL(NAME, LAW)                                                         \
+	SEC("struct_ops")                                                          \
+	void BPF_PROG(NAME##_begin, struct sock *sk)                               \
+	{                                                                          \
+		start(sk, LAW);                                                    \
+	}                                                                          \
 	SEC("struct_ops")                                                          \
 	void BPF_PROG(NAME##_avoid, struct sock *sk, __u32 ack, __u32 acked)       \
 	{                                                                          \
@@ -357,7 +464,7 @@ __u32 BPF_PROG(undo, struct sock *sk)
 	}                                                                          \
 	SEC(".struct_ops.link")                                                    \
 	struct tcp_congestion_ops NAME = {                                         \
-		.init = (void *)begin,                                             \
+		.init = (void *)NAME##_begin,                                      \
 		.release = (void *)end,                                            \
 		.ssthresh = (void *)NAME##_ssthresh,                               \
 		.cong_avoid = (void *)NAME##_avoid,                                \

@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 9
+#define CONGESTION_VERSION 10
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -50,10 +50,12 @@ struct parameters {
 	/* Capacity of the path as far as the process knows, byte/s; 0 if it is
 	 * unknown. */
 	__u32 capacity;
+	/* Whether the flow yields by itself and not with others to the same host. */
+	__u32 is_apart;
 	/* Never taken. With a lock in its values, nobody can freeze the map. */
 	struct bpf_spin_lock lock;
 };
-_Static_assert(sizeof(struct parameters) == 24, "as in layout.rs");
+_Static_assert(sizeof(struct parameters) == 28, "as in layout.rs");
 
 /* The state of a socket for the process. Counters start when the connection comes
  * under control. */
@@ -119,8 +121,8 @@ struct round {
 	__u32 patience_us;
 	/* Smallest round-trip time of the last few packets. */
 	__u32 rtt_few_us;
-	/* Shortest round trip, us. */
-	__u32 least_us;
+	/* Rate of a flow that sends pairs of packets (group.h), byte/s; 0 for others. */
+	__u32 pair_rate;
 	/* Packets with this time stamp have left earlier; see pace(). */
 	__u64 unpaced_us;
 	/* All acknowledged packets. */
@@ -144,6 +146,10 @@ struct round {
 	__u8 is_paced;
 	/* Round trips since the first packets, up to HYSTART_FROM_ROUND. */
 	__u8 turns;
+	/* Whether the flow shares a window with others (group.h). */
+	__u8 is_coupled;
+	/* Shortest round trip, us. */
+	__u16 least_us;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 
@@ -352,6 +358,19 @@ struct trains {
 	__u64 last_us;
 };
 
+/* A flow in its group; see group.h. */
+struct member {
+	/* enum law of the group, or 0 without one, and the flow's number in it. */
+	__u32 law;
+	__u32 number;
+	/* The last epoch in which the flow was heard, and whether its part limits it. */
+	__u32 epoch;
+	__u32 is_limited;
+	/* Delivered packets that the group knows of. */
+	__u32 delivered;
+	__u32 reserved;
+};
+
 struct state {
 	struct telemetry seen;
 	struct base base;
@@ -360,9 +379,10 @@ struct state {
 	struct cdg cdg;
 	struct cubic cubic;
 	struct trains trains;
+	struct member member;
 	/* Weight of the last round trip; 0 before the first. */
 	__u32 w_q16;
 	/* Windows of the law that yields, of CUBIC and of CDG before the last loss. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == 624, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 648, "as in layout.rs");

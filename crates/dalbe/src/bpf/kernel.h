@@ -19,6 +19,8 @@ enum {
 	/* net/sock.h, enum sk_pacing. */
 	SK_PACING_NONE = 0,
 	SK_PACING_NEEDED = 1,
+	/* linux/socket.h */
+	AF_INET6 = 10,
 };
 
 /* The fields that the programs use. The loader finds their places in the
@@ -33,8 +35,34 @@ struct sk_buff {
 struct skb_shared_info {
 	unsigned short gso_segs;
 };
+struct ns_common {
+	__u32 inum;
+};
+struct net {
+	struct ns_common ns;
+};
+typedef struct {
+	struct net *net;
+} possible_net_t;
+struct in6_addr {
+	union {
+		__u32 u6_addr32[4];
+	} in6_u;
+};
+struct sock_common {
+	__u32 skc_daddr;
+	unsigned short skc_family;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+};
+typedef struct {
+	__u32 val;
+} kuid_t;
 struct sock {
+	struct sock_common __sk_common;
+	kuid_t sk_uid;
 	__u32 sk_pacing_status;
+	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 };
 struct inet_sock {
@@ -56,6 +84,7 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u32 snd_una;
 	__u32 snd_nxt;
+	__u32 snd_wnd;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
 	__u32 mss_cache;

@@ -187,9 +187,10 @@ static __always_inline void train_learn(struct trains *own, __u32 rate)
  * the smallest and the mean delay of a round, and closer to the smallest: 0.9. */
 #define MIN_SHARE_Q16 58982
 
+/* Takes a round trip in which so many packets were delivered. */
 static __always_inline void observe(struct round_sample *sample, struct state *s, struct tcp_sock *tp,
-				    struct round *round, const struct parameters *wanted,
-				    __u64 now_us)
+				    const struct round *round, __u32 delivered,
+				    const struct parameters *wanted, __u64 now_us)
 {
 	bool was_single = round->cwnd == 1;
 	bool is_held = wanted->w_q16 <= MIN_WEIGHT_Q16 && s->yielding.phase == PHASE_YIELDING &&
@@ -215,7 +216,7 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	/* A receiver that acknowledges each packet gives no largest time. */
 	sample->rtt_max_us = max_of(rtt_max_us, rtt_min_us);
 	sample->mean_us = max_of(mean_us, rtt_min_us);
-	sample->delivered = max_of(min_of(tp->delivered - round->delivered, 65536), 1);
+	sample->delivered = max_of(min_of(delivered, 65536), 1);
 	sample->is_apart = round->samples >= sample->delivered;
 	sample->w_q16 = wanted->w_q16;
 	sample->phi_q16 = wanted->phi_q16;

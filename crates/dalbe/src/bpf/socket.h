@@ -87,7 +87,8 @@ static __always_inline bool is_round_over(const struct tcp_sock *tp, const struc
  * between the bursts of other flows finds room in a full queue. */
 static __always_inline void pace(struct sock *sk, struct round *round, bool is_paced)
 {
-	is_paced = is_paced && is_pacing_possible(round, tcp_sk(sk)->snd_cwnd);
+	is_paced = is_paced &&
+		   (round->pair_rate || is_pacing_possible(round, tcp_sk(sk)->snd_cwnd));
 	if (is_paced && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		round->is_paced = 1;

@@ -25,9 +25,11 @@ typedef _Bool bool;
 
 /* The numbers of the kernel's interface that the programs use (linux/bpf.h). */
 enum {
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
+	BPF_NOEXIST = 1,
 };
 
 /* The kernel refuses to freeze a map whose values contain a lock (Linux 6.2).

@@ -14,7 +14,7 @@ use crate::ebpf::{
     CongestionLaw, CongestionParameters, EbpfUnavailable, Observer, WeightedCongestion,
 };
 use crate::receive_window::LeverKind;
-use crate::sender::{KernelCongestionControls, SenderLeverKind};
+use crate::sender::{KernelCongestionControls, SenderCoupling, SenderLeverKind};
 use crate::socket::{LOWER_EFFORT, TcpSocket, fields_beyond};
 use crate::weight::FlowTarget;
 
@@ -337,7 +337,8 @@ fn choose_ours(
 ) -> Result<String, TrialFailure> {
     let ours = ours.map_err(|reason| TrialFailure(reason.to_string()))?;
     let law = CongestionLaw::Vegas;
-    ours.set(socket, &CongestionParameters::new(law, FlowTarget::YIELD))?;
+    let parameters = CongestionParameters::new(law, FlowTarget::YIELD, SenderCoupling::Host);
+    ours.set(socket, &parameters)?;
     let chosen = socket.sender().congestion()?;
     if chosen == ours.name(law) {
         Ok(format!("{chosen}, with a weight for each upload"))

@@ -60,6 +60,17 @@ impl CongestionLaw {
     }
 }
 
+/// With which other connections a connection yields (coupled congestion control: ctrlTCP, NEAT D3.2, appendix D).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SenderCoupling {
+    /// All that one user sends to one host at the least weight yields as one connection.
+    #[default]
+    Host,
+    /// It yields by itself. The receiver may hold back all connections together: what waits
+    /// for a common law at one end looks like a queue to that at the other end.
+    Apart,
+}
+
 /// The parameters that a process sets for its socket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CongestionParameters {
@@ -74,18 +85,21 @@ pub struct CongestionParameters {
     pub g_ms: Option<f64>,
     /// Capacity of the path without other traffic, byte/s; 0 while it is unknown.
     pub capacity: f64,
+    /// With which other connections it yields.
+    pub coupling: SenderCoupling,
 }
 
 impl CongestionParameters {
     /// The parameters that put this target on a connection.
     #[must_use]
-    pub fn new(law: CongestionLaw, target: FlowTarget) -> Self {
+    pub fn new(law: CongestionLaw, target: FlowTarget, coupling: SenderCoupling) -> Self {
         Self {
             law,
             w: target.w,
             phi: 1.0,
             g_ms: None,
             capacity: target.capacity,
+            coupling,
         }
     }
 }
@@ -192,6 +206,7 @@ impl WeightedCongestion {
             phi_q16: q16(parameters.phi).max(1),
             g_us: parameters.g_ms.map_or(0, |g| q(g * 1e3).max(1)),
             capacity: q(parameters.capacity),
+            is_apart: u32::from(parameters.coupling == SenderCoupling::Apart),
             reserved: 0,
         };
         self.maps.request(socket, &raw)?;

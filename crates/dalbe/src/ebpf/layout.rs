@@ -89,6 +89,7 @@ pub(crate) struct RawParameters {
     pub(crate) phi_q16: u32,
     pub(crate) g_us: u32,
     pub(crate) capacity: u32,
+    pub(crate) is_apart: u32,
     pub(crate) reserved: u32,
 }
 
@@ -119,13 +120,13 @@ pub(crate) struct RawTelemetry {
 #[repr(C)]
 pub(crate) struct RawState {
     pub(crate) seen: RawTelemetry,
-    pub(crate) private: [u8; 544],
+    pub(crate) private: [u8; 568],
 }
 
 // As in congestion.h and congestion.bpf.c.
-const _: () = assert!(size_of::<RawParameters>() == 24);
+const _: () = assert!(size_of::<RawParameters>() == 28);
 const _: () = assert!(size_of::<RawTelemetry>() == 80);
-const _: () = assert!(size_of::<RawState>() == 624);
+const _: () = assert!(size_of::<RawState>() == 648);
 
 #[cfg(test)]
 mod tests {
@@ -180,6 +181,6 @@ mod congestion_tests {
     #[test]
     fn another_size_of_the_state_has_another_version() {
         // Whoever changes one of these numbers changes the other.
-        assert_eq!((size_of::<RawState>(), CONGESTION_VERSION), (624, 9));
+        assert_eq!((size_of::<RawState>(), CONGESTION_VERSION), (648, 10));
     }
 }

@@ -8,7 +8,7 @@ use socket2::Domain;
 
 use super::pacing::Pacer;
 use super::stock::{self, CongestionOverride, KernelCongestionControls};
-use super::{SenderLeverKind, SenderPolicy};
+use super::{SenderCoupling, SenderLeverKind, SenderPolicy};
 use crate::ebpf::{CongestionLaw, CongestionParameters, WeightedCongestion};
 use crate::socket::TcpSocket;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
@@ -75,24 +75,27 @@ impl SenderLevers {
     }
 
     /// Takes a connection under control, before or after it is connected. It
-    /// yields to all traffic until the first [`SenderLever::update`]. If that
+    /// yields to all traffic until the first [`SenderLever::update`], and with these others
+    /// at the least weight. If that
     /// fails, it goes on as it was, marked Lower-Effort if possible.
-    pub fn take(&self, socket: &TcpSocket) -> SenderLever {
+    pub fn take(&self, socket: &TcpSocket, coupling: SenderCoupling) -> SenderLever {
         let own = OriginalOptions::of(socket);
         own.mark(socket);
-        let kind = self.congestion(socket).unwrap_or_else(|| match self.kind {
-            SenderLeverKind::Congestion | SenderLeverKind::Pacing => ActiveLever::Pacing {
-                pacer: Box::new(Pacer::default()),
-                beneath: stock::choose_beneath_limit(own.congestion(), &self.allowed)
-                    .map(CongestionOverride::by),
-                is_yielding: None,
-            },
-            SenderLeverKind::Stock => stock::choose_yielding(&self.allowed)
-                .map_or(ActiveLever::Mark, |name| {
-                    ActiveLever::Stock(CongestionOverride::by(name))
-                }),
-            SenderLeverKind::Mark => ActiveLever::Mark,
-        });
+        let kind = self
+            .congestion(socket, coupling)
+            .unwrap_or_else(|| match self.kind {
+                SenderLeverKind::Congestion | SenderLeverKind::Pacing => ActiveLever::Pacing {
+                    pacer: Box::new(Pacer::default()),
+                    beneath: stock::choose_beneath_limit(own.congestion(), &self.allowed)
+                        .map(CongestionOverride::by),
+                    is_yielding: None,
+                },
+                SenderLeverKind::Stock => stock::choose_yielding(&self.allowed)
+                    .map_or(ActiveLever::Mark, |name| {
+                        ActiveLever::Stock(CongestionOverride::by(name))
+                    }),
+                SenderLeverKind::Mark => ActiveLever::Mark,
+            });
         SenderLever {
             own,
             is_marked: true,
@@ -102,15 +105,15 @@ impl SenderLevers {
     }
 
     /// With a congestion control of ours; `None` if there is none, or no more.
-    fn congestion(&self, socket: &TcpSocket) -> Option<ActiveLever> {
+    fn congestion(&self, socket: &TcpSocket, coupling: SenderCoupling) -> Option<ActiveLever> {
         let congestion = self.current()?;
         let law = self.policy.law();
-        congestion
-            .set(socket, &CongestionParameters::new(law, FlowTarget::YIELD))
-            .ok()?;
+        let parameters = CongestionParameters::new(law, FlowTarget::YIELD, coupling);
+        congestion.set(socket, &parameters).ok()?;
         Some(ActiveLever::Congestion {
             congestion,
             law,
+            coupling,
             target: Some(FlowTarget::YIELD),
             is_yielding: None,
         })
@@ -150,6 +153,7 @@ enum ActiveLever {
     Congestion {
         congestion: Arc<WeightedCongestion>,
         law: CongestionLaw,
+        coupling: SenderCoupling,
         /// The target that is set; `None` without one.
         target: Option<FlowTarget>,
         is_yielding: Option<bool>,
@@ -189,11 +193,13 @@ impl SenderLever {
             ActiveLever::Congestion {
                 congestion,
                 law,
+                coupling,
                 target: set,
                 is_yielding,
             } => {
                 if *set != Some(target) {
-                    congestion.set(socket, &CongestionParameters::new(*law, target))?;
+                    let parameters = CongestionParameters::new(*law, target, *coupling);
+                    congestion.set(socket, &parameters)?;
                     *set = Some(target);
                 }
                 *is_yielding = congestion.state(socket)?.map(|state| state.is_yielding);
@@ -244,11 +250,13 @@ impl SenderLever {
             ActiveLever::Congestion {
                 congestion,
                 law,
+                coupling,
                 target,
                 is_yielding,
             } => {
                 if !self.own.restore_congestion(socket) {
-                    congestion.set(socket, &CongestionParameters::new(*law, FlowTarget::FREE))?;
+                    let free = CongestionParameters::new(*law, FlowTarget::FREE, *coupling);
+                    congestion.set(socket, &free)?;
                 }
                 (*target, *is_yielding) = (None, None);
             }

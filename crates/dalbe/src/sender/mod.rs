@@ -21,6 +21,7 @@ pub use self::levers::{SenderLever, SenderLevers};
 pub use self::pacing::{DeliveredBytes, Pacer, PacingTarget};
 pub use self::stock::KernelCongestionControls;
 use crate::ebpf::CongestionLaw;
+pub use crate::ebpf::SenderCoupling;
 
 /// Which of FAIRBAT's congestion controls to use, if they are set up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

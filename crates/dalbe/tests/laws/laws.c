@@ -4,6 +4,7 @@
  * which condition does not hold.
  */
 #include "arrivals.h"
+#include "coupled.h"
 #include "native.h"
 #include "path.h"
 
@@ -178,8 +179,6 @@ static void weights_bound(void)
 	s.trains.capacity = 0;
 	EXPECT(bound_of(&s, &look) == MAX_WINDOW_Q8, "a bound without an answer of a train");
 }
-
-#define SECOND_US 1000000ULL
 
 static void fills_an_idle_path(void)
 {
@@ -557,6 +556,10 @@ int main(int count, char **arguments)
 		{"others_that_stayed_have_left", others_that_stayed_have_left},
 		{"a_rate_that_varies", a_rate_that_varies},
 		{"shorter_than_the_least", shorter_than_the_least},
+		{"parts_of_a_group", parts_of_a_group},
+		{"flows_of_a_group", flows_of_a_group},
+		{"opener_of_a_group", opener_of_a_group},
+		{"round_trips_of_a_group", round_trips_of_a_group},
 		{"variations_of_an_example", variations_of_an_example},
 		{"variations_of_distant_packets", variations_of_distant_packets},
 		{"variations_of_odd_timestamps", variations_of_odd_timestamps},

@@ -22,6 +22,7 @@ static inline __u32 bpf_get_prandom_u32(void)
 	return 0x8000;
 }
 
+#include "../../src/bpf/group.h"
 #include "../../src/bpf/laws.h"
 
 /* In place of socket.h: what round.h asks of a socket. */
@@ -57,3 +58,5 @@ static int failures;
 			fprintf(stderr, " [%s]\n", #condition);         \
 		}                                                       \
 	} while (0)
+
+#define SECOND_US 1000000ULL

@@ -59,7 +59,7 @@ static void flow_over(struct flow *flow, __u32 rtt_us, __u32 mean_us, __u32 elap
 	flow->now_us += elapsed_us;
 	flow->tp.delivered += delivered;
 
-	observe(&look, &flow->s, &flow->tp, &flow->round, &wanted, flow->now_us);
+	observe(&look, &flow->s, &flow->tp, &flow->round, delivered, &wanted, flow->now_us);
 	flow->round.base_us = look.base_us;
 	window_q8 = law_round(&flow->s, &look, LAW_VEGAS, &is_paced);
 	flow->cwnd = max_of(window_q8 / PACKET_Q8, window_q8 < FLOOR_Q8 ? 1 : 2);

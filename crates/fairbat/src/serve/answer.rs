@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use dalbe::sender::SenderCoupling;
 use http::header::{
     ACCEPT, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE,
     CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -126,7 +127,13 @@ fn with_body(
 ) -> Response<ResponseBody> {
     let priority = RequestPriority::from_headers(&request.headers);
     let mode = ResponseMode::of(&priority, length, site.background);
-    let mut response = with(head.0, head.1, body(tracker.begin(mode)));
+    // A client that asks for the lowest priority may hold back all of its connections
+    // together.
+    let coupling = match priority == RequestPriority::default() {
+        true => SenderCoupling::Host,
+        false => SenderCoupling::Apart,
+    };
+    let mut response = with(head.0, head.1, body(tracker.begin(mode, coupling)));
     response.extensions_mut().insert(LogNote(mode.to_string()));
     response
 }

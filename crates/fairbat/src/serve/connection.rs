@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::sender::{DeliveredBytes, SenderLever};
+use dalbe::sender::{DeliveredBytes, SenderCoupling, SenderLever};
 use dalbe::socket::TcpSocket;
 use dalbe::weight::FlowTarget;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
@@ -199,6 +199,7 @@ async fn hold(
     let mut controller = ConnectionController::new();
     let mut lever = None;
     let (mut begun, mut is_sending) = (0, false);
+    let mut coupling = SenderCoupling::default();
     let mut delivered = DeliveredBytes::default();
     let mut acked = 0;
     let mut heard = site.clock.now();
@@ -218,6 +219,7 @@ async fn hold(
                 progress.since = now;
             }
             is_sending = response.is_sending;
+            coupling = response.coupling;
         }
         // The part that writes notices when the connection is gone.
         let info = socket.info().ok()?;
@@ -241,7 +243,7 @@ async fn hold(
         let is_active = silence == Silence::Stalled || now < heard + TAIL;
         wait = if is_active {
             let target = controller.update(now, delivered.since_last(&info));
-            follow(&mut lever, site, now, socket, target).min(left)
+            follow(&mut lever, site, now, socket, target, coupling).min(left)
         } else {
             left
         };
@@ -283,12 +285,13 @@ fn follow(
     now: Duration,
     socket: &TcpSocket,
     target: Option<FlowTarget>,
+    coupling: SenderCoupling,
 ) -> Duration {
     let done = match (target, &mut *lever) {
         (None, None) => return SAMPLE_INTERVAL,
         (None, Some(lever)) => lever.release(socket).map(|()| SAMPLE_INTERVAL),
         (Some(target), lever) => lever
-            .get_or_insert_with(|| site.levers.take(socket))
+            .get_or_insert_with(|| site.levers.take(socket, coupling))
             .update(now, socket, target),
     };
     done.unwrap_or_else(|error| {

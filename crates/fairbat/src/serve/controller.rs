@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
+use dalbe::sender::SenderCoupling;
 use dalbe::weight::{FLOW_WEIGHT_PERIOD, FlowTarget, FlowWeightController, MIN_WEIGHT};
 use tokio::sync::watch;
 
@@ -92,6 +93,8 @@ pub(crate) struct ResponseState {
     /// How the last response that began is sent. This outlasts the response: its
     /// end, or all of a short one, still waits in the kernel then.
     pub(crate) mode: ResponseMode,
+    /// With which other connections it yields.
+    pub(crate) coupling: SenderCoupling,
     /// Whether the response is under way.
     pub(crate) is_sending: bool,
     /// Responses begun so far.
@@ -113,9 +116,10 @@ impl ResponseTracker {
     }
 
     /// A response begins.
-    pub(crate) fn begin(&self, mode: ResponseMode) -> ResponseGuard {
+    pub(crate) fn begin(&self, mode: ResponseMode, coupling: SenderCoupling) -> ResponseGuard {
         self.0.send_modify(|state| {
             state.mode = mode;
+            state.coupling = coupling;
             state.is_sending = true;
             state.begun += 1;
         });
@@ -378,8 +382,8 @@ mod tracker_tests {
     fn the_end_of_a_response_does_not_end_the_next() {
         let (tracker, watched) = ResponseTracker::new();
         assert!(!watched.borrow().is_sending);
-        let first = tracker.begin(ResponseMode::Ordinary);
-        let second = tracker.begin(ResponseMode::Weight(0.5));
+        let first = tracker.begin(ResponseMode::Ordinary, SenderCoupling::Host);
+        let second = tracker.begin(ResponseMode::Weight(0.5), SenderCoupling::Apart);
         drop(first);
         assert!(watched.borrow().is_sending);
         drop(second);
@@ -389,10 +393,11 @@ mod tracker_tests {
     #[test]
     fn a_response_that_ends_at_once_is_noticed() {
         let (tracker, mut watched) = ResponseTracker::new();
-        drop(tracker.begin(ResponseMode::Weight(0.5)));
+        drop(tracker.begin(ResponseMode::Weight(0.5), SenderCoupling::Apart));
         assert!(watched.has_changed().expect("the tracker is there"));
         let expected = ResponseState {
             mode: ResponseMode::Weight(0.5),
+            coupling: SenderCoupling::Apart,
             is_sending: false,
             begun: 1,
         };

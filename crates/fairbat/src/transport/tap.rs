@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use dalbe::receive_window::WindowLever;
-use dalbe::sender::{SenderLever, SenderLevers};
+use dalbe::sender::{SenderCoupling, SenderLever, SenderLevers};
 use dalbe::socket::TcpSocket;
 use dalbe::weight::FlowTarget;
 use hyper_util::client::legacy::connect::{Connection, HttpInfo};
@@ -100,7 +100,7 @@ impl SendTap {
         let acked_before = socket.info().ok().and_then(|info| info.bytes_acked);
         // This fails if the upload was stopped while it connected.
         let _ = self.opened.send(NewConnection {
-            lever: self.levers.take(&socket),
+            lever: self.levers.take(&socket, SenderCoupling::Host),
             acked_before,
             socket,
         });

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dalbe::ebpf::{CongestionLaw, CongestionParameters, CongestionState, WeightedCongestion};
-use dalbe::sender::{DeliveredBytes, Pacer};
+use dalbe::sender::{DeliveredBytes, Pacer, SenderCoupling};
 use dalbe::socket::TcpSocket;
 use dalbe::weight::FlowTarget;
 use nix::libc::EINPROGRESS;
@@ -442,6 +442,7 @@ impl Hold {
                     phi,
                     g_ms: *g_ms,
                     capacity: order.capacity,
+                    coupling: SenderCoupling::Host,
                 };
                 if set.is_none_or(|set| is_news(&set, &parameters)) {
                     let told = congestion.set(socket, &parameters);

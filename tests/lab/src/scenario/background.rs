@@ -43,8 +43,8 @@ pub struct Background {
     /// what `fairbat` does if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<DeadlineController>,
-    /// Connections to begin with, for `fairbat` (`--split`); its own default if
-    /// it is not given.
+    /// Connections to begin with, for `fairbat` (`--split`), its own default if
+    /// it is not given; connections to the same host, for the lab's senders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     /// The server sends no more than this on each connection, kB/s (1000

@@ -34,6 +34,7 @@ use std::error::Error;
 use std::io;
 
 use dalbe::ebpf::{CongestionParameters, WeightedCongestion};
+use dalbe::sender::SenderCoupling;
 use dalbe::socket::TcpSocket;
 
 use crate::host::Host;
@@ -163,6 +164,7 @@ impl Site {
                     phi: 1.0,
                     g_ms: None,
                     capacity: 0.0,
+                    coupling: SenderCoupling::Host,
                 };
                 self.congestion.set(&socket, &parameters)?;
             }

@@ -1,5 +1,6 @@
 //! A run: all connections over one bottleneck, event by event.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use dalbe::receive_window::PathFindings;
@@ -8,6 +9,7 @@ use crate::arrivals::exponential;
 use crate::contender::Contender;
 use crate::host::Class;
 use crate::scenario::Scenario;
+use crate::simulation::congestion::kernel::Host;
 use crate::simulation::connection::{Connection, Plan};
 use crate::simulation::events::Events;
 use crate::simulation::figures::{Figures, TracePoint, is_within};
@@ -242,7 +244,8 @@ impl Run<'_> {
         };
         let seed = self.seed ^ (number as u64) << 24;
         let control =
-            background_control(self.scenario, self.contender, seed).expect("it had one before");
+            background_control(self.scenario, self.contender, seed, &Rc::new(Host::new()))
+                .expect("it had one before");
         let span = Span {
             start: now,
             stop: Duration::from_secs_f64(self.scenario.duration_s),

@@ -479,5 +479,6 @@ impl Sender {
         self.state.outstanding = self.scoreboard.outstanding();
         self.state.in_flight = self.scoreboard.in_flight();
         self.state.delivered = self.scoreboard.delivered();
+        self.state.offered = self.edge.saturating_sub(self.state.acknowledged);
     }
 }

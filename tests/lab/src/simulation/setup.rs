@@ -1,6 +1,7 @@
 //! From a scenario and a contender to connections and datagrams; and what a simulation
 //! leaves out.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use dalbe::ebpf::CongestionLaw;
@@ -15,7 +16,7 @@ use crate::host::Class;
 use crate::link::{PAYLOAD_SHARE, bytes_per_s};
 use crate::scenario::{CALL_PACKET_BYTES, CALL_PACKETS_PER_S, Foreground, Scenario, Traffic};
 use crate::simulation::congestion::control::Control;
-use crate::simulation::congestion::kernel::Kernel;
+use crate::simulation::congestion::kernel::{Host, Kernel};
 use crate::simulation::congestion::ledbat::Ledbat;
 use crate::simulation::connection::Plan;
 use crate::simulation::held_window::HeldWindow;
@@ -67,7 +68,7 @@ impl Setup {
         contender: Contender,
         seed: u64,
     ) -> Result<Self, Unsupported> {
-        check(scenario)?;
+        check(scenario, contender)?;
         let mut setup = Self {
             connections: Vec::new(),
             datagrams: Vec::new(),
@@ -186,28 +187,35 @@ impl Setup {
                 stop: Duration::from_secs_f64(scenario.duration_s),
             };
             let seed = seed ^ (u64::from(copy) << 16);
-            self.connections.push(Plan {
-                class: Class::Background,
-                start: span.start,
-                source: Source::Turns(Turns::always(span)),
-                control: background_control(scenario, contender, seed)?,
-                window: background_window(scenario, contender),
-                ecn: scenario.link[0].ecn,
-                backward: false,
-            });
+            let host = Rc::new(Host::new());
+            for _ in 0..background.connections.unwrap_or(1) {
+                self.connections.push(Plan {
+                    class: Class::Background,
+                    start: span.start,
+                    source: Source::Turns(Turns::always(span)),
+                    control: background_control(scenario, contender, seed, &host)?,
+                    window: background_window(scenario, contender),
+                    ecn: scenario.link[0].ecn,
+                    backward: false,
+                });
+            }
         }
         Ok(())
     }
 }
 
-/// The congestion control of the background's sender.
+/// The congestion control of the background's sender, for one connection to a host.
 pub(crate) fn background_control(
     scenario: &Scenario,
     contender: Contender,
     seed: u64,
+    host: &Rc<Host>,
 ) -> Result<Control, Unsupported> {
     let weight = scenario.background.weight.unwrap_or(MIN_WEIGHT);
-    let kernel = |law| Ok(Control::Kernel(Kernel::new(law, weight, seed)));
+    let kernel = |law| {
+        let host = Rc::clone(host);
+        Ok(Control::Kernel(Kernel::new(law, weight, seed, host)))
+    };
     match contender {
         Contender::FairbatServed => kernel(CongestionLaw::Vegas),
         Contender::Sender(Sending::Law(law)) => kernel(law),
@@ -241,12 +249,15 @@ fn control(name: &str, seed: u64) -> Result<Control, Unsupported> {
     Control::named(name, seed).ok_or_else(|| unsupported(&format!("congestion control {name:?}")))
 }
 
-fn check(scenario: &Scenario) -> Result<(), Unsupported> {
+fn check(scenario: &Scenario, contender: Contender) -> Result<(), Unsupported> {
     let background = &scenario.background;
+    let has_window = matches!(background_window(scenario, contender), Window::Held(_));
+    let has_several = background.connections.is_some_and(|number| number > 1);
     let has_end = background.size_mb.is_some() || !background.transfer.is_empty();
     let missing = [
         (scenario.link.len() > 1, "second link"),
         (background.jobs.is_some(), "jobs"),
+        (has_window && has_several, "coupled receive windows"),
         (has_end, "transfers that end, and no deadlines"),
         (background.server_kb_s.is_some(), "server with a limit"),
         (background.stopped.is_some(), "program that is stopped"),

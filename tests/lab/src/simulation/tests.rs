@@ -168,6 +168,25 @@ fn a_sender_in_the_kernel_fills_a_link_alone_and_leaves_a_greedy_flow_nearly_all
     }
 }
 
+#[test]
+fn connections_to_one_host_yield_as_one() {
+    let background = |connections: u32| format!("[background]\nconnections = {connections}\n");
+    for (connections, least_used) in [(4, 0.92), (16, 0.8)] {
+        let more = background(connections);
+        let used = runs(&scenario(40.0, &more), SENDER).map(|run| run.rest_used().unwrap());
+        let used = median(used.into_iter());
+        assert!(
+            used > least_used,
+            "{connections} use {used} of an idle link"
+        );
+        let beside = kept(&scenario(40.0, &(GREEDY.to_owned() + &more)), SENDER);
+        assert!(
+            beside > 0.96,
+            "beside {connections} a greedy flow keeps {beside}"
+        );
+    }
+}
+
 /// Bottlenecks at which a fixed delay tells nothing of others: with active queue
 /// management, and with a queue of half and of a quarter of a bandwidth-delay product.
 const SHORT_QUEUES: [&str; 4] = ["10,100,4,codel", "10,50,4,pie", "20,50,0.5", "40,10,0.25"];

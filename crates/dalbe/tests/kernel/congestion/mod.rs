@@ -7,6 +7,7 @@ mod shares;
 mod thousand;
 
 use dalbe::ebpf::{CongestionLaw, CongestionParameters, WeightedCongestion};
+use dalbe::sender::SenderCoupling;
 use dalbe::weight::MIN_WEIGHT;
 use libbpf_rs::libbpf_sys::BPF_F_RDONLY;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -22,6 +23,7 @@ fn of_weight(law: CongestionLaw, w: f64) -> CongestionParameters {
         phi: 1.0,
         g_ms: None,
         capacity: 0.0,
+        coupling: SenderCoupling::Host,
     }
 }
 

@@ -15,6 +15,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dalbe::sender::SenderCoupling;
 use http::header::{ALLOW, HOST, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
@@ -42,7 +43,7 @@ pub(crate) async fn answer(
     body: Incoming,
 ) -> Response<ResponseBody> {
     // The connection is not idle until the answer is there.
-    let _guard = tracker.begin(ResponseMode::Ordinary);
+    let _guard = tracker.begin(ResponseMode::Ordinary, SenderCoupling::Host);
     let changed = change(site, uploads, peer, request, body).await;
     changed.unwrap_or_else(|refusal| {
         if let Refusal::Disk(_) | Refusal::Full = refusal {

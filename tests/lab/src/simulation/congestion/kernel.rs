@@ -10,6 +10,7 @@
 
 use std::fmt;
 use std::ptr::NonNull;
+use std::rc::Rc;
 
 use dalbe::ebpf::CongestionLaw;
 
@@ -48,10 +49,20 @@ struct View {
     is_window_limited: u8,
     is_paced: u8,
     at_once: u8,
+    offered: u32,
+    rate: u32,
+}
+
+/// `struct host`.
+#[repr(C)]
+struct RawHost {
+    _private: [u8; 0],
 }
 
 unsafe extern "C" {
-    fn flow_new(law: u32, w_q16: u32, seed: u64) -> *mut Flow;
+    fn host_new() -> *mut RawHost;
+    fn host_free(host: *mut RawHost);
+    fn flow_new(law: u32, w_q16: u32, seed: u64, host: *mut RawHost) -> *mut Flow;
     fn flow_free(flow: *mut Flow);
     fn flow_begin(flow: *mut Flow, view: *mut View);
     fn flow_acknowledged(flow: *mut Flow, view: *mut View, packets: u32, rtt_us: i32);
@@ -60,9 +71,32 @@ unsafe extern "C" {
     fn flow_changed(flow: *mut Flow, view: *mut View, phase: u8);
 }
 
+/// A host that connections are sent to, which yield as one.
+#[derive(Debug)]
+pub(crate) struct Host {
+    raw: NonNull<RawHost>,
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        let raw = unsafe { host_new() };
+        Self {
+            raw: NonNull::new(raw).expect("there is memory for a host"),
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        unsafe { host_free(self.raw.as_ptr()) }
+    }
+}
+
 /// A congestion control of the kernel at work.
 pub(crate) struct Kernel {
     flow: NonNull<Flow>,
+    /// The flow refers to it.
+    _host: Rc<Host>,
 }
 
 impl fmt::Debug for Kernel {
@@ -78,12 +112,13 @@ impl Drop for Kernel {
 }
 
 impl Kernel {
-    /// One that follows this law with this weight.
-    pub(crate) fn new(law: CongestionLaw, w: f64, seed: u64) -> Self {
+    /// One that follows this law with this weight, together with others to the host.
+    pub(crate) fn new(law: CongestionLaw, w: f64, seed: u64, host: Rc<Host>) -> Self {
         let w_q16 = (w * 65536.0).round() as u32;
-        let flow = unsafe { flow_new(law as u32, w_q16, seed) };
+        let flow = unsafe { flow_new(law as u32, w_q16, seed, host.raw.as_ptr()) };
         Self {
             flow: NonNull::new(flow).expect("there is memory for a flow"),
+            _host: host,
         }
     }
 
@@ -99,7 +134,10 @@ impl Kernel {
             state.threshold = f64::from(view.threshold);
         }
         state.min_burst = u32::from(view.at_once);
-        state.pacing = (view.is_paced != 0).then(|| pacing(state));
+        state.pacing = (view.is_paced != 0).then(|| match view.rate {
+            0 => pacing(state),
+            rate => f64::from(rate),
+        });
     }
 
     pub(crate) fn begin(&mut self, state: &mut CongestionState) {
@@ -165,6 +203,8 @@ fn view(state: &CongestionState) -> View {
         is_window_limited: u8::from(state.is_window_limited),
         is_paced: 0,
         at_once: 0,
+        offered: u32::try_from(state.offered).unwrap_or(u32::MAX),
+        rate: 0,
     }
 }
 

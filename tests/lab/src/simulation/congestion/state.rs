@@ -57,6 +57,8 @@ pub(crate) struct CongestionState {
     pub(crate) pacing: Option<f64>,
     /// The least number of segments that leave together.
     pub(crate) min_burst: u32,
+    /// The window that the receiver offers, bytes.
+    pub(crate) offered: u64,
 }
 
 impl CongestionState {
@@ -82,6 +84,7 @@ impl CongestionState {
             delivered: 0,
             pacing: None,
             min_burst: 2,
+            offered: 0,
         }
     }
 

@@ -32,6 +32,16 @@ struct view {
 	__u8 is_window_limited;
 	__u8 is_paced;
 	__u8 at_once;
+	/* The peer's window, bytes. */
+	__u32 offered;
+	/* The rate that is set before a packet leaves, byte/s; 0 for the kernel's. */
+	__u32 rate;
+};
+
+/* A host that flows are sent to: what the map of groups holds for it. */
+struct host {
+	struct group group;
+	__u8 is_there;
 };
 
 /* A socket, and what the maps hold for it. */
@@ -40,6 +50,8 @@ struct flow {
 	struct parameters parameters;
 	struct state state;
 	struct tcp_congestion_ops *control;
+	struct net net;
+	struct host *host;
 	__u64 now_us;
 	__u64 random;
 };
@@ -51,6 +63,21 @@ void *bpf_sk_storage_get(void *map, void *sk, void *value, unsigned long long fl
 {
 	(void)sk, (void)value, (void)flags;
 	return map == (void *)&parameters ? (void *)&called->parameters : (void *)&called->state;
+}
+
+/* All flows to a host follow the same law. */
+void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	(void)map, (void)key;
+	return called->host->is_there ? &called->host->group : 0;
+}
+
+long bpf_map_update_elem(void *map, const void *key, const void *value, unsigned long long flags)
+{
+	(void)map, (void)key, (void)flags;
+	memcpy(&called->host->group, value, sizeof(called->host->group));
+	called->host->is_there = 1;
+	return 0;
 }
 
 unsigned long long bpf_ktime_get_ns(void)
@@ -89,6 +116,7 @@ static struct sock *enter(struct flow *flow, const struct view *view)
 	tp->tcp_wstamp_ns = view->next_us * 1000;
 	tp->snd_una = view->acknowledged;
 	tp->snd_nxt = view->next;
+	tp->snd_wnd = view->offered;
 	tp->snd_cwnd = view->window;
 	tp->snd_ssthresh = view->threshold;
 	tp->delivered = view->delivered;
@@ -108,11 +136,24 @@ static void leave(struct flow *flow, struct view *view)
 	view->window = flow->tp.snd_cwnd;
 	view->threshold = flow->tp.snd_ssthresh;
 	view->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
+	sk->sk_pacing_rate = 0;
 	view->at_once = flow->control->min_tso_segs(sk);
+	view->rate = sk->sk_pacing_rate;
 }
 
-/* A flow of this law and weight; none without memory. */
-struct flow *flow_new(__u32 law, __u32 w_q16, __u64 seed)
+/* A host of which nothing is known; none without memory. */
+struct host *host_new(void)
+{
+	return calloc(1, sizeof(struct host));
+}
+
+void host_free(struct host *host)
+{
+	free(host);
+}
+
+/* A flow of this law and weight to a host; none without memory. */
+struct flow *flow_new(__u32 law, __u32 w_q16, __u64 seed, struct host *host)
 {
 	struct flow *flow = calloc(1, sizeof(*flow));
 
@@ -121,6 +162,8 @@ struct flow *flow_new(__u32 law, __u32 w_q16, __u64 seed)
 	flow->parameters.law = law;
 	flow->parameters.w_q16 = w_q16;
 	flow->random = seed * 2 + 1;
+	flow->host = host;
+	((struct sock *)&flow->tp)->__sk_common.skc_net.net = &flow->net;
 	flow->control = law <= LAW_VEGAS_PAPER ? &vegas : law <= LAW_CDG_PAPER ? &cdg : &cubic;
 	((struct sock *)&flow->tp)->sk_max_pacing_rate = ~0UL;
 	return flow;
@@ -128,6 +171,8 @@ struct flow *flow_new(__u32 law, __u32 w_q16, __u64 seed)
 
 void flow_free(struct flow *flow)
 {
+	called = flow;
+	flow->control->release((struct sock *)&flow->tp);
 	free(flow);
 }
 

@@ -16,3 +16,9 @@
 void *bpf_sk_storage_get(void *map, void *sk, void *value, unsigned long long flags);
 unsigned long long bpf_ktime_get_ns(void);
 unsigned int bpf_get_prandom_u32(void);
+
+/* libbpf has functions of these names, for processes. */
+#define bpf_map_lookup_elem native_map_lookup_elem
+#define bpf_map_update_elem native_map_update_elem
+void *bpf_map_lookup_elem(void *map, const void *key);
+long bpf_map_update_elem(void *map, const void *key, const void *value, unsigned long long flags);

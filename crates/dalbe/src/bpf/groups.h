@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A socket in its group (group.h): how it finds the group, enters it and leaves it, what it
+ * tells the group, and the part of the window that it takes.
+ */
+#pragma once
+
+#include <bpf/bpf_helpers.h>
+
+#include "group.h"
+#include "laws.h"
+#include "socket.h"
+#include "round.h"
+
+/* The kernel removes the group that was used least lately if there is no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct group_key);
+	__type(value, struct group);
+} groups SEC(".maps");
+
+/* What a group begins with. */
+static const struct group NOBODY;
+
+static __always_inline struct group_key group_key_of(struct sock *sk, __u32 law)
+{
+	struct group_key key = {
+		.family = sk->__sk_common.skc_family,
+		.user = sk->sk_uid.val,
+		.network = sk->__sk_common.skc_net.net->ns.inum,
+		.law = law,
+	};
+
+	if (key.family == AF_INET6) {
+		for (int i = 0; i < 4; i++)
+			key.address[i] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
+	} else {
+		key.address[0] = sk->__sk_common.skc_daddr;
+	}
+	return key;
+}
+
+/* Changes of a group are of one flow at a time. Nobody waits. */
+static __always_inline bool group_take(struct group *group)
+{
+	return __sync_val_compare_and_swap(&group->is_busy, 0, 1) == 0;
+}
+
+static __always_inline void group_release(struct group *group)
+{
+	__sync_lock_test_and_set(&group->is_busy, 0);
+}
+
+/* The group of a flow; none if it is in none. */
+static __always_inline struct group *group_of(struct sock *sk, const struct state *own)
+{
+	struct group_key key = group_key_of(sk, own->member.law);
+
+	return own->member.law ? bpf_map_lookup_elem(&groups, &key) : 0;
+}
+
+/* Enters the group of this law. Returns none if there is no room for it. */
+static __always_inline struct group *group_enter(struct sock *sk, struct state *own, __u32 law,
+						 __u64 now_us)
+{
+	struct group_key key = group_key_of(sk, law);
+	struct group *group = bpf_map_lookup_elem(&groups, &key);
+	bool is_in = own->member.law == law;
+
+	if (!group) {
+		bpf_map_update_elem(&groups, &key, &NOBODY, BPF_NOEXIST);
+		group = bpf_map_lookup_elem(&groups, &key);
+	}
+	if (!is_in)
+		__builtin_memset(&own->member, 0, sizeof(own->member));
+	own->member.law = group ? law : LAW_NONE;
+	if (group && (!group->heard_us || (!is_in && group_is_over(group, now_us))) &&
+	    group_take(group)) {
+		group_begin(group, own, now_us);
+		group_release(group);
+	}
+	return group;
+}
+
+/* Leaves the group, and keeps what it knows and its part. */
+static __always_inline void group_leave(struct sock *sk, struct state *own)
+{
+	struct group *group = group_of(sk, own);
+
+	if (group && group_take(group)) {
+		own->seen = group->s.seen;
+		own->base = group->s.base;
+		own->yielding = group->s.yielding;
+		own->yielding.window_q8 = group_part(group);
+		own->trains = group->s.trains;
+		group_forget(group, &own->member);
+		group_release(group);
+	}
+	own->member.law = LAW_NONE;
+}
+
+/* Tells the group of an acknowledgement: what the flow has delivered, and the round-trip time;
+ * 0 if it tells nothing. */
+static __always_inline void group_tell(struct sock *sk, struct tcp_sock *tp, struct state *own,
+				       __u32 rtt_us)
+{
+	struct group *group = own ? group_of(sk, own) : 0;
+
+	if (!group)
+		return;
+	__sync_fetch_and_add(&group->delivered, tp->delivered - own->member.delivered);
+	own->member.delivered = tp->delivered;
+	if (!rtt_us)
+		return;
+	__sync_fetch_and_add(&group->samples, 1);
+	__sync_fetch_and_add(&group->rtt_sum_us, rtt_us);
+	/* Of two at once, one may be forgotten. */
+	if (rtt_us < group->rtt_min_us)
+		group->rtt_min_us = rtt_us;
+	if (rtt_us > group->rtt_max_us)
+		group->rtt_max_us = rtt_us;
+}
+
+/* Whether a flow's own window is what limits it, and not its application or receiver. */
+static __always_inline bool is_held_by_window(struct tcp_sock *tp, const struct round *round)
+{
+	return tp->snd_wnd >= round->cwnd * tp->mss_cache &&
+	       (is_window_limited(tp) || round->cwnd <= ALWAYS_LIMITED_PACKETS ||
+		(tp->delivered - round->delivered) * 5 >= round->cwnd * 3);
+}
+
+/* The rate of a flow that sends pairs, byte/s, for so many bytes in a round trip. Flows
+ * that begin with pairs begin together, so the first wait of each is random. */
+static __always_inline __u32 pair_rate(const struct group *group, __u32 bytes, __u32 rtt_us,
+				       bool is_first)
+{
+	__u32 rate = max_of(scaled(bytes, 1000000, rtt_us), 1);
+	__u32 flows = max_of(group->flows, 1);
+
+	if (is_first)
+		return scaled(rate, flows, 1 + bpf_get_prandom_u32() % flows);
+	return scaled(rate, ONE_Q16, ONE_Q16 * 3 / 4 + (bpf_get_prandom_u32() & 0x7fff));
+}
+
+/* Gives a flow its part of the window that it shares with others. */
+static __always_inline void take_part(struct tcp_sock *tp, struct round *round,
+				      struct state *own, const struct group *group)
+{
+	__u32 part_q8 = group_part(group);
+	__u32 rtt_us = max_of(group->s.yielding.rtt_us, max_of(least_rtt_us(tp), 1));
+	__u32 window;
+
+	round->is_coupled = 1;
+	round->train = TRAIN_NONE;
+	round->base_us = group->base_us;
+	round->least_us = MIN_ROUND_US;
+	if (part_q8 < MAX_PAIRED_Q8) {
+		round->pair_rate = pair_rate(group, part_q8 * tp->mss_cache / PACKET_Q8, rtt_us,
+					     !round->pair_rate);
+		window = part_q8 / FLOOR_Q8 * 2 + 2;
+	} else {
+		round->pair_rate = 0;
+		window = whole(&own->yielding, part_q8) / PACKET_Q8;
+	}
+	/* After a timeout, the kernel comes back by slow start. */
+	if (!is_reducing(tp) || tp->snd_cwnd > window)
+		tp->snd_cwnd = window;
+	tp->snd_ssthresh = window;
+}
+
+/* A flow that comes to others of its group begins with its part, without slow start. */
+static __always_inline void group_join(struct sock *sk, struct tcp_sock *tp, struct round *round,
+				       struct state *own, __u32 law, __u64 now_us)
+{
+	struct group *group = group_enter(sk, own, law, now_us);
+	__u32 window = tp->snd_cwnd;
+
+	if (!group || !group_take(group))
+		return;
+	group_hear(group, &own->member, now_us, true);
+	if (group_is_coupled(group)) {
+		own->member.delivered = tp->delivered;
+		take_part(tp, round, own, group);
+		tp->snd_cwnd = min_of(tp->snd_cwnd, max_of(window, 2));
+		tp->snd_ssthresh = tp->snd_cwnd;
+		pace(sk, round, true);
+	}
+	group_release(group);
+}
+
+/* Sets the window of a flow that yields together with others. */
+static __always_inline void go_together(struct sock *sk, struct tcp_sock *tp, struct round *round,
+					struct group *group, struct state *own,
+					const struct parameters *wanted,
+					struct round_sample *sample, __u64 now_us)
+{
+	struct state *s = &group->s;
+	struct round joint = group_round(group);
+	bool is_over = group_is_round_over(group, now_us);
+
+	/* From now on, each acknowledgement counts. */
+	if (!round->is_coupled)
+		own->member.delivered = tp->delivered;
+	if (is_over) {
+		observe(sample, s, tp, &joint, group->delivered - group->delivered_before, wanted,
+			now_us);
+		sample->is_limited = group->limited;
+		group->base_us = sample->base_us;
+		/* The second packet of a pair waits for the first one. */
+		if (group_part(group) < MAX_PAIRED_Q8)
+			sample->target_us += sample->packet_us;
+		yield_round(&s->yielding, &s->seen, sample);
+		s->cdg.window_q8 = s->yielding.window_q8;
+	}
+	if (is_over || !group->began_us)
+		group_begin_round(group, now_us);
+	take_part(tp, round, own, group);
+	pace(sk, round, true);
+}
+
+/* The window after a loss of a flow that shares one with others, packets/256. */
+static __always_inline __u32 lose_together(struct group *group, const struct member *own,
+					   const struct round *round, __u32 window,
+					   __u64 now_us)
+{
+	struct state *s = &group->s;
+
+	if (s->yielding.phase != PHASE_OPENING && own->is_limited) {
+		yield_loss(&s->yielding, &s->seen, now_us, group->base_us,
+			   minus(round->rtt_max_us, group->base_us));
+		s->cdg.window_q8 = s->yielding.window_q8;
+	}
+	return max_of(min_of(group_part(group), window), FLOOR_Q8);
+}
