@@ -152,6 +152,11 @@ fn a_flow_on_a_path_shorter_than_the_least_round_trip_grows_by_what_is_acknowled
 }
 
 #[test]
+fn the_noise_of_packets_that_come_in_bursts_is_that_of_their_range() {
+    holds("noise_of_bursts");
+}
+
+#[test]
 fn flows_of_a_group_divide_its_window_among_those_that_use_it() {
     holds("parts_of_a_group");
 }

@@ -529,6 +529,31 @@ static void a_rate_that_varies(void)
 	EXPECT(own.least_q8 == 34 * PACKET_Q8, "levels that differ by 15 %% do not show it");
 }
 
+/* Round trips of 10 packets on a path of 50 ms, 1.2 ms a packet, whose longest one takes so
+ * much longer than the shortest, and the mean so much; returns the noise. */
+static __u32 noise_of(__u32 range_us, __u32 mean_us)
+{
+	struct round_sample look = {
+		.rtt_min_us = 50000, .rtt_max_us = 50000 + range_us, .mean_us = 50000 + mean_us,
+		.packet_us = 1200, .target_us = 2300,
+	};
+	struct yielding own = {0};
+
+	for (__u32 i = 0; i < 200; i++)
+		level_noise(&own, &look, 10);
+	return own.noise_us;
+}
+
+/* A window that is in step with bursts sees little in its mean, and much in its range. */
+static void noise_of_bursts(void)
+{
+	EXPECT(noise_of(8000, 1500) > 3900, "bursts of 8 ms make %u us", noise_of(8000, 1500));
+	EXPECT(noise_of(8000, 4500) > 4400, "a larger mean makes %u us", noise_of(8000, 4500));
+	/* Others' packets, and a delayed acknowledgement. */
+	EXPECT(noise_of(4000, 1000) <= 1000, "a queue makes %u us", noise_of(4000, 1000));
+	EXPECT(noise_of(40000, 1000) <= 1000, "40 ms make %u us", noise_of(40000, 1000));
+}
+
 int main(int count, char **arguments)
 {
 	static const struct {
@@ -556,6 +581,7 @@ int main(int count, char **arguments)
 		{"others_that_stayed_have_left", others_that_stayed_have_left},
 		{"a_rate_that_varies", a_rate_that_varies},
 		{"shorter_than_the_least", shorter_than_the_least},
+		{"noise_of_bursts", noise_of_bursts},
 		{"parts_of_a_group", parts_of_a_group},
 		{"flows_of_a_group", flows_of_a_group},
 		{"opener_of_a_group", opener_of_a_group},
