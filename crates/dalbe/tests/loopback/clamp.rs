@@ -59,7 +59,9 @@ pub(crate) fn outstanding(connection: &mut Connection) -> u64 {
         let now = received();
         // The window is what holds it back, and not a processor that pauses.
         let sender = server.info().expect("TCP_INFO");
-        let is_blocked = sender.unacked == 0 && sender.snd_wnd < Some(sender.snd_mss);
+        // The kernel may have dropped what came last, for lack of room.
+        let is_settled = sender.unacked == 0 || sender.is_reducing;
+        let is_blocked = is_settled && sender.snd_wnd < Some(sender.snd_mss);
         if now == last && is_blocked {
             return now.expect("Linux 4.1") - read;
         }
