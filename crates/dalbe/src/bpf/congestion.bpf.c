@@ -73,19 +73,6 @@ static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
 	return max_of(base_us / 32, 1500);
 }
 
-/* Whether a flow with these parameters yields to all other traffic. */
-static __always_inline bool is_to_yield(const struct parameters *wanted)
-{
-	return wanted->w_q16 <= MIN_WEIGHT_Q16 &&
-	       (wanted->law == LAW_VEGAS || wanted->law == LAW_CDG);
-}
-
-/* Whether it does so together with others to the same host. */
-static __always_inline bool is_in_group(const struct parameters *wanted)
-{
-	return is_to_yield(wanted) && !wanted->is_apart;
-}
-
 /* Tells the process what its socket does, by the state of its law. */
 static __always_inline void tell(struct state *own, const struct state *s, struct tcp_sock *tp,
 				 const struct round_sample *sample)
@@ -174,7 +161,12 @@ static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struc
 static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, struct round *round,
 				      __u64 now_us, __u32 default_law)
 {
-	struct round_sample sample = {.now_us = now_us, .rtt_min_us = round->rtt_min_us};
+	struct round_sample sample = {
+		.now_us = now_us,
+		.rtt_min_us = round->samples ? round->rtt_min_us : round->base_us,
+		.base_us = round->base_us,
+	};
+	bool is_busy, is_together = false;
 	struct parameters wanted;
 	struct group *group = 0;
 	struct state *own, *s;
@@ -186,21 +178,28 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
 	if (is_in_group(&wanted))
 		group = group_enter(sk, own, wanted.law, now_us);
-	else if (own->member.law)
-		group_leave(sk, own);
-	if (group && !group_take(group)) {
+	is_busy = group ? !group_take(group) : own->member.law && !group_leave(sk, own);
+	if (is_busy) {
 		begin_round(tp, round, now_us);
 		return;
 	}
+	/* A flow that leaves has only had a part, and looks for its share now. */
+	if (!group && round->is_coupled)
+		tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	s = group ? &group->s : own;
 	if (group) {
 		group_hear(group, &own->member, now_us, is_held_by_window(tp, round));
 		/* The packets of the others are between those of a train. */
 		if (group_is_coupled(group))
 			round->tested = 0;
+		/* The last round trip of a flow that is now the only one is of all. */
+		is_together = group_is_coupled(group)
+				      ? !group_opens(group, &own->member, now_us)
+				      : round->is_coupled && s->yielding.phase != PHASE_OPENING;
 	}
-	if (group && group_is_coupled(group) && !group_opens(group, &own->member, now_us)) {
+	if (is_together) {
 		go_together(sk, tp, round, group, own, &wanted, &sample, now_us);
+		round->is_coupled = group_is_coupled(group);
 	} else {
 		/* The flow that has opened the path so far is silent. */
 		if (group && round->is_coupled && s->yielding.phase == PHASE_OPENING)
@@ -250,8 +249,9 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
-	__u64 now_us = bpf_ktime_get_ns() / 1000;
+	__u64 now_us;
 	__u32 window = tp->snd_cwnd * PACKET_Q8, next, base_us;
+	bool is_busy;
 	struct group *group = 0;
 	struct parameters wanted;
 	struct state *own, *s;
@@ -266,8 +266,10 @@ static __always_inline __u32 after_loss(struct sock *sk, __u32 law)
 	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
 	if (is_in_group(&wanted))
 		group = group_of(sk, own);
-	if (group && !group_take(group))
+	is_busy = group ? !group_take(group) : own->member.law && !group_leave(sk, own);
+	if (is_busy)
 		return max_of(tp->snd_cwnd / 2, 2);
+	now_us = bpf_ktime_get_ns() / 1000;
 	s = group ? &group->s : own;
 	if (group && round->is_coupled)
 		next = lose_together(group, &own->member, round, window, now_us);
@@ -325,6 +327,10 @@ void BPF_PROG(end, struct sock *sk)
 
 	if (own && own->member.law)
 		group_leave(sk, own);
+	if (own)
+		own->member.law = LAW_NONE;
+	if (round->is_coupled)
+		tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	round->pair_rate = 0;
 	pace(sk, round, false);
 }
@@ -421,7 +427,9 @@ __u32 BPF_PROG(at_once, struct sock *sk)
 	/* The kernel sets the rate anew with each acknowledgement, and asks here before
 	 * it sends. */
 	if (round->pair_rate)
-		sk->sk_pacing_rate = round->pair_rate;
+		sk->sk_pacing_rate = round->pair_rate < sk->sk_max_pacing_rate
+					     ? round->pair_rate
+					     : sk->sk_max_pacing_rate;
 	return round->is_paced && !round->pair_rate ? 1 : 2;
 }
 

@@ -58,7 +58,7 @@ struct parameters {
 _Static_assert(sizeof(struct parameters) == 28, "as in layout.rs");
 
 /* The state of a socket for the process. Counters start when the connection comes
- * under control. */
+ * under control, or are those of its group. */
 struct telemetry {
 	__u32 version;
 	__u32 law;

@@ -31,6 +31,7 @@
 struct group_key {
 	/* IPv6, or IPv4 in the first of them. */
 	__u32 address[4];
+	__u32 local[4];
 	__u32 family;
 	__u32 user;
 	__u32 network;
@@ -53,7 +54,6 @@ struct group {
 	__u32 delivered;
 	__u32 samples;
 	__u32 rtt_min_us;
-	__u32 rtt_max_us;
 	__u64 rtt_sum_us;
 	/* When a flow was last heard, and when the one that opens the path was. */
 	__u64 heard_us;
@@ -87,7 +87,8 @@ static __always_inline void group_begin(struct group *group, const struct state 
 {
 	group->s = *own;
 	group->began_us = 0;
-	group->epoch++;
+	/* Nobody was heard in the last epoch either. */
+	group->epoch += 2;
 	group->epoch_us = now_us;
 	group->heard_now = 0;
 	group->limited_now = 0;
@@ -120,6 +121,12 @@ static __always_inline void group_hear(struct group *group, struct member *own, 
 
 	if (!own->number)
 		own->number = ++group->numbers;
+	/* All were idle. */
+	if (now_us > group->epoch_us + 2 * length_us) {
+		group->heard_now = 0;
+		group->limited_now = 0;
+		group->began_us = 0;
+	}
 	if (now_us > group->epoch_us + length_us) {
 		group->flows = group->heard_now;
 		group->limited = group->limited_now;
@@ -145,6 +152,11 @@ static __always_inline void group_hear(struct group *group, struct member *own, 
 /* A flow has left. */
 static __always_inline void group_forget(struct group *group, const struct member *own)
 {
+	if (group->opener == own->number)
+		group->opener_us = 0;
+	/* A flow that was not heard does not count any more. */
+	if (!own->number || (own->epoch != group->epoch && own->epoch + 1 != group->epoch))
+		return;
 	if (own->epoch == group->epoch) {
 		group->heard_now = minus(group->heard_now, 1);
 		group->limited_now = minus(group->limited_now, own->is_limited);
@@ -158,16 +170,17 @@ static __always_inline bool group_is_coupled(const struct group *group)
 	return group->flows > 1;
 }
 
-/* Whether this flow finds the path for all. Another one takes over if it is silent. */
+/* Whether this flow finds the path for all. Another one takes over if it is silent, or if its
+ * application or its receiver holds it back. */
 static __always_inline bool group_opens(struct group *group, const struct member *own, __u64 now_us)
 {
 	if (group->s.yielding.phase != PHASE_OPENING)
 		return false;
-	if (group->opener != own->number &&
-	    now_us <= group->opener_us + GROUP_MEMORY_US)
+	if (group->opener != own->number && now_us <= group->opener_us + GROUP_MEMORY_US)
 		return false;
+	if (group->opener != own->number || own->is_limited)
+		group->opener_us = now_us;
 	group->opener = own->number;
-	group->opener_us = now_us;
 	return true;
 }
 
@@ -177,7 +190,8 @@ static __always_inline bool group_is_round_over(const struct group *group, __u64
 	       now_us >= group->began_us + max_of(group->s.yielding.rtt_us, MIN_ROUND_US);
 }
 
-/* The present round trip of all flows, as if it were of a single one. */
+/* The present round trip of all flows, as if it were of a single one. Its longest time is
+ * unknown: packets of different flows meet each other, which is no noise of the path. */
 static __always_inline struct round group_round(const struct group *group)
 {
 	return (struct round){
@@ -186,7 +200,6 @@ static __always_inline struct round group_round(const struct group *group)
 		.base_us = group->base_us,
 		.samples = group->samples,
 		.rtt_min_us = group->rtt_min_us,
-		.rtt_max_us = group->rtt_max_us,
 		.rtt_sum_us = group->rtt_sum_us,
 	};
 }
@@ -198,7 +211,6 @@ static __always_inline void group_begin_round(struct group *group, __u64 now_us)
 	group->delivered_before = group->delivered;
 	group->samples = 0;
 	group->rtt_min_us = 0xffffffff;
-	group->rtt_max_us = 0;
 	group->rtt_sum_us = 0;
 }
 

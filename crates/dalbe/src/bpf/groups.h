@@ -12,16 +12,29 @@
 #include "socket.h"
 #include "round.h"
 
-/* The kernel removes the group that was used least lately if there is no room. */
+/* The last flow of a group removes it. If there is no room, flows yield one by one. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
 	__type(key, struct group_key);
 	__type(value, struct group);
 } groups SEC(".maps");
 
+/* The kernel spaces no packets before these (tcp_update_skb_after_send). */
+#define UNPACED_SEGMENTS 10
+/* A flow sends a pair at least so often, s. The queueing discipline fq drops packets that are
+ * to leave more than 10 s later. */
+#define MAX_TURN_S 8
+
 /* What a group begins with. */
 static const struct group NOBODY;
+
+/* Whether a flow with these parameters yields together with others to the same host. */
+static __always_inline bool is_in_group(const struct parameters *wanted)
+{
+	return is_to_yield(wanted) && !wanted->is_apart;
+}
 
 static __always_inline struct group_key group_key_of(struct sock *sk, __u32 law)
 {
@@ -33,10 +46,13 @@ static __always_inline struct group_key group_key_of(struct sock *sk, __u32 law)
 	};
 
 	if (key.family == AF_INET6) {
-		for (int i = 0; i < 4; i++)
+		for (int i = 0; i < 4; i++) {
 			key.address[i] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
+			key.local[i] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+		}
 	} else {
 		key.address[0] = sk->__sk_common.skc_daddr;
+		key.local[0] = sk->__sk_common.skc_rcv_saddr;
 	}
 	return key;
 }
@@ -69,6 +85,10 @@ static __always_inline struct group *group_enter(struct sock *sk, struct state *
 	bool is_in = own->member.law == law;
 
 	if (!group) {
+		/* It was removed: the present window is all that is left. */
+		if (is_in)
+			own->seen.law = LAW_NONE;
+		is_in = false;
 		bpf_map_update_elem(&groups, &key, &NOBODY, BPF_NOEXIST);
 		group = bpf_map_lookup_elem(&groups, &key);
 	}
@@ -83,21 +103,40 @@ static __always_inline struct group *group_enter(struct sock *sk, struct state *
 	return group;
 }
 
-/* Leaves the group, and keeps what it knows and its part. */
-static __always_inline void group_leave(struct sock *sk, struct state *own)
+/* Leaves the group, and keeps what it knows and its part. Returns false while another flow
+ * changes the group. */
+static __always_inline bool group_leave(struct sock *sk, struct state *own)
 {
-	struct group *group = group_of(sk, own);
+	struct group_key key = group_key_of(sk, own->member.law);
+	struct group *group = bpf_map_lookup_elem(&groups, &key);
+	bool is_last;
 
-	if (group && group_take(group)) {
+	if (group && !group_take(group))
+		return false;
+	if (group) {
 		own->seen = group->s.seen;
 		own->base = group->s.base;
+		own->weighted = group->s.weighted;
 		own->yielding = group->s.yielding;
-		own->yielding.window_q8 = group_part(group);
+		own->cdg = group->s.cdg;
 		own->trains = group->s.trains;
+		for (int i = 0; i < 3; i++)
+			own->before_q8[i] = group->s.before_q8[i];
+		if (group_is_coupled(group)) {
+			own->yielding.window_q8 = group_part(group);
+			own->cdg.window_q8 = own->yielding.window_q8;
+			own->weighted.rtt_us = 0;
+		}
 		group_forget(group, &own->member);
+		is_last = !group->flows;
 		group_release(group);
+		if (is_last)
+			bpf_map_delete_elem(&groups, &key);
+	} else {
+		own->seen.law = LAW_NONE;
 	}
 	own->member.law = LAW_NONE;
+	return true;
 }
 
 /* Tells the group of an acknowledgement: what the flow has delivered, and the round-trip time;
@@ -113,32 +152,32 @@ static __always_inline void group_tell(struct sock *sk, struct tcp_sock *tp, str
 	own->member.delivered = tp->delivered;
 	if (!rtt_us)
 		return;
-	__sync_fetch_and_add(&group->samples, 1);
 	__sync_fetch_and_add(&group->rtt_sum_us, rtt_us);
 	/* Of two at once, one may be forgotten. */
 	if (rtt_us < group->rtt_min_us)
 		group->rtt_min_us = rtt_us;
-	if (rtt_us > group->rtt_max_us)
-		group->rtt_max_us = rtt_us;
+	__sync_fetch_and_add(&group->samples, 1);
 }
 
 /* Whether a flow's own window is what limits it, and not its application or receiver. */
 static __always_inline bool is_held_by_window(struct tcp_sock *tp, const struct round *round)
 {
-	return tp->snd_wnd >= round->cwnd * tp->mss_cache &&
-	       (is_window_limited(tp) || round->cwnd <= ALWAYS_LIMITED_PACKETS ||
+	return tp->snd_wnd >= (__u64)round->cwnd * tp->mss_cache &&
+	       (round->pair_rate || is_window_limited(tp) ||
+		round->cwnd <= ALWAYS_LIMITED_PACKETS ||
 		(tp->delivered - round->delivered) * 5 >= round->cwnd * 3);
 }
 
-/* The rate of a flow that sends pairs, byte/s, for so many bytes in a round trip. Flows
- * that begin with pairs begin together, so the first wait of each is random. */
-static __always_inline __u32 pair_rate(const struct group *group, __u32 bytes, __u32 rtt_us,
-				       bool is_first)
+/* The rate of a flow that sends pairs, byte/s. Flows that begin with pairs begin together,
+ * so the first wait of each is random. */
+static __always_inline __u32 pair_rate(struct tcp_sock *tp, const struct round *round,
+				       const struct group *group, __u32 rtt_us)
 {
-	__u32 rate = max_of(scaled(bytes, 1000000, rtt_us), 1);
+	__u32 bytes = group_part(group) * tp->mss_cache / PACKET_Q8;
 	__u32 flows = max_of(group->flows, 1);
+	__u32 rate = max_of(scaled(bytes, 1000000, rtt_us), 2 * tp->mss_cache / MAX_TURN_S);
 
-	if (is_first)
+	if (!round->pair_rate || tp->data_segs_out < UNPACED_SEGMENTS)
 		return scaled(rate, flows, 1 + bpf_get_prandom_u32() % flows);
 	return scaled(rate, ONE_Q16, ONE_Q16 * 3 / 4 + (bpf_get_prandom_u32() & 0x7fff));
 }
@@ -156,9 +195,9 @@ static __always_inline void take_part(struct tcp_sock *tp, struct round *round,
 	round->base_us = group->base_us;
 	round->least_us = MIN_ROUND_US;
 	if (part_q8 < MAX_PAIRED_Q8) {
-		round->pair_rate = pair_rate(group, part_q8 * tp->mss_cache / PACKET_Q8, rtt_us,
-					     !round->pair_rate);
-		window = part_q8 / FLOOR_Q8 * 2 + 2;
+		round->pair_rate = pair_rate(tp, round, group, rtt_us);
+		/* The kernel sends at most half of the window at once (tcp_cwnd_test). */
+		window = part_q8 / FLOOR_Q8 * 2 + 4;
 	} else {
 		round->pair_rate = 0;
 		window = whole(&own->yielding, part_q8) / PACKET_Q8;
@@ -226,6 +265,9 @@ static __always_inline __u32 lose_together(struct group *group, const struct mem
 {
 	struct state *s = &group->s;
 
+	/* What others have lost is not to be undone. */
+	for (int i = 0; i < 3; i++)
+		s->before_q8[i] = 0;
 	if (s->yielding.phase != PHASE_OPENING && own->is_limited) {
 		yield_loss(&s->yielding, &s->seen, now_us, group->base_us,
 			   minus(round->rtt_max_us, group->base_us));

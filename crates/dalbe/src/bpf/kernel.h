@@ -51,9 +51,11 @@ struct in6_addr {
 };
 struct sock_common {
 	__u32 skc_daddr;
+	__u32 skc_rcv_saddr;
 	unsigned short skc_family;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 typedef struct {
 	__u32 val;
@@ -90,6 +92,7 @@ struct tcp_sock {
 	__u32 mss_cache;
 	__u32 delivered;
 	__u32 packets_out;
+	__u32 data_segs_out;
 	__u32 max_packets_out;
 	__u64 tcp_wstamp_ns;
 	__u64 tcp_mstamp;

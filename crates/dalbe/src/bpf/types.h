@@ -25,7 +25,7 @@ typedef _Bool bool;
 
 /* The numbers of the kernel's interface that the programs use (linux/bpf.h). */
 enum {
-	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,

@@ -105,7 +105,7 @@ impl CongestionParameters {
 }
 
 /// The state of a connection in the kernel. Counters start when the connection comes
-/// under control.
+/// under control, or are those of all connections that yield together with it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CongestionState {
     /// Congestion window, segments.
@@ -224,7 +224,8 @@ impl WeightedCongestion {
     /// Not a TCP socket.
     pub fn state(&self, socket: &TcpSocket) -> io::Result<Option<CongestionState>> {
         let state = self.maps.answer::<RawState>(socket)?;
-        Ok(state.map(|RawState { seen, .. }| CongestionState {
+        let told = state.filter(|state| state.seen.version != 0);
+        Ok(told.map(|RawState { seen, .. }| CongestionState {
             cwnd: seen.cwnd,
             base_rtt: f64::from(seen.base_us) * 1e-6,
             rtt: f64::from(seen.rtt_us) * 1e-6,

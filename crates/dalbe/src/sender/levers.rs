@@ -74,9 +74,9 @@ impl SenderLevers {
         (self.kind == SenderLeverKind::Congestion).then_some(self.policy)
     }
 
-    /// Takes a connection under control, before or after it is connected. It
-    /// yields to all traffic until the first [`SenderLever::update`], and with these others
-    /// at the least weight. If that
+    /// Takes a connection under control, before or after it is connected. Until the first
+    /// [`SenderLever::update`], it yields to all traffic. At the least weight, `coupling`
+    /// tells with which other connections it does. If that
     /// fails, it goes on as it was, marked Lower-Effort if possible.
     pub fn take(&self, socket: &TcpSocket, coupling: SenderCoupling) -> SenderLever {
         let own = OriginalOptions::of(socket);

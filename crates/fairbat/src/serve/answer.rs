@@ -127,11 +127,12 @@ fn with_body(
 ) -> Response<ResponseBody> {
     let priority = RequestPriority::from_headers(&request.headers);
     let mode = ResponseMode::of(&priority, length, site.background);
-    // A client that asks for the lowest priority may hold back all of its connections
+    // A client that says how urgent the response is may hold back all of its connections
     // together.
-    let coupling = match priority == RequestPriority::default() {
-        true => SenderCoupling::Host,
-        false => SenderCoupling::Apart,
+    let coupling = if priority == RequestPriority::default() {
+        SenderCoupling::Host
+    } else {
+        SenderCoupling::Apart
     };
     let mut response = with(head.0, head.1, body(tracker.begin(mode, coupling)));
     response.extensions_mut().insert(LogNote(mode.to_string()));

@@ -197,7 +197,7 @@ async fn hold(
     mut responses: watch::Receiver<ResponseState>,
 ) -> Option<Silence> {
     let mut controller = ConnectionController::new();
-    let mut lever = None;
+    let mut lever: Option<SenderLever> = None;
     let (mut begun, mut is_sending) = (0, false);
     let mut coupling = SenderCoupling::default();
     let mut delivered = DeliveredBytes::default();
@@ -219,6 +219,12 @@ async fn hold(
                 progress.since = now;
             }
             is_sending = response.is_sending;
+            if response.coupling != coupling
+                && let Some(mut old) = lever.take()
+                && let Err(error) = old.release(socket)
+            {
+                tracing::debug!("a connection cannot be let go: {error}");
+            }
             coupling = response.coupling;
         }
         // The part that writes notices when the connection is gone.

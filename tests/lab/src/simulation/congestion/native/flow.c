@@ -80,6 +80,13 @@ long bpf_map_update_elem(void *map, const void *key, const void *value, unsigned
 	return 0;
 }
 
+long bpf_map_delete_elem(void *map, const void *key)
+{
+	(void)map, (void)key;
+	called->host->is_there = 0;
+	return 0;
+}
+
 unsigned long long bpf_ktime_get_ns(void)
 {
 	return called->now_us * 1000;
@@ -133,12 +140,12 @@ static void leave(struct flow *flow, struct view *view)
 {
 	struct sock *sk = (struct sock *)&flow->tp;
 
-	view->window = flow->tp.snd_cwnd;
-	view->threshold = flow->tp.snd_ssthresh;
-	view->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
 	sk->sk_pacing_rate = 0;
 	view->at_once = flow->control->min_tso_segs(sk);
 	view->rate = sk->sk_pacing_rate;
+	view->window = flow->tp.snd_cwnd;
+	view->threshold = flow->tp.snd_ssthresh;
+	view->is_paced = sk->sk_pacing_status != SK_PACING_NONE;
 }
 
 /* A host of which nothing is known; none without memory. */
@@ -163,6 +170,8 @@ struct flow *flow_new(__u32 law, __u32 w_q16, __u64 seed, struct host *host)
 	flow->parameters.w_q16 = w_q16;
 	flow->random = seed * 2 + 1;
 	flow->host = host;
+	/* Here, the first segments are spaced as well. */
+	flow->tp.data_segs_out = 10;
 	((struct sock *)&flow->tp)->__sk_common.skc_net.net = &flow->net;
 	flow->control = law <= LAW_VEGAS_PAPER ? &vegas : law <= LAW_CDG_PAPER ? &cdg : &cubic;
 	((struct sock *)&flow->tp)->sk_max_pacing_rate = ~0UL;

@@ -20,5 +20,7 @@ unsigned int bpf_get_prandom_u32(void);
 /* libbpf has functions of these names, for processes. */
 #define bpf_map_lookup_elem native_map_lookup_elem
 #define bpf_map_update_elem native_map_update_elem
+#define bpf_map_delete_elem native_map_delete_elem
 void *bpf_map_lookup_elem(void *map, const void *key);
+long bpf_map_delete_elem(void *map, const void *key);
 long bpf_map_update_elem(void *map, const void *key, const void *value, unsigned long long flags);
