@@ -389,7 +389,6 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct round *round = round_of(tp);
 	__u64 now_us = bpf_ktime_get_ns() / 1000;
-	struct group *group;
 	struct state *own, *s;
 
 	/* Measurements in a recovery do not count. Reordering alone
@@ -402,8 +401,7 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 	own = bpf_sk_storage_get(&state, sk, 0, 0);
 	/* What gets through of one flow tells nothing of what all of a group deliver. */
 	if (own && is_repairing(tp) && !round->is_coupled) {
-		group = group_of(sk, own);
-		s = group ? &group->s : own;
+		s = state_of_law(sk, own);
 		yield_repaired(&s->yielding, now_us - round->began_us,
 			       tp->delivered - round->delivered, round->base_us);
 		if (round->is_yielding && s->seen.law == LAW_CDG)
@@ -438,13 +436,11 @@ __u32 BPF_PROG(undo, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct state *own = bpf_sk_storage_get(&state, sk, 0, 0);
-	struct group *group;
 	struct state *s;
 
 	/* No packet was lost after all. */
 	if (own && !round_of(tp)->is_coupled) {
-		group = group_of(sk, own);
-		s = group ? &group->s : own;
+		s = state_of_law(sk, own);
 		s->yielding.window_q8 = max_of(s->yielding.window_q8, s->before_q8[0]);
 		s->weighted.window_q8 = max_of(s->weighted.window_q8, s->before_q8[1]);
 		s->cdg.window_q8 = max_of(s->cdg.window_q8, s->before_q8[2]);

@@ -57,6 +57,13 @@ struct parameters {
 };
 _Static_assert(sizeof(struct parameters) == 28, "as in layout.rs");
 
+/* Whether a flow with these parameters yields to all other traffic. */
+static __always_inline bool is_to_yield(const struct parameters *wanted)
+{
+	return wanted->w_q16 <= MIN_WEIGHT_Q16 &&
+	       (wanted->law == LAW_VEGAS || wanted->law == LAW_CDG);
+}
+
 /* The state of a socket for the process. Counters start when the connection comes
  * under control, or are those of its group. */
 struct telemetry {

@@ -6,12 +6,12 @@
  *
  * - Opening. One flow finds the path by slow start, and the others send at the floor. A flow
  *   that comes later begins with its part, without slow start.
- * - A flow takes a step of the law at the end of a round trip that began after the step
- *   before. So the effect of a step is seen before the next one, as with a single flow.
+ * - A step of the law takes all acknowledgements of a round trip. The flow whose own round
+ *   trip ends next takes it for all.
  * - A flow that does not use its part, or that its receiver holds back, does not count. The
  *   others divide the window among themselves, and its losses tell nothing of the path.
- * - Where a part is less than two packets in a round trip, the flow sends pairs and waits
- *   between them. A pair is acknowledged at once, and a single packet is not.
+ * - Where a part is only a few packets in a round trip, the flow sends pairs and waits between
+ *   them. A pair is acknowledged at once, and a single packet is not.
  *
  * This file does not depend on the kernel's socket.
  */

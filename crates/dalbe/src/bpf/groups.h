@@ -76,6 +76,14 @@ static __always_inline struct group *group_of(struct sock *sk, const struct stat
 	return own->member.law ? bpf_map_lookup_elem(&groups, &key) : 0;
 }
 
+/* The state of the law that a flow follows: its group's, or its own. */
+static __always_inline struct state *state_of_law(struct sock *sk, struct state *own)
+{
+	struct group *group = group_of(sk, own);
+
+	return group ? &group->s : own;
+}
+
 /* Enters the group of this law. Returns none if there is no room for it. */
 static __always_inline struct group *group_enter(struct sock *sk, struct state *own, __u32 law,
 						 __u64 now_us)

@@ -11,13 +11,6 @@
 #include "weighted.h"
 #include "yielding.h"
 
-/* Whether a flow with these parameters yields to all other traffic. */
-static __always_inline bool is_to_yield(const struct parameters *wanted)
-{
-	return wanted->w_q16 <= MIN_WEIGHT_Q16 &&
-	       (wanted->law == LAW_VEGAS || wanted->law == LAW_CDG);
-}
-
 /* Below this distance 1 - w, a weight gets more than its share: 0.2. The receiver
  * lever has the same limit (FlowTarget::share in weight/mod.rs). */
 #define OPENING_Q16 13107

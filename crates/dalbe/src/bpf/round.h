@@ -193,8 +193,7 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 				    const struct parameters *wanted, __u64 now_us)
 {
 	bool was_single = round->cwnd == 1;
-	bool is_held = wanted->w_q16 <= MIN_WEIGHT_Q16 && s->yielding.phase == PHASE_YIELDING &&
-		       (wanted->law == LAW_VEGAS || wanted->law == LAW_CDG);
+	bool is_held = is_to_yield(wanted) && s->yielding.phase == PHASE_YIELDING;
 	/* At least a round trip has passed. */
 	__u32 elapsed_us = max_of(capped(now_us - round->began_us, 60000000),
 				max_of(round->base_us, 1));

@@ -60,7 +60,8 @@ impl CongestionLaw {
     }
 }
 
-/// With which other connections a connection yields (coupled congestion control: ctrlTCP, NEAT D3.2, appendix D).
+/// With which other connections a connection yields (coupled congestion control:
+/// ctrlTCP, NEAT D3.2, appendix D).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SenderCoupling {
     /// All that one user sends to one host at the least weight yields as one connection.

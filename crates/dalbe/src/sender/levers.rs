@@ -76,8 +76,8 @@ impl SenderLevers {
 
     /// Takes a connection under control, before or after it is connected. Until the first
     /// [`SenderLever::update`], it yields to all traffic. At the least weight, `coupling`
-    /// tells with which other connections it does. If that
-    /// fails, it goes on as it was, marked Lower-Effort if possible.
+    /// tells with which other connections it does. A connection that cannot be taken goes
+    /// on as it was, marked Lower-Effort if possible.
     pub fn take(&self, socket: &TcpSocket, coupling: SenderCoupling) -> SenderLever {
         let own = OriginalOptions::of(socket);
         own.mark(socket);
