@@ -162,6 +162,11 @@ fn flows_of_a_group_divide_its_window_among_those_that_use_it() {
 }
 
 #[test]
+fn flows_of_a_group_share_it_by_their_priorities() {
+    holds("priorities_of_a_group");
+}
+
+#[test]
 fn a_flow_leaves_its_group_or_is_forgotten_when_it_is_silent() {
     holds("flows_of_a_group");
 }

@@ -71,7 +71,11 @@ fn is_ordinary_user(test: &str) -> bool {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("test");
     fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By another process: a child of another test could hold our descriptor of a copy that we
+    // write, and a program that is open for writing cannot be run.
+    let mut copy = Command::new("cp");
+    copy.arg(std::env::current_exe().unwrap()).arg(&program);
+    assert!(copy.status().unwrap().success());
     let mut again = Command::new(&program);
     again.args(["--exact", test, "--nocapture"]);
     let output = again

@@ -50,7 +50,7 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 	wanted->phi_q16 = ONE_Q16;
 	wanted->g_us = 0;
 	wanted->capacity = 0;
-	wanted->is_apart = 0;
+	wanted->priority = 1;
 	if (!set)
 		return;
 	/* The second law of the family. Any other value chooses the first. */
@@ -61,7 +61,7 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 		wanted->phi_q16 = set->phi_q16;
 	wanted->g_us = set->g_us;
 	wanted->capacity = set->capacity;
-	wanted->is_apart = set->is_apart;
+	wanted->priority = min_of(set->priority, MAX_PRIORITY);
 }
 
 /* The delay of packets that slow start tolerates: that of HyStart (RFC 9406), or
@@ -177,7 +177,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 	read_parameters(sk, &wanted, default_law);
 	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
 	if (is_in_group(&wanted))
-		group = group_enter(sk, own, wanted.law, now_us);
+		group = group_enter(sk, own, &wanted, now_us);
 	is_busy = group ? !group_take(group) : own->member.law && !group_leave(sk, own);
 	if (is_busy) {
 		begin_round(tp, round, now_us);
@@ -316,7 +316,7 @@ static __always_inline void start(struct sock *sk, __u32 law)
 	train_begin(round, tp->snd_nxt, tp->mss_cache);
 	read_parameters(sk, &wanted, law);
 	if (s && is_in_group(&wanted))
-		group_join(sk, tp, round, s, wanted.law, now_us);
+		group_join(sk, tp, round, s, &wanted, now_us);
 }
 
 SEC("struct_ops")

@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 10
+#define CONGESTION_VERSION 11
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -25,6 +25,8 @@
 #define FLOOR_Q8 (2 * PACKET_Q8)
 /* Largest window. Its products with times fit into 64 bits. */
 #define MAX_WINDOW_Q8 (1U << 24)
+/* Largest priority. Its product with a window fits into 32 bits. */
+#define MAX_PRIORITY 64
 
 /* The laws. congestion.bpf.c tells which control has which laws. */
 enum law {
@@ -50,8 +52,9 @@ struct parameters {
 	/* Capacity of the path as far as the process knows, byte/s; 0 if it is
 	 * unknown. */
 	__u32 capacity;
-	/* Whether the flow yields by itself and not with others to the same host. */
-	__u32 is_apart;
+	/* The flow's share of the window of all that yield together to the same host, 1 to
+	 * MAX_PRIORITY times that of a flow of priority 1; 0 for a flow that yields by itself. */
+	__u32 priority;
 	/* Never taken. With a lock in its values, nobody can freeze the map. */
 	struct bpf_spin_lock lock;
 };
@@ -200,6 +203,8 @@ struct round_sample {
 	__u32 segment;
 	/* Whether the window was what limited the flow. */
 	bool is_limited;
+	/* Whether flows that share the window have not learnt of it yet. */
+	bool is_late;
 	/* Whether its times count. */
 	bool is_timed;
 	/* Whether its packets were acknowledged one by one. */
@@ -370,12 +375,14 @@ struct member {
 	/* enum law of the group, or 0 without one, and the flow's number in it. */
 	__u32 law;
 	__u32 number;
-	/* The last epoch in which the flow was heard, and whether its part limits it. */
+	/* Its share of the window; see struct parameters. */
+	__u32 priority;
+	/* The last epoch in which the flow was heard, and the priority with which it counts
+	 * there; 0 unless its part limits it. */
 	__u32 epoch;
-	__u32 is_limited;
+	__u32 counted;
 	/* Delivered packets that the group knows of. */
 	__u32 delivered;
-	__u32 reserved;
 };
 
 struct state {

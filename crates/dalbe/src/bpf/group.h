@@ -2,7 +2,7 @@
 /*
  * The flows of a group yield as one: all that one user sends from one network namespace to
  * one host (coupled congestion control: ctrlTCP, NEAT D3.2, appendix D). One law follows
- * what they deliver together, and its window is divided into equal parts.
+ * what they deliver together, and its window is divided by their priorities (algorithm 3).
  *
  * - Opening. One flow finds the path by slow start, and the others send at the floor. A flow
  *   that comes later begins with its part, without slow start.
@@ -58,15 +58,15 @@ struct group {
 	/* When a flow was last heard, and when the one that opens the path was. */
 	__u64 heard_us;
 	__u64 opener_us;
-	/* The present epoch, in which flows are counted: those that were heard, and those of
-	 * them that their part limits. */
+	/* The present epoch, in which flows are counted: those that were heard, and the sum of
+	 * the priorities of those of them that their part limits. */
 	__u64 epoch_us;
 	__u32 epoch;
 	__u32 heard_now;
-	__u32 limited_now;
+	__u32 priorities_now;
 	/* The same in the last epoch, or in the present one if that is more. */
 	__u32 flows;
-	__u32 limited;
+	__u32 priorities;
 	/* The number of the last flow that came, and of the one that opens the path. */
 	__u32 numbers;
 	__u32 opener;
@@ -91,26 +91,27 @@ static __always_inline void group_begin(struct group *group, const struct state 
 	group->epoch += 2;
 	group->epoch_us = now_us;
 	group->heard_now = 0;
-	group->limited_now = 0;
+	group->priorities_now = 0;
 	group->flows = 0;
-	group->limited = 0;
+	group->priorities = 0;
 	group->opener = group->numbers + 1;
 	group->opener_us = now_us;
 	group->heard_us = now_us;
 }
 
-/* The window of one flow, packets/256. */
-static __always_inline __u32 group_part(const struct group *group)
+/* The window of a flow of this priority, packets/256. */
+static __always_inline __u32 group_part(const struct group *group, __u32 priority)
 {
 	if (group->s.yielding.phase == PHASE_OPENING)
 		return FLOOR_Q8 / max_of(minus(group->flows, 1), 1);
-	return max_of(group->s.yielding.window_q8, FLOOR_Q8) / max_of(group->limited, 1);
+	return max_of(group->s.yielding.window_q8, FLOOR_Q8) * priority /
+	       max_of(group->priorities, priority);
 }
 
-/* Time from one pair of packets of a flow to the next, us. */
+/* The longest time from one pair of packets of a flow to the next, us. */
 static __always_inline __u64 group_turn_us(const struct group *group)
 {
-	return (__u64)group->s.yielding.rtt_us * FLOOR_Q8 / max_of(group_part(group), 1);
+	return (__u64)group->s.yielding.rtt_us * FLOOR_Q8 / max_of(group_part(group, 1), 1);
 }
 
 /* Hears of a flow: whether its part is what limits it. */
@@ -124,28 +125,28 @@ static __always_inline void group_hear(struct group *group, struct member *own, 
 	/* All were idle. */
 	if (now_us > group->epoch_us + 2 * length_us) {
 		group->heard_now = 0;
-		group->limited_now = 0;
+		group->priorities_now = 0;
 		group->began_us = 0;
 	}
 	if (now_us > group->epoch_us + length_us) {
 		group->flows = group->heard_now;
-		group->limited = group->limited_now;
+		group->priorities = group->priorities_now;
 		group->heard_now = 0;
-		group->limited_now = 0;
+		group->priorities_now = 0;
 		group->epoch++;
 		group->epoch_us = now_us;
 	}
 	if (own->epoch != group->epoch) {
 		own->epoch = group->epoch;
-		own->is_limited = 0;
+		own->counted = 0;
 		group->heard_now++;
 	}
-	if (is_limited && !own->is_limited) {
-		own->is_limited = 1;
-		group->limited_now++;
+	if (is_limited) {
+		group->priorities_now += own->priority - own->counted;
+		own->counted = own->priority;
 	}
 	group->flows = max_of(group->flows, group->heard_now);
-	group->limited = max_of(group->limited, group->limited_now);
+	group->priorities = max_of(group->priorities, group->priorities_now);
 	group->heard_us = now_us;
 }
 
@@ -159,10 +160,10 @@ static __always_inline void group_forget(struct group *group, const struct membe
 		return;
 	if (own->epoch == group->epoch) {
 		group->heard_now = minus(group->heard_now, 1);
-		group->limited_now = minus(group->limited_now, own->is_limited);
+		group->priorities_now = minus(group->priorities_now, own->counted);
 	}
 	group->flows = minus(group->flows, 1);
-	group->limited = minus(group->limited, own->is_limited);
+	group->priorities = minus(group->priorities, own->counted);
 }
 
 static __always_inline bool group_is_coupled(const struct group *group)
@@ -178,7 +179,7 @@ static __always_inline bool group_opens(struct group *group, const struct member
 		return false;
 	if (group->opener != own->number && now_us <= group->opener_us + GROUP_MEMORY_US)
 		return false;
-	if (group->opener != own->number || own->is_limited)
+	if (group->opener != own->number || own->counted)
 		group->opener_us = now_us;
 	group->opener = own->number;
 	return true;

@@ -33,7 +33,7 @@ static const struct group NOBODY;
 /* Whether a flow with these parameters yields together with others to the same host. */
 static __always_inline bool is_in_group(const struct parameters *wanted)
 {
-	return is_to_yield(wanted) && !wanted->is_apart;
+	return is_to_yield(wanted) && wanted->priority;
 }
 
 static __always_inline struct group_key group_key_of(struct sock *sk, __u32 law)
@@ -84,13 +84,13 @@ static __always_inline struct state *state_of_law(struct sock *sk, struct state 
 	return group ? &group->s : own;
 }
 
-/* Enters the group of this law. Returns none if there is no room for it. */
-static __always_inline struct group *group_enter(struct sock *sk, struct state *own, __u32 law,
-						 __u64 now_us)
+/* Enters the group of the law, with the priority. Returns none if there is no room for it. */
+static __always_inline struct group *group_enter(struct sock *sk, struct state *own,
+						 const struct parameters *wanted, __u64 now_us)
 {
-	struct group_key key = group_key_of(sk, law);
+	struct group_key key = group_key_of(sk, wanted->law);
 	struct group *group = bpf_map_lookup_elem(&groups, &key);
-	bool is_in = own->member.law == law;
+	bool is_in = own->member.law == wanted->law;
 
 	if (!group) {
 		/* It was removed: the present window is all that is left. */
@@ -102,7 +102,8 @@ static __always_inline struct group *group_enter(struct sock *sk, struct state *
 	}
 	if (!is_in)
 		__builtin_memset(&own->member, 0, sizeof(own->member));
-	own->member.law = group ? law : LAW_NONE;
+	own->member.law = group ? wanted->law : LAW_NONE;
+	own->member.priority = wanted->priority;
 	if (group && (!group->heard_us || (!is_in && group_is_over(group, now_us))) &&
 	    group_take(group)) {
 		group_begin(group, own, now_us);
@@ -131,7 +132,7 @@ static __always_inline bool group_leave(struct sock *sk, struct state *own)
 		for (int i = 0; i < 3; i++)
 			own->before_q8[i] = group->s.before_q8[i];
 		if (group_is_coupled(group)) {
-			own->yielding.window_q8 = group_part(group);
+			own->yielding.window_q8 = group_part(group, own->member.priority);
 			own->cdg.window_q8 = own->yielding.window_q8;
 			own->weighted.rtt_us = 0;
 		}
@@ -176,13 +177,12 @@ static __always_inline bool is_held_by_window(struct tcp_sock *tp, const struct 
 		(tp->delivered - round->delivered) * 5 >= round->cwnd * 3);
 }
 
-/* The rate of a flow that sends pairs, byte/s. Flows that begin with pairs begin together,
- * so the first wait of each is random. */
+/* The rate of one of so many flows that sends pairs, byte/s. Flows that begin with pairs begin
+ * together, so the first wait of each is random. */
 static __always_inline __u32 pair_rate(struct tcp_sock *tp, const struct round *round,
-				       const struct group *group, __u32 rtt_us)
+				       __u32 part_q8, __u32 flows, __u32 rtt_us)
 {
-	__u32 bytes = group_part(group) * tp->mss_cache / PACKET_Q8;
-	__u32 flows = max_of(group->flows, 1);
+	__u32 bytes = part_q8 * tp->mss_cache / PACKET_Q8;
 	__u32 rate = max_of(scaled(bytes, 1000000, rtt_us), 2 * tp->mss_cache / MAX_TURN_S);
 
 	if (!round->pair_rate || tp->data_segs_out < UNPACED_SEGMENTS)
@@ -194,7 +194,7 @@ static __always_inline __u32 pair_rate(struct tcp_sock *tp, const struct round *
 static __always_inline void take_part(struct tcp_sock *tp, struct round *round,
 				      struct state *own, const struct group *group)
 {
-	__u32 part_q8 = group_part(group);
+	__u32 part_q8 = group_part(group, own->member.priority);
 	__u32 rtt_us = max_of(group->s.yielding.rtt_us, max_of(least_rtt_us(tp), 1));
 	__u32 window;
 
@@ -203,7 +203,7 @@ static __always_inline void take_part(struct tcp_sock *tp, struct round *round,
 	round->base_us = group->base_us;
 	round->least_us = MIN_ROUND_US;
 	if (part_q8 < MAX_PAIRED_Q8) {
-		round->pair_rate = pair_rate(tp, round, group, rtt_us);
+		round->pair_rate = pair_rate(tp, round, part_q8, max_of(group->flows, 1), rtt_us);
 		/* The kernel sends at most half of the window at once (tcp_cwnd_test). */
 		window = part_q8 / FLOOR_Q8 * 2 + 4;
 	} else {
@@ -218,9 +218,10 @@ static __always_inline void take_part(struct tcp_sock *tp, struct round *round,
 
 /* A flow that comes to others of its group begins with its part, without slow start. */
 static __always_inline void group_join(struct sock *sk, struct tcp_sock *tp, struct round *round,
-				       struct state *own, __u32 law, __u64 now_us)
+				       struct state *own, const struct parameters *wanted,
+				       __u64 now_us)
 {
-	struct group *group = group_enter(sk, own, law, now_us);
+	struct group *group = group_enter(sk, own, wanted, now_us);
 	__u32 window = tp->snd_cwnd;
 
 	if (!group || !group_take(group))
@@ -252,10 +253,12 @@ static __always_inline void go_together(struct sock *sk, struct tcp_sock *tp, st
 	if (is_over) {
 		observe(sample, s, tp, &joint, group->delivered - group->delivered_before, wanted,
 			now_us);
-		sample->is_limited = group->limited;
+		/* A flow that sends pairs learns of its part when the next pair is due. */
+		sample->is_late = !sample->is_limited;
+		sample->is_limited = group->priorities;
 		group->base_us = sample->base_us;
 		/* The second packet of a pair waits for the first one. */
-		if (group_part(group) < MAX_PAIRED_Q8)
+		if (group_part(group, own->member.priority) < MAX_PAIRED_Q8)
 			sample->target_us += sample->packet_us;
 		yield_round(&s->yielding, &s->seen, sample);
 		s->cdg.window_q8 = s->yielding.window_q8;
@@ -276,10 +279,10 @@ static __always_inline __u32 lose_together(struct group *group, const struct mem
 	/* What others have lost is not to be undone. */
 	for (int i = 0; i < 3; i++)
 		s->before_q8[i] = 0;
-	if (s->yielding.phase != PHASE_OPENING && own->is_limited) {
+	if (s->yielding.phase != PHASE_OPENING && own->counted) {
 		yield_loss(&s->yielding, &s->seen, now_us, group->base_us,
 			   minus(round->rtt_max_us, group->base_us));
 		s->cdg.window_q8 = s->yielding.window_q8;
 	}
-	return max_of(min_of(group_part(group), window), FLOOR_Q8);
+	return max_of(min_of(group_part(group, own->priority), window), FLOOR_Q8);
 }

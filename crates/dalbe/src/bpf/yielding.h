@@ -352,7 +352,7 @@ APART int yield_go_on(struct yielding *own, const struct step *step)
 		}
 		break;
 	case PHASE_CLIMBING:
-		if (step->is_limited) {
+		if (step->is_limited && !step->is_late) {
 			level_climb(own, step->full_q8, own->is_free);
 			yield_wait(own, step, AFTER_GROWTH);
 		}
@@ -389,6 +389,7 @@ APART int yield_round(struct yielding *own, struct telemetry *seen,
 	step.target_us = sample->target_us;
 	step.packet_us = sample->packet_us;
 	step.is_limited = sample->is_limited;
+	step.is_late = sample->is_late;
 	/* The acknowledgement of a few packets may be delayed. */
 	if (sample->delivered >= MIN_DEPTH_PACKETS && !own->knock_until_us)
 		level_depth(own, sample->queue_us, sample->target_us, sample->base_us);

@@ -62,14 +62,40 @@ impl CongestionLaw {
 
 /// With which other connections a connection yields (coupled congestion control:
 /// ctrlTCP, NEAT D3.2, appendix D).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SenderCoupling {
-    /// All that one user sends to one host at the least weight yields as one connection.
-    #[default]
-    Host,
+    /// All that one user sends to one host at the least weight yields as one connection. The
+    /// connections share its window by their priorities (algorithm 3), 1 to
+    /// [`Self::MAX_PRIORITY`]: one of priority 3 gets three times what one of priority 1 gets.
+    Host {
+        /// Priority; the nearest one that there is.
+        priority: u32,
+    },
     /// It yields by itself. The receiver may hold back all connections together: what waits
     /// for a common law at one end looks like a queue to that at the other end.
     Apart,
+}
+
+impl SenderCoupling {
+    /// The largest priority.
+    pub const MAX_PRIORITY: u32 = 64;
+
+    /// With the others to the same host, in equal shares if all of them are so.
+    pub const HOST: Self = Self::Host { priority: 1 };
+
+    /// As `struct parameters` of `../bpf/congestion.h` has it.
+    fn priority(self) -> u32 {
+        match self {
+            Self::Host { priority } => priority.clamp(1, Self::MAX_PRIORITY),
+            Self::Apart => 0,
+        }
+    }
+}
+
+impl Default for SenderCoupling {
+    fn default() -> Self {
+        Self::HOST
+    }
 }
 
 /// The parameters that a process sets for its socket.
@@ -207,7 +233,7 @@ impl WeightedCongestion {
             phi_q16: q16(parameters.phi).max(1),
             g_us: parameters.g_ms.map_or(0, |g| q(g * 1e3).max(1)),
             capacity: q(parameters.capacity),
-            is_apart: u32::from(parameters.coupling == SenderCoupling::Apart),
+            priority: parameters.coupling.priority(),
             reserved: 0,
         };
         self.maps.request(socket, &raw)?;

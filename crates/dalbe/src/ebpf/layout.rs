@@ -89,7 +89,7 @@ pub(crate) struct RawParameters {
     pub(crate) phi_q16: u32,
     pub(crate) g_us: u32,
     pub(crate) capacity: u32,
-    pub(crate) is_apart: u32,
+    pub(crate) priority: u32,
     pub(crate) reserved: u32,
 }
 
@@ -150,7 +150,7 @@ mod tests {
 #[cfg(test)]
 mod congestion_tests {
     use super::*;
-    use crate::ebpf::{CONGESTION_VERSION, CongestionLaw};
+    use crate::ebpf::{CONGESTION_VERSION, CongestionLaw, SenderCoupling};
     use crate::weight::MIN_WEIGHT;
 
     #[test]
@@ -161,6 +161,7 @@ mod congestion_tests {
             ("CONGESTION_VERSION", u64::from(CONGESTION_VERSION)),
             ("ONE_Q16", ONE as u64),
             ("MIN_WEIGHT_Q16", least),
+            ("MAX_PRIORITY", u64::from(SenderCoupling::MAX_PRIORITY)),
         ] {
             let line = format!("#define {name} {value}\n");
             assert!(header.contains(&line), "{line}");
@@ -181,6 +182,6 @@ mod congestion_tests {
     #[test]
     fn another_size_of_the_state_has_another_version() {
         // Whoever changes one of these numbers changes the other.
-        assert_eq!((size_of::<RawState>(), CONGESTION_VERSION), (648, 10));
+        assert_eq!((size_of::<RawState>(), CONGESTION_VERSION), (648, 11));
     }
 }

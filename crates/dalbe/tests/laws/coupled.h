@@ -10,8 +10,10 @@
 static void hear_all(struct group *group, struct member *flows, __u32 count, __u32 limited,
 		     __u64 now_us)
 {
-	for (__u32 i = 0; i < count; i++)
+	for (__u32 i = 0; i < count; i++) {
+		flows[i].priority = max_of(flows[i].priority, 1);
 		group_hear(group, &flows[i], now_us, i < limited);
+	}
 }
 
 /* A group of this window that is at work. */
@@ -34,21 +36,44 @@ static void parts_of_a_group(void)
 
 	hear_all(&group, flows, 1, 1, SECOND_US);
 	EXPECT(!group_is_coupled(&group), "one flow is coupled");
-	EXPECT(group_part(&group) == 40 * PACKET_Q8, "of one flow: %u/256", group_part(&group));
+	EXPECT(group_part(&group, 1) == 40 * PACKET_Q8, "of one flow: %u/256", group_part(&group, 1));
 	hear_all(&group, flows, 4, 4, SECOND_US);
 	EXPECT(group_is_coupled(&group) && group.flows == 4, "%u of 4 flows", group.flows);
-	EXPECT(group_part(&group) == 10 * PACKET_Q8, "of 4 flows: %u/256", group_part(&group));
+	EXPECT(group_part(&group, 1) == 10 * PACKET_Q8, "of 4 flows: %u/256", group_part(&group, 1));
 	/* Two of them no longer use their part, and the others get it. */
 	hear_all(&group, flows, 4, 2, 3 * SECOND_US);
 	hear_all(&group, flows, 4, 2, 5 * SECOND_US);
-	EXPECT(group.flows == 4 && group.limited == 2, "%u, %u limited", group.flows,
-	       group.limited);
-	EXPECT(group_part(&group) == 20 * PACKET_Q8, "of 2 of 4: %u/256", group_part(&group));
+	EXPECT(group.flows == 4 && group.priorities == 2, "%u, priorities %u", group.flows,
+	       group.priorities);
+	EXPECT(group_part(&group, 1) == 20 * PACKET_Q8, "of 2 of 4: %u/256", group_part(&group, 1));
 	/* At the floor, two packets in a round trip are of all of them. */
 	group.s.yielding.window_q8 = FLOOR_Q8;
 	hear_all(&group, flows, 4, 4, 5 * SECOND_US);
-	EXPECT(group_part(&group) == FLOOR_Q8 / 4, "at the floor: %u/256", group_part(&group));
+	EXPECT(group_part(&group, 1) == FLOOR_Q8 / 4, "at the floor: %u/256", group_part(&group, 1));
 	EXPECT(group_turn_us(&group) == 400000, "a turn of %llu us", group_turn_us(&group));
+}
+
+static void priorities_of_a_group(void)
+{
+	struct group group = some_group(40);
+	struct member flows[2] = {{.priority = 3}};
+
+	hear_all(&group, flows, 2, 2, SECOND_US);
+	EXPECT(group_part(&group, 3) == 30 * PACKET_Q8, "of 3: %u/256", group_part(&group, 3));
+	EXPECT(group_part(&group, 1) == 10 * PACKET_Q8, "of 1: %u/256", group_part(&group, 1));
+	/* A priority may change while the flow sends. */
+	flows[0].priority = 1;
+	hear_all(&group, flows, 2, 2, 3 * SECOND_US);
+	hear_all(&group, flows, 2, 2, 5 * SECOND_US);
+	EXPECT(group_part(&group, 1) == 20 * PACKET_Q8, "changed: %u/256", group_part(&group, 1));
+	/* One that its part does not limit leaves all to the other. */
+	flows[0].priority = 3;
+	hear_all(&group, flows, 2, 1, 7 * SECOND_US);
+	hear_all(&group, flows, 2, 1, 9 * SECOND_US);
+	EXPECT(group_part(&group, 3) == 40 * PACKET_Q8, "alone: %u/256", group_part(&group, 3));
+	group_forget(&group, &flows[0]);
+	EXPECT(group.flows == 1 && group.priorities == 0, "%u of priority %u left", group.flows,
+	       group.priorities);
 }
 
 static void flows_of_a_group(void)
@@ -63,7 +88,7 @@ static void flows_of_a_group(void)
 	hear_all(&group, flows, 2, 2, 3 * SECOND_US);
 	EXPECT(group.flows == 3, "%u after one epoch", group.flows);
 	hear_all(&group, flows, 2, 2, 5 * SECOND_US);
-	EXPECT(group.flows == 2 && group.limited == 2, "%u after two epochs", group.flows);
+	EXPECT(group.flows == 2 && group.priorities == 2, "%u after two epochs", group.flows);
 	group_forget(&group, &flows[1]);
 	EXPECT(group.flows == 1 && !group_is_coupled(&group), "%u after one left", group.flows);
 	group_forget(&group, &flows[0]);
@@ -87,7 +112,7 @@ static void opener_of_a_group(void)
 	hear_all(&group, flows, 3, 3, SECOND_US);
 	EXPECT(group_opens(&group, &flows[0], SECOND_US), "the first does not open");
 	EXPECT(!group_opens(&group, &flows[1], SECOND_US), "two open at once");
-	EXPECT(group_part(&group) == FLOOR_Q8 / 2, "the others send %u/256", group_part(&group));
+	EXPECT(group_part(&group, 1) == FLOOR_Q8 / 2, "the others send %u/256", group_part(&group, 1));
 	EXPECT(group_opens(&group, &flows[2], 3 * SECOND_US), "nobody takes over");
 	EXPECT(!group_opens(&group, &flows[0], 3 * SECOND_US), "two open at once");
 	group.s.yielding.phase = PHASE_TESTING;

@@ -583,6 +583,7 @@ int main(int count, char **arguments)
 		{"shorter_than_the_least", shorter_than_the_least},
 		{"noise_of_bursts", noise_of_bursts},
 		{"parts_of_a_group", parts_of_a_group},
+		{"priorities_of_a_group", priorities_of_a_group},
 		{"flows_of_a_group", flows_of_a_group},
 		{"opener_of_a_group", opener_of_a_group},
 		{"round_trips_of_a_group", round_trips_of_a_group},

@@ -177,6 +177,10 @@ impl Contender {
                 "g_ms: it is for sender-cdg and sender-cdg-paper",
             ),
             (
+                !background.priorities.is_empty() && !has_law,
+                "priorities: it is for senders with a congestion control of ours",
+            ),
+            (
                 background.phi.is_some() && !has_law,
                 "phi: it is for senders with a congestion control of ours",
             ),

@@ -29,6 +29,7 @@ use crate::contender::weigh::{Reading, Weigher};
 use crate::contender::{ContenderError, Sending};
 use crate::machine::{Clock, Context as _};
 use crate::samples::{BackgroundRecord, ControlSample, SenderSample};
+use crate::scenario::Background;
 use crate::traffic::Meter;
 
 /// From sample to sample.
@@ -41,7 +42,7 @@ pub(crate) fn run(
     ends: Ends,
     over: &Over,
 ) -> Result<BackgroundRecord, String> {
-    let hold = Hold::of(sending, site.background.g_ms)?;
+    let hold = Hold::of(sending, &site.background)?;
     if !site.is_time(over) {
         return Ok(BackgroundRecord::default());
     }
@@ -376,6 +377,7 @@ pub(crate) enum Hold {
         congestion: Box<WeightedCongestion>,
         law: CongestionLaw,
         g_ms: Option<f64>,
+        priority: u32,
         set: Option<CongestionParameters>,
     },
     /// The rate of its packets.
@@ -388,14 +390,15 @@ pub(crate) enum Hold {
 
 impl Hold {
     /// For connections that are not there yet, or why there is none.
-    pub(crate) fn of(sending: Sending, g_ms: Option<f64>) -> Result<Self, String> {
+    pub(crate) fn of(sending: Sending, background: &Background) -> Result<Self, String> {
         match sending {
             Sending::Kernel(control) => Ok(Self::Kernel(control.name())),
             Sending::Law(law) => match WeightedCongestion::open() {
                 Ok(congestion) => Ok(Self::Law {
                     congestion: Box::new(congestion),
                     law,
-                    g_ms,
+                    g_ms: background.g_ms,
+                    priority: background.priority(0),
                     set: None,
                 }),
                 Err(error) => Err(format!("open the congestion controls: {error}")),
@@ -434,6 +437,7 @@ impl Hold {
                 congestion,
                 law,
                 g_ms,
+                priority,
                 set,
             } => {
                 let parameters = CongestionParameters {
@@ -442,7 +446,9 @@ impl Hold {
                     phi,
                     g_ms: *g_ms,
                     capacity: order.capacity,
-                    coupling: SenderCoupling::Host,
+                    coupling: SenderCoupling::Host {
+                        priority: *priority,
+                    },
                 };
                 if set.is_none_or(|set| is_news(&set, &parameters)) {
                     let told = congestion.set(socket, &parameters);

@@ -47,6 +47,10 @@ pub struct Background {
     /// it is not given; connections to the same host, for the lab's senders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
+    /// Priorities of these connections of the lab's senders, in turn: their shares of the
+    /// window that they have together. 1 each if they are not given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub priorities: Vec<u32>,
     /// The server sends no more than this on each connection, kB/s (1000
     /// bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,6 +189,7 @@ impl Default for Background {
             phi: None,
             controller: None,
             connections: None,
+            priorities: Vec::new(),
             server_kb_s: None,
             stopped: None,
             stalls: None,
@@ -202,6 +207,13 @@ impl Background {
     pub fn away(&self, end_s: f64, seed: u64) -> Vec<Interval> {
         let stalls = self.stalls.map(|stalls| stalls.times(end_s, seed));
         stalls.unwrap_or_default()
+    }
+
+    /// The priority of the connection with this number, from 0 on.
+    #[must_use]
+    pub fn priority(&self, connection: u32) -> u32 {
+        let mut all = self.priorities.iter().copied().cycle();
+        all.nth(connection as usize).unwrap_or(1)
     }
 
     /// All transfers that have a size and a deadline.

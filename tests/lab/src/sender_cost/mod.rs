@@ -164,7 +164,7 @@ impl Site {
                     phi: 1.0,
                     g_ms: None,
                     capacity: 0.0,
-                    coupling: SenderCoupling::Host,
+                    coupling: SenderCoupling::HOST,
                 };
                 self.congestion.set(&socket, &parameters)?;
             }

@@ -243,9 +243,13 @@ impl Run<'_> {
             tuned @ Window::Tuned(_) => tuned,
         };
         let seed = self.seed ^ (number as u64) << 24;
-        let control =
-            background_control(self.scenario, self.contender, seed, &Rc::new(Host::new()))
-                .expect("it had one before");
+        let control = background_control(
+            self.scenario,
+            self.contender,
+            seed,
+            (1, &Rc::new(Host::new())),
+        )
+        .expect("it had one before");
         let span = Span {
             start: now,
             stop: Duration::from_secs_f64(self.scenario.duration_s),

@@ -188,12 +188,13 @@ impl Setup {
             };
             let seed = seed ^ (u64::from(copy) << 16);
             let host = Rc::new(Host::new());
-            for _ in 0..background.connections.unwrap_or(1) {
+            for number in 0..background.connections.unwrap_or(1) {
+                let place = (background.priority(number), &host);
                 self.connections.push(Plan {
                     class: Class::Background,
                     start: span.start,
                     source: Source::Turns(Turns::always(span)),
-                    control: background_control(scenario, contender, seed, &host)?,
+                    control: background_control(scenario, contender, seed, place)?,
                     window: background_window(scenario, contender),
                     ecn: scenario.link[0].ecn,
                     backward: false,
@@ -204,17 +205,20 @@ impl Setup {
     }
 }
 
-/// The congestion control of the background's sender, for one connection to a host.
+/// The congestion control of the background's sender, for one connection of a priority to a
+/// host.
 pub(crate) fn background_control(
     scenario: &Scenario,
     contender: Contender,
     seed: u64,
-    host: &Rc<Host>,
+    (priority, host): (u32, &Rc<Host>),
 ) -> Result<Control, Unsupported> {
     let weight = scenario.background.weight.unwrap_or(MIN_WEIGHT);
     let kernel = |law| {
         let host = Rc::clone(host);
-        Ok(Control::Kernel(Kernel::new(law, weight, seed, host)))
+        Ok(Control::Kernel(Kernel::new(
+            law, weight, priority, seed, host,
+        )))
     };
     match contender {
         Contender::FairbatServed => kernel(CongestionLaw::Vegas),

@@ -46,6 +46,48 @@ fn a_weight_that_falls_gives_the_link_to_others() {
     }
 }
 
+/// Two connections to one host, alone on the link.
+const BY_PRIORITY: &str = "
+    description = 'Connections with priorities'
+    duration_s = 24
+    measure_from_s = 6
+    [[link]]
+    rate_mbit = 10
+    delay_ms = 20
+    queue = { bdp = 1.0 }
+    [background]
+    connections = 2
+    priorities = [3, 1]
+";
+
+#[test]
+fn connections_to_one_host_share_by_their_priorities() {
+    if !is_root() {
+        return;
+    }
+    let _turn = shared();
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let output = lab_with(BY_PRIORITY, "sender-vegas", directory.path()).output();
+    let output = output.expect("start lab");
+    if !was_possible(&output) {
+        return;
+    }
+    expect_success(&output);
+    let record = record_in(directory.path());
+    // Payload from 6 to 24 s, by intervals of 100 ms.
+    let got = record.background.iter().map(|one| {
+        let last = one.received.last().copied().unwrap_or_default();
+        (last - one.received[59]) as f64
+    });
+    let got: Vec<f64> = got.collect();
+    assert_eq!(got.len(), 2, "{got:?}");
+    let ratio = got[0] / got[1];
+    println!("priorities 3 and 1: {got:?}, {ratio:.2}");
+    assert!((2.7..3.3).contains(&ratio), "{got:?}");
+    // They fill the link.
+    assert!(got.iter().sum::<f64>() > 0.9 * 1.2e6 * 18.0, "{got:?}");
+}
+
 fn gives_the_link_to_others(contender: &str, record: &Record) {
     let samples = record.sender();
     assert!(samples.len() > 10, "{samples:?}");

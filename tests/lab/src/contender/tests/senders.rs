@@ -10,6 +10,11 @@ fn what_is_for_senders_is_refused_by_others() {
         ("g_ms = 2.0", "sender-cdg-paper", ["sender-vegas", "curl"]),
         ("phi = 2.0", "sender-vegas-paper", ["sender-paced", "tcp"]),
         (
+            "priorities = [3, 1]",
+            "sender-vegas",
+            ["sender-paced", "fairbat"],
+        ),
+        (
             "weights = [{ at_s = 9.0, weight = 0.5 }]",
             "sender-paced",
             ["sender-kernel-cubic", "fairbat"],

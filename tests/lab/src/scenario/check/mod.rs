@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use dalbe::sender::SenderCoupling;
 use dalbe::weight::MIN_WEIGHT;
 
 use crate::scenario::{
@@ -33,6 +34,7 @@ const LOAD: RangeInclusive<f64> = 0.001..=10.0;
 
 /// Weights of a connection.
 const WEIGHT: RangeInclusive<f64> = MIN_WEIGHT..=1.0;
+const PRIORITY: RangeInclusive<f64> = 1.0..=SenderCoupling::MAX_PRIORITY as f64;
 
 /// CDG's back-off scales, ms.
 const SCALE: RangeInclusive<f64> = 0.01..=1000.0;
@@ -145,6 +147,9 @@ fn background(background: &Background) -> Result<(), String> {
         }
     }
     weights(background)?;
+    for priority in &background.priorities {
+        within("priorities", f64::from(*priority), PRIORITY)?;
+    }
     let has_deadline = background.size_mb.is_some() && background.deadline_s.is_some();
     if background.controller.is_some() && !has_deadline {
         return Err("controller needs size_mb and deadline_s".to_owned());

@@ -159,8 +159,8 @@ void host_free(struct host *host)
 	free(host);
 }
 
-/* A flow of this law and weight to a host; none without memory. */
-struct flow *flow_new(__u32 law, __u32 w_q16, __u64 seed, struct host *host)
+/* A flow of this law, weight and priority to a host; none without memory. */
+struct flow *flow_new(__u32 law, __u32 w_q16, __u32 priority, __u64 seed, struct host *host)
 {
 	struct flow *flow = calloc(1, sizeof(*flow));
 
@@ -168,6 +168,7 @@ struct flow *flow_new(__u32 law, __u32 w_q16, __u64 seed, struct host *host)
 		return 0;
 	flow->parameters.law = law;
 	flow->parameters.w_q16 = w_q16;
+	flow->parameters.priority = priority;
 	flow->random = seed * 2 + 1;
 	flow->host = host;
 	/* Here, the first segments are spaced as well. */
