@@ -39,7 +39,13 @@ fn without_an_agent_it_says_what_to_look_at() {
 fn as_nobody(agent: &Agent, group: u32) -> std::process::Output {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let command = directory.path().join("fairbat");
-    fs::copy(fairbat_binary(), &command).expect("room for a copy");
+    // By another process: a child of another test could hold our descriptor of a copy that we
+    // write, and a program that is open for writing cannot be run.
+    let copied = Process::new("cp")
+        .arg(fairbat_binary())
+        .arg(&command)
+        .status();
+    assert!(copied.expect("start cp").success());
     for path in [directory.path(), &command] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our own");
     }
