@@ -114,6 +114,14 @@ impl Figure {
         }
     }
 
+    /// Whether more of it is better.
+    pub(crate) fn is_to_be_high(self) -> bool {
+        !matches!(
+            self,
+            Self::CallLater | Self::CallLost | Self::Queue | Self::Web
+        )
+    }
+
     /// Digits behind the point.
     pub(crate) fn digits(self) -> usize {
         match self {
@@ -231,9 +239,9 @@ impl Figure {
     ) -> Option<bool> {
         let own = self.judged(subject, cell, runs, 0.0)?;
         let curl = Spread::of(&self.values_of_curl(subject, cell, runs))?;
-        let is_worse = match self {
-            Self::Greedy | Self::GreedyBbr | Self::Stream => own.spread.most < curl.least,
-            _ => own.spread.least > curl.most,
+        let is_worse = match self.is_to_be_high() {
+            true => own.spread.most < curl.least,
+            false => own.spread.least > curl.most,
         };
         Some(is_worse && own.verdict.is_bad())
     }

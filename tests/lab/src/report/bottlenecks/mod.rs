@@ -16,6 +16,7 @@ use crate::report::bottlenecks::picture::draw;
 use crate::report::select::{FILLED, Runs, distinct};
 use crate::report::words::{all_failures, measured, title, variants};
 use crate::results::{ALONE, MatrixRecord};
+use crate::statistics::Spread;
 use crate::table::{Table, or_nothing, shown};
 use crate::verdict::{Bound, Verdict};
 
@@ -170,7 +171,43 @@ impl<'a> Section<'a> {
         figure.judged(subject, cell, &self.runs, self.room)
     }
 
-    /// At how many bottlenecks each line holds.
+    /// Each figure in the middle of all bottlenecks and at the worst of them.
+    fn summary(&self) -> Table<(Figure, bool)> {
+        let all = Figure::ALL.iter().flat_map(|(_, figure)| {
+            let by_kind = matches!(figure, Figure::Greedy | Figure::Stream);
+            let with_shared = by_kind.then_some((*figure, true));
+            std::iter::once((*figure, false)).chain(with_shared)
+        });
+        Table::over(all)
+            .column("", |(figure, is_shared)| match is_shared {
+                true => format!("{}, without fair queueing", figure.title()),
+                false => figure.title().to_owned(),
+            })
+            .columns(
+                self.subjects.iter().copied(),
+                |subject| subject.name(),
+                |(figure, is_shared), subject| {
+                    let cells = self.cells.iter();
+                    let cells = cells.filter(|cell| !(*is_shared && cell.hides_others()));
+                    let all = cells.filter_map(|cell| self.judged(*figure, *subject, cell));
+                    let all: Vec<_> = all.map(|one| one.spread.median).collect();
+                    or_nothing(Spread::of(&all).map(|it| {
+                        let worst = match figure.is_to_be_high() {
+                            true => it.least,
+                            false => it.most,
+                        };
+                        format!(
+                            "{:.*} ({worst:.*})",
+                            figure.digits(),
+                            it.median,
+                            figure.digits()
+                        )
+                    }))
+                },
+            )
+    }
+
+    /// What each figure is in the middle, and at how many bottlenecks each line holds.
     fn overview(&self) -> String {
         let table = Table::over(Figure::ALL)
             .column("line", |(line, _)| (*line).to_owned())
@@ -186,10 +223,11 @@ impl<'a> Section<'a> {
             );
         let worse = self.subjects.iter().filter(|one| one.contender != CURL);
         let worse = worse.map(|subject| self.worse_than_curl(*subject));
+        let (title, many) = (self.title, self.cells.len());
         format!(
-            "\n## {}: at how many of {} each line holds\n\n{table}\n{}",
-            self.title,
-            self.cells.len(),
+            "\n## {title}: the median of {many} (the worst)\n\n{}\
+             \n## {title}: at how many of {many} each line holds\n\n{table}\n{}",
+            self.summary(),
             worse.collect::<String>()
         )
     }
