@@ -28,8 +28,9 @@ RELEASE := $(TARGET)/release-files
 MATRICES := peers trust overhead lever deadlines deadline-changes $(if $(QUICK),,deadlines-long) \
 	yielding yielding-vulture yielding-fairness yielding-robust yielding-cost yielding-unseen \
 	bottlenecks-bbr bottlenecks bottlenecks-more bottlenecks-unseen coupling weights robust \
-	$(if $(QUICK),,robust-hour) deadlines-served cdg sender-weights sender-alone sender-released \
-	sender-constant sender-steps dalbe dalbe-beyond dalbe-load agent-push agent-lane
+	$(if $(QUICK),,robust-hour) deadlines-served deadlines-bottlenecks cdg sender-weights \
+	sender-alone sender-released sender-constant sender-steps dalbe dalbe-beyond dalbe-load \
+	agent-push agent-lane
 
 # How the lab exits where the machine does not allow what was asked for.
 CANNOT := 77
