@@ -167,6 +167,21 @@ fn flows_of_a_group_share_it_by_their_priorities() {
 }
 
 #[test]
+fn a_turn_lasts_as_long_as_the_flows_are_many_and_no_longer_than_8_s() {
+    holds("turns_of_a_group");
+}
+
+#[test]
+fn a_flow_that_outlives_its_group_counts_as_a_new_one() {
+    holds("silence_of_a_flow");
+}
+
+#[test]
+fn a_group_climbs_no_faster_than_its_flows_learn_of_it() {
+    holds("growth_of_a_group");
+}
+
+#[test]
 fn a_flow_leaves_its_group_or_is_forgotten_when_it_is_silent() {
     holds("flows_of_a_group");
 }

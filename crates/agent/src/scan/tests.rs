@@ -76,6 +76,7 @@ fn is_ordinary_user(test: &str) -> bool {
     let mut copy = Command::new("cp");
     copy.arg(std::env::current_exe().unwrap()).arg(&program);
     assert!(copy.status().unwrap().success());
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     let mut again = Command::new(&program);
     again.args(["--exact", test, "--nocapture"]);
     let output = again

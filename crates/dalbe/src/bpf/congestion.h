@@ -52,8 +52,8 @@ struct parameters {
 	/* Capacity of the path as far as the process knows, byte/s; 0 if it is
 	 * unknown. */
 	__u32 capacity;
-	/* The flow's share of the window of all that yield together to the same host, 1 to
-	 * MAX_PRIORITY times that of a flow of priority 1; 0 for a flow that yields by itself. */
+	/* The flow's share of the window of all that yield together to the same host, relative
+	 * to a flow of priority 1: 1 to MAX_PRIORITY. 0: it yields by itself. */
 	__u32 priority;
 	/* Never taken. With a lock in its values, nobody can freeze the map. */
 	struct bpf_spin_lock lock;
@@ -203,7 +203,7 @@ struct round_sample {
 	__u32 segment;
 	/* Whether the window was what limited the flow. */
 	bool is_limited;
-	/* Whether flows that share the window have not learnt of it yet. */
+	/* Whether flows that share the window have not learnt yet that it has grown. */
 	bool is_late;
 	/* Whether its times count. */
 	bool is_timed;

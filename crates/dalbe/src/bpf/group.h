@@ -26,6 +26,11 @@
 #define GROUP_MEMORY_ROUND_TRIPS 4
 /* A flow with a smaller part, packets/256, sends pairs. */
 #define MAX_PAIRED_Q8 (8 * PACKET_Q8)
+/* A flow sends a pair at least so often, s. The queueing discipline fq drops packets that are
+ * to leave more than 10 s later. */
+#define MAX_TURN_S 8
+/* Flows have learnt of a window of which they use this share: 0.6. */
+#define LEARNT_Q16 39322
 
 /* What a group is of. */
 struct group_key {
@@ -49,6 +54,8 @@ struct group {
 	/* The window at its beginning, packets, and the round-trip time without a queue. */
 	__u32 window;
 	__u32 base_us;
+	/* When all flows have learnt of the last growth of the window. */
+	__u64 learnt_us;
 	/* Packets that its flows have delivered, and their round-trip times in this round
 	 * trip. Each acknowledgement adds to them. */
 	__u32 delivered;
@@ -63,10 +70,10 @@ struct group {
 	__u64 epoch_us;
 	__u32 epoch;
 	__u32 heard_now;
-	__u32 priorities_now;
+	__u32 sum_now;
 	/* The same in the last epoch, or in the present one if that is more. */
 	__u32 flows;
-	__u32 priorities;
+	__u32 priority_sum;
 	/* The number of the last flow that came, and of the one that opens the path. */
 	__u32 numbers;
 	__u32 opener;
@@ -87,31 +94,41 @@ static __always_inline void group_begin(struct group *group, const struct state 
 {
 	group->s = *own;
 	group->began_us = 0;
-	/* Nobody was heard in the last epoch either. */
-	group->epoch += 2;
+	/* Nobody was heard in the last epoch either, nor in a group that was removed. */
+	group->epoch = max_of(group->epoch, (__u32)(now_us / EPOCH_US)) + 2;
+	group->learnt_us = now_us;
 	group->epoch_us = now_us;
 	group->heard_now = 0;
-	group->priorities_now = 0;
+	group->sum_now = 0;
 	group->flows = 0;
-	group->priorities = 0;
+	group->priority_sum = 0;
 	group->opener = group->numbers + 1;
 	group->opener_us = now_us;
 	group->heard_us = now_us;
 }
 
-/* The window of a flow of this priority, packets/256. */
-static __always_inline __u32 group_part(const struct group *group, __u32 priority)
+/* The window of a flow, whose priority is 1 at least, packets/256. */
+static __always_inline __u32 group_part(const struct group *group, const struct member *own)
 {
+	__u32 sum = minus(group->priority_sum + own->priority, own->counted);
+
 	if (group->s.yielding.phase == PHASE_OPENING)
 		return FLOOR_Q8 / max_of(minus(group->flows, 1), 1);
-	return max_of(group->s.yielding.window_q8, FLOOR_Q8) * priority /
-	       max_of(group->priorities, priority);
+	return max_of(group->s.yielding.window_q8, FLOOR_Q8) * own->priority /
+	       max_of(sum, max_of(own->priority, 1));
 }
 
-/* The longest time from one pair of packets of a flow to the next, us. */
+/* Time from one pair of packets of a flow of priority 1 to the next, us. */
 static __always_inline __u64 group_turn_us(const struct group *group)
 {
-	return (__u64)group->s.yielding.rtt_us * FLOOR_Q8 / max_of(group_part(group, 1), 1);
+	const struct yielding *law = &group->s.yielding;
+	__u64 turn_us = (__u64)law->rtt_us * max_of(group->priority_sum, 1);
+
+	if (law->phase == PHASE_OPENING)
+		turn_us = (__u64)law->rtt_us * max_of(minus(group->flows, 1), 1);
+	else
+		turn_us = turn_us * FLOOR_Q8 / max_of(law->window_q8, FLOOR_Q8);
+	return min_of(turn_us, MAX_TURN_S * 1000000ULL);
 }
 
 /* Hears of a flow: whether its part is what limits it. */
@@ -120,19 +137,22 @@ static __always_inline void group_hear(struct group *group, struct member *own, 
 {
 	__u64 length_us = EPOCH_US + 2 * group_turn_us(group);
 
+	/* The group of before was removed while this flow was silent. */
+	if (own->number > group->numbers)
+		own->number = 0;
 	if (!own->number)
 		own->number = ++group->numbers;
 	/* All were idle. */
 	if (now_us > group->epoch_us + 2 * length_us) {
 		group->heard_now = 0;
-		group->priorities_now = 0;
+		group->sum_now = 0;
 		group->began_us = 0;
 	}
 	if (now_us > group->epoch_us + length_us) {
 		group->flows = group->heard_now;
-		group->priorities = group->priorities_now;
+		group->priority_sum = group->sum_now;
 		group->heard_now = 0;
-		group->priorities_now = 0;
+		group->sum_now = 0;
 		group->epoch++;
 		group->epoch_us = now_us;
 	}
@@ -142,11 +162,11 @@ static __always_inline void group_hear(struct group *group, struct member *own, 
 		group->heard_now++;
 	}
 	if (is_limited) {
-		group->priorities_now += own->priority - own->counted;
+		group->sum_now = minus(group->sum_now + own->priority, own->counted);
 		own->counted = own->priority;
 	}
 	group->flows = max_of(group->flows, group->heard_now);
-	group->priorities = max_of(group->priorities, group->priorities_now);
+	group->priority_sum = max_of(group->priority_sum, group->sum_now);
 	group->heard_us = now_us;
 }
 
@@ -160,10 +180,11 @@ static __always_inline void group_forget(struct group *group, const struct membe
 		return;
 	if (own->epoch == group->epoch) {
 		group->heard_now = minus(group->heard_now, 1);
-		group->priorities_now = minus(group->priorities_now, own->counted);
+		group->sum_now = minus(group->sum_now, own->counted);
 	}
 	group->flows = minus(group->flows, 1);
-	group->priorities = minus(group->priorities, own->counted);
+	/* It may not have been there in the last epoch. */
+	group->priority_sum = max_of(minus(group->priority_sum, own->counted), group->sum_now);
 }
 
 static __always_inline bool group_is_coupled(const struct group *group)
@@ -203,6 +224,32 @@ static __always_inline struct round group_round(const struct group *group)
 		.rtt_min_us = group->rtt_min_us,
 		.rtt_sum_us = group->rtt_sum_us,
 	};
+}
+
+/* Whether flows send pairs. */
+static __always_inline bool group_sends_pairs(const struct group *group)
+{
+	return group->s.yielding.window_q8 / max_of(group->flows, 1) < MAX_PAIRED_Q8;
+}
+
+/* The law takes a round trip of all flows. A flow that sends pairs learns of its part when the
+ * next pair is due. Until then, a window that has grown shows nothing. */
+static __always_inline void group_step(struct group *group, struct round_sample *sample)
+{
+	struct yielding *law = &group->s.yielding;
+	__u64 turn_us = group_turn_us(group);
+	__u32 before_q8 = law->window_q8;
+
+	sample->is_limited = group->priority_sum;
+	sample->is_late = sample->now_us < group->learnt_us &&
+			  sample->used_q8 < times_q16(group->window * PACKET_Q8, LEARNT_Q16);
+	/* The second packet of a pair waits for the first one. */
+	if (group_sends_pairs(group))
+		sample->target_us += sample->packet_us;
+	yield_round(law, &group->s.seen, sample);
+	group->s.cdg.window_q8 = law->window_q8;
+	if (law->window_q8 > before_q8)
+		group->learnt_us = sample->now_us + turn_us;
 }
 
 static __always_inline void group_begin_round(struct group *group, __u64 now_us)

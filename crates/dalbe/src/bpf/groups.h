@@ -23,9 +23,6 @@ struct {
 
 /* The kernel spaces no packets before these (tcp_update_skb_after_send). */
 #define UNPACED_SEGMENTS 10
-/* A flow sends a pair at least so often, s. The queueing discipline fq drops packets that are
- * to leave more than 10 s later. */
-#define MAX_TURN_S 8
 
 /* What a group begins with. */
 static const struct group NOBODY;
@@ -132,7 +129,7 @@ static __always_inline bool group_leave(struct sock *sk, struct state *own)
 		for (int i = 0; i < 3; i++)
 			own->before_q8[i] = group->s.before_q8[i];
 		if (group_is_coupled(group)) {
-			own->yielding.window_q8 = group_part(group, own->member.priority);
+			own->yielding.window_q8 = group_part(group, &own->member);
 			own->cdg.window_q8 = own->yielding.window_q8;
 			own->weighted.rtt_us = 0;
 		}
@@ -177,8 +174,8 @@ static __always_inline bool is_held_by_window(struct tcp_sock *tp, const struct 
 		(tp->delivered - round->delivered) * 5 >= round->cwnd * 3);
 }
 
-/* The rate of one of so many flows that sends pairs, byte/s. Flows that begin with pairs begin
- * together, so the first wait of each is random. */
+/* The rate of a flow that sends pairs, one of so many, byte/s. Flows that begin with pairs
+ * begin together, so the first wait of each is random. */
 static __always_inline __u32 pair_rate(struct tcp_sock *tp, const struct round *round,
 				       __u32 part_q8, __u32 flows, __u32 rtt_us)
 {
@@ -194,7 +191,7 @@ static __always_inline __u32 pair_rate(struct tcp_sock *tp, const struct round *
 static __always_inline void take_part(struct tcp_sock *tp, struct round *round,
 				      struct state *own, const struct group *group)
 {
-	__u32 part_q8 = group_part(group, own->member.priority);
+	__u32 part_q8 = group_part(group, &own->member);
 	__u32 rtt_us = max_of(group->s.yielding.rtt_us, max_of(least_rtt_us(tp), 1));
 	__u32 window;
 
@@ -253,15 +250,8 @@ static __always_inline void go_together(struct sock *sk, struct tcp_sock *tp, st
 	if (is_over) {
 		observe(sample, s, tp, &joint, group->delivered - group->delivered_before, wanted,
 			now_us);
-		/* A flow that sends pairs learns of its part when the next pair is due. */
-		sample->is_late = !sample->is_limited;
-		sample->is_limited = group->priorities;
 		group->base_us = sample->base_us;
-		/* The second packet of a pair waits for the first one. */
-		if (group_part(group, own->member.priority) < MAX_PAIRED_Q8)
-			sample->target_us += sample->packet_us;
-		yield_round(&s->yielding, &s->seen, sample);
-		s->cdg.window_q8 = s->yielding.window_q8;
+		group_step(group, sample);
 	}
 	if (is_over || !group->began_us)
 		group_begin_round(group, now_us);
@@ -284,5 +274,5 @@ static __always_inline __u32 lose_together(struct group *group, const struct mem
 			   minus(round->rtt_max_us, group->base_us));
 		s->cdg.window_q8 = s->yielding.window_q8;
 	}
-	return max_of(min_of(group_part(group, own->priority), window), FLOOR_Q8);
+	return max_of(min_of(group_part(group, own), window), FLOOR_Q8);
 }

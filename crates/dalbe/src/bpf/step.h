@@ -23,7 +23,7 @@ struct step {
 	__u32 gap_us;
 	/* Whether the window is what limits the flow. */
 	bool is_limited;
-	/* Whether the last change of the window has not acted yet. */
+	/* Whether flows that share the window have not learnt yet that it has grown. */
 	bool is_late;
 	bool is_lost;
 	/* Whether the queue is long, and nothing that the flow has done explains it. */

@@ -337,7 +337,7 @@ fn choose_ours(
 ) -> Result<String, TrialFailure> {
     let ours = ours.map_err(|reason| TrialFailure(reason.to_string()))?;
     let law = CongestionLaw::Vegas;
-    let parameters = CongestionParameters::new(law, FlowTarget::YIELD, SenderCoupling::HOST);
+    let parameters = CongestionParameters::new(law, FlowTarget::YIELD, SenderCoupling::EQUAL);
     ours.set(socket, &parameters)?;
     let chosen = socket.sender().congestion()?;
     if chosen == ours.name(law) {

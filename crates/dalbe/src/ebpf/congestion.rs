@@ -68,7 +68,7 @@ pub enum SenderCoupling {
     /// connections share its window by their priorities (algorithm 3), 1 to
     /// [`Self::MAX_PRIORITY`]: one of priority 3 gets three times what one of priority 1 gets.
     Host {
-        /// Priority; the nearest one that there is.
+        /// 1 to [`Self::MAX_PRIORITY`]; another value counts as the nearest of these.
         priority: u32,
     },
     /// It yields by itself. The receiver may hold back all connections together: what waits
@@ -81,7 +81,7 @@ impl SenderCoupling {
     pub const MAX_PRIORITY: u32 = 64;
 
     /// With the others to the same host, in equal shares if all of them are so.
-    pub const HOST: Self = Self::Host { priority: 1 };
+    pub const EQUAL: Self = Self::Host { priority: 1 };
 
     /// As `struct parameters` of `../bpf/congestion.h` has it.
     fn priority(self) -> u32 {
@@ -94,7 +94,7 @@ impl SenderCoupling {
 
 impl Default for SenderCoupling {
     fn default() -> Self {
-        Self::HOST
+        Self::EQUAL
     }
 }
 

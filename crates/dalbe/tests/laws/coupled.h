@@ -36,44 +36,122 @@ static void parts_of_a_group(void)
 
 	hear_all(&group, flows, 1, 1, SECOND_US);
 	EXPECT(!group_is_coupled(&group), "one flow is coupled");
-	EXPECT(group_part(&group, 1) == 40 * PACKET_Q8, "of one flow: %u/256", group_part(&group, 1));
+	EXPECT(group_part(&group, &flows[0]) == 40 * PACKET_Q8, "of one flow: %u/256", group_part(&group, &flows[0]));
 	hear_all(&group, flows, 4, 4, SECOND_US);
 	EXPECT(group_is_coupled(&group) && group.flows == 4, "%u of 4 flows", group.flows);
-	EXPECT(group_part(&group, 1) == 10 * PACKET_Q8, "of 4 flows: %u/256", group_part(&group, 1));
+	EXPECT(group_part(&group, &flows[0]) == 10 * PACKET_Q8, "of 4 flows: %u/256", group_part(&group, &flows[0]));
 	/* Two of them no longer use their part, and the others get it. */
 	hear_all(&group, flows, 4, 2, 3 * SECOND_US);
 	hear_all(&group, flows, 4, 2, 5 * SECOND_US);
-	EXPECT(group.flows == 4 && group.priorities == 2, "%u, priorities %u", group.flows,
-	       group.priorities);
-	EXPECT(group_part(&group, 1) == 20 * PACKET_Q8, "of 2 of 4: %u/256", group_part(&group, 1));
+	EXPECT(group.flows == 4 && group.priority_sum == 2, "%u, priorities %u", group.flows,
+	       group.priority_sum);
+	EXPECT(group_part(&group, &flows[0]) == 20 * PACKET_Q8, "of 2 of 4: %u/256", group_part(&group, &flows[0]));
 	/* At the floor, two packets in a round trip are of all of them. */
 	group.s.yielding.window_q8 = FLOOR_Q8;
 	hear_all(&group, flows, 4, 4, 5 * SECOND_US);
-	EXPECT(group_part(&group, 1) == FLOOR_Q8 / 4, "at the floor: %u/256", group_part(&group, 1));
+	EXPECT(group_part(&group, &flows[0]) == FLOOR_Q8 / 4, "at the floor: %u/256", group_part(&group, &flows[0]));
 	EXPECT(group_turn_us(&group) == 400000, "a turn of %llu us", group_turn_us(&group));
+}
+
+/* The part of a flow, packets. */
+static __u32 part_of(const struct group *group, const struct member *flow)
+{
+	return group_part(group, flow) / PACKET_Q8;
 }
 
 static void priorities_of_a_group(void)
 {
 	struct group group = some_group(40);
-	struct member flows[2] = {{.priority = 3}};
+	struct member flows[3] = {{.priority = 3}};
 
 	hear_all(&group, flows, 2, 2, SECOND_US);
-	EXPECT(group_part(&group, 3) == 30 * PACKET_Q8, "of 3: %u/256", group_part(&group, 3));
-	EXPECT(group_part(&group, 1) == 10 * PACKET_Q8, "of 1: %u/256", group_part(&group, 1));
-	/* A priority may change while the flow sends. */
-	flows[0].priority = 1;
+	EXPECT(part_of(&group, &flows[0]) == 30, "of 3: %u", part_of(&group, &flows[0]));
+	EXPECT(part_of(&group, &flows[1]) == 10, "of 1: %u", part_of(&group, &flows[1]));
+	/* A priority may change while the flow sends, up and down. */
+	flows[1].priority = 5;
+	hear_all(&group, flows, 2, 2, SECOND_US);
+	EXPECT(part_of(&group, &flows[1]) == 25, "of 5: %u", part_of(&group, &flows[1]));
+	flows[1].priority = 1;
+	hear_all(&group, flows, 2, 2, SECOND_US);
 	hear_all(&group, flows, 2, 2, 3 * SECOND_US);
 	hear_all(&group, flows, 2, 2, 5 * SECOND_US);
-	EXPECT(group_part(&group, 1) == 20 * PACKET_Q8, "changed: %u/256", group_part(&group, 1));
-	/* One that its part does not limit leaves all to the other. */
-	flows[0].priority = 3;
-	hear_all(&group, flows, 2, 1, 7 * SECOND_US);
-	hear_all(&group, flows, 2, 1, 9 * SECOND_US);
-	EXPECT(group_part(&group, 3) == 40 * PACKET_Q8, "alone: %u/256", group_part(&group, 3));
+	EXPECT(group.priority_sum == 4, "a sum of %u", group.priority_sum);
+	/* A flow that its part does not limit gets one beside the others, and not of them. */
+	flows[2].priority = 4;
+	group_hear(&group, &flows[2], 5 * SECOND_US, false);
+	EXPECT(part_of(&group, &flows[2]) == 20, "of 4: %u", part_of(&group, &flows[2]));
+	EXPECT(part_of(&group, &flows[0]) == 30, "of 3: %u", part_of(&group, &flows[0]));
+	/* One of two that count leaves. */
 	group_forget(&group, &flows[0]);
-	EXPECT(group.flows == 1 && group.priorities == 0, "%u of priority %u left", group.flows,
-	       group.priorities);
+	EXPECT(group.flows == 2 && group.priority_sum == 1, "%u of priority %u left", group.flows,
+	       group.priority_sum);
+	EXPECT(part_of(&group, &flows[1]) == 40, "the other: %u", part_of(&group, &flows[1]));
+}
+
+/* The longest turns make the longest epochs, whatever the priorities. */
+static void turns_of_a_group(void)
+{
+	struct group group = some_group(2);
+	struct member flows[200] = {0};
+
+	hear_all(&group, flows, 4, 4, SECOND_US);
+	EXPECT(group_turn_us(&group) == 400000, "of 4 flows: %llu us", group_turn_us(&group));
+	hear_all(&group, flows, 200, 200, SECOND_US);
+	EXPECT(group_turn_us(&group) == 8000000, "of 200: %llu us", group_turn_us(&group));
+}
+
+/* A flow was silent while its group was removed, and another one made. */
+static void silence_of_a_flow(void)
+{
+	struct group group = some_group(40), other = some_group(40);
+	struct member flows[2] = {{.priority = 64}, {0}};
+
+	hear_all(&group, flows, 2, 2, SECOND_US);
+	flows[0].priority = 1;
+	flows[1] = (struct member){0};
+	other.epoch = 0;
+	group_begin(&other, &group.s, 9 * SECOND_US);
+	hear_all(&other, &flows[1], 1, 1, 9 * SECOND_US);
+	hear_all(&other, flows, 1, 1, 9 * SECOND_US);
+	EXPECT(other.flows == 2 && other.priority_sum == 2, "%u of priority %u", other.flows,
+	       other.priority_sum);
+}
+
+/* A window that grows while flows send pairs waits for a turn, or until it is used. */
+static void growth_of_a_group(void)
+{
+	struct group group = some_group(2);
+	struct member flows[16] = {0};
+	struct round_sample look = {
+		.is_timed = true, .rtt_min_us = 100000, .mean_us = 100000, .base_us = 100000,
+		.target_us = 2000, .packet_us = 600, .delivered = 2, .used_q8 = 2 * PACKET_Q8,
+	};
+
+	hear_all(&group, flows, 16, 16, SECOND_US);
+	group.s.yielding.phase = PHASE_CLIMBING;
+	group.s.yielding.capacity_q8 = 800 * PACKET_Q8;
+	for (__u32 i = 0; i < 24; i++) {
+		__u32 before_q8 = group.s.yielding.window_q8;
+
+		look.now_us = SECOND_US + i * 200000;
+		group_begin_round(&group, look.now_us);
+		group_step(&group, &look);
+		if (i == 0)
+			EXPECT(group.s.yielding.window_q8 > before_q8, "it does not climb");
+		if (i > 0 && i < 8)
+			EXPECT(group.s.yielding.window_q8 == before_q8, "it climbs in step %u", i);
+		if (i == 8)
+			EXPECT(group.s.yielding.window_q8 > before_q8, "it waits for ever");
+	}
+	/* What is used has been learnt of. */
+	look.used_q8 = group.s.yielding.window_q8;
+	group.learnt_us = look.now_us + SECOND_US;
+	group.s.yielding.phase = PHASE_CLIMBING;
+	group.s.yielding.window_q8 = 10 * PACKET_Q8;
+	look.now_us += 200000;
+	group_begin_round(&group, look.now_us);
+	group_step(&group, &look);
+	EXPECT(group.s.yielding.window_q8 > 10 * PACKET_Q8, "it waits for what is used");
 }
 
 static void flows_of_a_group(void)
@@ -88,7 +166,7 @@ static void flows_of_a_group(void)
 	hear_all(&group, flows, 2, 2, 3 * SECOND_US);
 	EXPECT(group.flows == 3, "%u after one epoch", group.flows);
 	hear_all(&group, flows, 2, 2, 5 * SECOND_US);
-	EXPECT(group.flows == 2 && group.priorities == 2, "%u after two epochs", group.flows);
+	EXPECT(group.flows == 2 && group.priority_sum == 2, "%u after two epochs", group.flows);
 	group_forget(&group, &flows[1]);
 	EXPECT(group.flows == 1 && !group_is_coupled(&group), "%u after one left", group.flows);
 	group_forget(&group, &flows[0]);
@@ -112,7 +190,7 @@ static void opener_of_a_group(void)
 	hear_all(&group, flows, 3, 3, SECOND_US);
 	EXPECT(group_opens(&group, &flows[0], SECOND_US), "the first does not open");
 	EXPECT(!group_opens(&group, &flows[1], SECOND_US), "two open at once");
-	EXPECT(group_part(&group, 1) == FLOOR_Q8 / 2, "the others send %u/256", group_part(&group, 1));
+	EXPECT(group_part(&group, &flows[0]) == FLOOR_Q8 / 2, "the others send %u/256", group_part(&group, &flows[0]));
 	EXPECT(group_opens(&group, &flows[2], 3 * SECOND_US), "nobody takes over");
 	EXPECT(!group_opens(&group, &flows[0], 3 * SECOND_US), "two open at once");
 	group.s.yielding.phase = PHASE_TESTING;

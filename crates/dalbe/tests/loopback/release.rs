@@ -38,7 +38,7 @@ fn is_as_before_when_let_go(mut connection: Connection) {
     let before = state(&socket);
     assert_eq!((before.0, before.2), (0x28, None));
     let levers = SenderLevers::open(SenderPolicy::default());
-    let mut lever = levers.take(&socket, SenderCoupling::HOST);
+    let mut lever = levers.take(&socket, SenderCoupling::EQUAL);
     for round in 0..3 {
         send(&mut connection, &mut lever, Duration::from_secs(round));
         let held = state(&socket);
@@ -81,7 +81,8 @@ fn a_replaced_congestion_control_returns_on_release() {
 fn an_urgent_connection_is_not_marked() {
     let connection = Connection::over_ipv4();
     let socket = levers_of(&connection.client);
-    let mut lever = SenderLevers::open(SenderPolicy::default()).take(&socket, SenderCoupling::HOST);
+    let mut lever =
+        SenderLevers::open(SenderPolicy::default()).take(&socket, SenderCoupling::EQUAL);
     // Near its full weight the mark stays off, once it is.
     let steps = [
         (0.02, true),

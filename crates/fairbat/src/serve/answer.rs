@@ -130,7 +130,7 @@ fn with_body(
     // A client that says how urgent the response is may hold back all of its connections
     // together.
     let coupling = if priority == RequestPriority::default() {
-        SenderCoupling::HOST
+        SenderCoupling::EQUAL
     } else {
         SenderCoupling::Apart
     };

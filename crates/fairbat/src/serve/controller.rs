@@ -382,7 +382,7 @@ mod tracker_tests {
     fn the_end_of_a_response_does_not_end_the_next() {
         let (tracker, watched) = ResponseTracker::new();
         assert!(!watched.borrow().is_sending);
-        let first = tracker.begin(ResponseMode::Ordinary, SenderCoupling::HOST);
+        let first = tracker.begin(ResponseMode::Ordinary, SenderCoupling::EQUAL);
         let second = tracker.begin(ResponseMode::Weight(0.5), SenderCoupling::Apart);
         drop(first);
         assert!(watched.borrow().is_sending);

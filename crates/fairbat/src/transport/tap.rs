@@ -100,7 +100,7 @@ impl SendTap {
         let acked_before = socket.info().ok().and_then(|info| info.bytes_acked);
         // This fails if the upload was stopped while it connected.
         let _ = self.opened.send(NewConnection {
-            lever: self.levers.take(&socket, SenderCoupling::HOST),
+            lever: self.levers.take(&socket, SenderCoupling::EQUAL),
             acked_before,
             socket,
         });

@@ -23,7 +23,7 @@ fn of_weight(law: CongestionLaw, w: f64) -> CongestionParameters {
         phi: 1.0,
         g_ms: None,
         capacity: 0.0,
-        coupling: SenderCoupling::HOST,
+        coupling: SenderCoupling::EQUAL,
     }
 }
 

@@ -18,7 +18,7 @@ fn a_released_connection_gets_its_own_congestion_control_back() {
             let own = chosen();
             let levers = SenderLevers::open(SenderPolicy::Vegas);
             assert_eq!(levers.kind(), SenderLeverKind::Congestion);
-            let mut lever = levers.take(&socket, SenderCoupling::HOST);
+            let mut lever = levers.take(&socket, SenderCoupling::EQUAL);
             for round in 0..3 {
                 let now = Duration::from_secs(round);
                 lever.update(now, &socket, FlowTarget::YIELD).expect("held");
@@ -51,7 +51,7 @@ fn take_again() {
         let entry = entry(&state, descriptor).expect("its own");
         number(&entry.expect("under control"), 4)
     };
-    let mut lever = SenderLevers::open(SenderPolicy::Vegas).take(&socket, SenderCoupling::HOST);
+    let mut lever = SenderLevers::open(SenderPolicy::Vegas).take(&socket, SenderCoupling::EQUAL);
     send(&mut client, &mut server);
     assert_ne!(law(), 0, "it has a window of its own");
     lever.release(&socket).expect("let go");

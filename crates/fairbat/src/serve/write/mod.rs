@@ -43,7 +43,7 @@ pub(crate) async fn answer(
     body: Incoming,
 ) -> Response<ResponseBody> {
     // The connection is not idle until the answer is there.
-    let _guard = tracker.begin(ResponseMode::Ordinary, SenderCoupling::HOST);
+    let _guard = tracker.begin(ResponseMode::Ordinary, SenderCoupling::EQUAL);
     let changed = change(site, uploads, peer, request, body).await;
     changed.unwrap_or_else(|refusal| {
         if let Refusal::Disk(_) | Refusal::Full = refusal {
