@@ -171,24 +171,24 @@ impl<'a> Section<'a> {
         figure.judged(subject, cell, &self.runs, self.room)
     }
 
-    /// Each figure in the middle of all bottlenecks and at the worst of them.
+    /// Each figure in the middle of all bottlenecks and at the worst of them. What others
+    /// keep is told without fair queueing as well: no law of delays sees them there.
     fn summary(&self) -> Table<(Figure, bool)> {
         let all = Figure::ALL.iter().flat_map(|(_, figure)| {
-            let by_kind = matches!(figure, Figure::Greedy | Figure::Stream);
-            let with_shared = by_kind.then_some((*figure, true));
-            std::iter::once((*figure, false)).chain(with_shared)
+            let is_kept = matches!(figure, Figure::Greedy | Figure::Stream);
+            std::iter::once((*figure, false)).chain(is_kept.then_some((*figure, true)))
         });
         Table::over(all)
-            .column("", |(figure, is_shared)| match is_shared {
+            .column("", |(figure, is_without_fair)| match is_without_fair {
                 true => format!("{}, without fair queueing", figure.title()),
                 false => figure.title().to_owned(),
             })
             .columns(
                 self.subjects.iter().copied(),
                 |subject| subject.name(),
-                |(figure, is_shared), subject| {
+                |(figure, is_without_fair), subject| {
                     let cells = self.cells.iter();
-                    let cells = cells.filter(|cell| !(*is_shared && cell.hides_others()));
+                    let cells = cells.filter(|cell| !(*is_without_fair && cell.hides_others()));
                     let all = cells.filter_map(|cell| self.judged(*figure, *subject, cell));
                     let all: Vec<_> = all.map(|one| one.spread.median).collect();
                     or_nothing(Spread::of(&all).map(|it| {
@@ -225,7 +225,7 @@ impl<'a> Section<'a> {
         let worse = worse.map(|subject| self.worse_than_curl(*subject));
         let (title, many) = (self.title, self.cells.len());
         format!(
-            "\n## {title}: the median of {many} (the worst)\n\n{}\
+            "\n## {title}: the median of up to {many} (the worst)\n\n{}\
              \n## {title}: at how many of {many} each line holds\n\n{table}\n{}",
             self.summary(),
             worse.collect::<String>()
