@@ -140,7 +140,7 @@ docs:
 	RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
 
 # Most tests wait for something, so there may be more at once than processors.
-check: export RUST_TEST_THREADS ?= $(shell expr 3 '*' $$(nproc))
+check: export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 # What is built already.
 check: export FAIRBAT_BIN ?= $(abspath $(TARGET))/debug/fairbat
 check: export FAIRBAT_AGENT_BIN ?= $(abspath $(TARGET))/debug/fairbat-agent

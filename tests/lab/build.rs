@@ -49,6 +49,8 @@ fn compile_senders() {
     const SOURCES: &str = "src/simulation/congestion/native";
     cc::Build::new()
         .std("gnu11")
+        // Unoptimised, they take most of a simulation's time.
+        .opt_level(2)
         .include(SOURCES)
         .include(HEADERS)
         // What only programs of the kernel have, and what they do not take.
