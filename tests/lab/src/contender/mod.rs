@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::{fs, io};
 
-use dalbe::ebpf::setup;
+use dalbe::ebpf::{CongestionLaw, setup};
 use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
 
 use crate::contender::agent::Agent;
@@ -162,6 +162,10 @@ impl Contender {
         let has_weight = sending.is_some_and(Sending::has_weight);
         let has_scale = sending.is_some_and(Sending::has_scale);
         let has_law = sending.and_then(Sending::law).is_some();
+        let is_coupled = matches!(
+            sending,
+            Some(Sending::Law(CongestionLaw::Vegas | CongestionLaw::Cdg))
+        );
         // A sender that cannot be controlled is the reference of those that can.
         let keys = [
             (
@@ -177,8 +181,8 @@ impl Contender {
                 "g_ms: it is for sender-cdg and sender-cdg-paper",
             ),
             (
-                !background.priorities.is_empty() && !has_law,
-                "priorities: it is for senders with a congestion control of ours",
+                !background.priorities.is_empty() && !is_coupled,
+                "priorities: it is for sender-vegas and sender-cdg",
             ),
             (
                 background.phi.is_some() && !has_law,

@@ -164,7 +164,7 @@ impl Site {
                     phi: 1.0,
                     g_ms: None,
                     capacity: 0.0,
-                    coupling: SenderCoupling::HOST,
+                    coupling: SenderCoupling::EQUAL,
                 };
                 self.congestion.set(&socket, &parameters)?;
             }

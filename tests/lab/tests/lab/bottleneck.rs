@@ -26,7 +26,7 @@ fn scenario(queue: &str) -> String {
 }
 
 /// In place of `fairbat get`, a lab runs `fairbat doctor` with the same URL. What that says
-/// is beside it, in `answer`.
+/// is beside it, in `answer`. It lasts until the lab is over: one that ends before has failed.
 fn doctor_in(directory: &Path) -> std::path::PathBuf {
     let path = directory.join("fairbat");
     let (real, answer) = (fairbat_binary().display(), directory.join("answer"));

@@ -12,7 +12,7 @@ fn what_is_for_senders_is_refused_by_others() {
         (
             "priorities = [3, 1]",
             "sender-vegas",
-            ["sender-paced", "fairbat"],
+            ["sender-cubic-phantom", "fairbat"],
         ),
         (
             "weights = [{ at_s = 9.0, weight = 0.5 }]",
