@@ -29,8 +29,10 @@
 /* A flow sends a pair at least so often, s. The queueing discipline fq drops packets that are
  * to leave more than 10 s later. */
 #define MAX_TURN_S 8
-/* Flows have learnt of a window of which they use this share: 0.6. */
+/* Flows have learnt of a window of which they use this share, 0.6, or after so many turns: a
+ * turn may take a third longer (pair_rate), and more while a pair is repaired. */
 #define LEARNT_Q16 39322
+#define LEARNING_TURNS 2
 
 /* What a group is of. */
 struct group_key {
@@ -249,7 +251,7 @@ static __always_inline void group_step(struct group *group, struct round_sample 
 	yield_round(law, &group->s.seen, sample);
 	group->s.cdg.window_q8 = law->window_q8;
 	if (law->window_q8 > before_q8)
-		group->learnt_us = sample->now_us + turn_us;
+		group->learnt_us = sample->now_us + LEARNING_TURNS * turn_us + law->rtt_us;
 }
 
 static __always_inline void group_begin_round(struct group *group, __u64 now_us)
