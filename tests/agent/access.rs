@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fairbat_tests::bin::{agent_binary, fairbat_binary};
+use fairbat_tests::bin::{agent_binary, fairbat_for_all};
 use fairbat_tests::content::Content;
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::Reply;
@@ -136,18 +136,7 @@ fn a_download_that_is_refused_gets_advice_that_add_can_follow() {
 
 /// The command with these groups, as a user who owns nothing.
 fn as_nobody(place: &Place, groups: &[&str], args: &[&str]) -> Output {
-    let directory = dir();
-    let command = directory.path().join("fairbat");
-    // By another process: a program that this one has open for writing, or has forked
-    // meanwhile, cannot be started.
-    let copied = Command::new("cp")
-        .arg(fairbat_binary())
-        .arg(&command)
-        .status();
-    assert!(copied.expect("start cp").success());
-    for path in [directory.path(), &command] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our own");
-    }
+    let (_directory, command) = fairbat_for_all();
     Command::new("setpriv")
         .arg(format!("--reuid={NOBODY}"))
         .args(groups)

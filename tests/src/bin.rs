@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -39,6 +40,28 @@ pub fn agent_binary() -> &'static Path {
 pub fn s3_server_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| named_or_built("FAIRBAT_S3_SERVER_BIN", "fairbat-tests", "s3_server"))
+}
+
+/// A copy of the binary that every user may run, in a directory that goes with the first of
+/// these.
+///
+/// # Panics
+/// When it cannot be made.
+#[must_use]
+pub fn fairbat_for_all() -> (TempDir, PathBuf) {
+    let directory = TempDir::new().expect("a temporary directory");
+    let command = directory.path().join("fairbat");
+    // By another process: a child of another test could hold our descriptor of a copy that we
+    // write, and a program that is open for writing cannot be run.
+    let copied = Command::new("cp")
+        .arg(fairbat_binary())
+        .arg(&command)
+        .status();
+    assert!(copied.expect("start cp").success());
+    for path in [directory.path(), &command] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our own");
+    }
+    (directory, command)
 }
 
 fn named_or_built(variable: &str, package: &str, program: &str) -> PathBuf {

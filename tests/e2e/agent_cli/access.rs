@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command as Process;
 
-use fairbat_tests::bin::fairbat_binary;
+use fairbat_tests::bin::fairbat_for_all;
 
 use super::scripted::Agent;
 use super::{night, run};
@@ -37,18 +37,7 @@ fn without_an_agent_it_says_what_to_look_at() {
 /// Runs a copy of the command that everybody may read as another user, of this
 /// group.
 fn as_nobody(agent: &Agent, group: u32) -> std::process::Output {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let command = directory.path().join("fairbat");
-    // By another process: a child of another test could hold our descriptor of a copy that we
-    // write, and a program that is open for writing cannot be run.
-    let copied = Process::new("cp")
-        .arg(fairbat_binary())
-        .arg(&command)
-        .status();
-    assert!(copied.expect("start cp").success());
-    for path in [directory.path(), &command] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("our own");
-    }
+    let (_directory, command) = fairbat_for_all();
     Process::new("setpriv")
         .args([
             "--reuid=65534",

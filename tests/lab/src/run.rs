@@ -138,10 +138,7 @@ impl Copy {
     fn lay_out(plan: &Plan, index: u32) -> Result<Self, Box<dyn Error>> {
         let mut scenario = plan.scenario.clone();
         scenario.background.start_s += scenario.background.stagger_s * f64::from(index);
-        scenario.background.priorities = match scenario.background.priorities.is_empty() {
-            true => Vec::new(),
-            false => vec![scenario.background.priority(index)],
-        };
+        scenario.background.priorities = vec![scenario.background.priority(index)];
         let seed = plan.seed ^ (u64::from(index) << 40);
         let work = plan.work.join(format!("contender-{index}"));
         let made = std::fs::create_dir(&work);

@@ -29,6 +29,15 @@ static struct group some_group(__u32 window)
 	return group;
 }
 
+/* The part of this flow is so large, packets/256. */
+static void expect_part(const struct group *group, const struct member *flow, __u32 part_q8,
+			const char *whose)
+{
+	__u32 is_q8 = group_part(group, flow);
+
+	EXPECT(is_q8 == part_q8, "%s: %u/256, not %u", whose, is_q8, part_q8);
+}
+
 static void parts_of_a_group(void)
 {
 	struct group group = some_group(40);
@@ -36,27 +45,21 @@ static void parts_of_a_group(void)
 
 	hear_all(&group, flows, 1, 1, SECOND_US);
 	EXPECT(!group_is_coupled(&group), "one flow is coupled");
-	EXPECT(group_part(&group, &flows[0]) == 40 * PACKET_Q8, "of one flow: %u/256", group_part(&group, &flows[0]));
+	expect_part(&group, &flows[0], 40 * PACKET_Q8, "of one flow");
 	hear_all(&group, flows, 4, 4, SECOND_US);
 	EXPECT(group_is_coupled(&group) && group.flows == 4, "%u of 4 flows", group.flows);
-	EXPECT(group_part(&group, &flows[0]) == 10 * PACKET_Q8, "of 4 flows: %u/256", group_part(&group, &flows[0]));
+	expect_part(&group, &flows[0], 10 * PACKET_Q8, "of 4 flows");
 	/* Two of them no longer use their part, and the others get it. */
 	hear_all(&group, flows, 4, 2, 3 * SECOND_US);
 	hear_all(&group, flows, 4, 2, 5 * SECOND_US);
 	EXPECT(group.flows == 4 && group.priority_sum == 2, "%u, priorities %u", group.flows,
 	       group.priority_sum);
-	EXPECT(group_part(&group, &flows[0]) == 20 * PACKET_Q8, "of 2 of 4: %u/256", group_part(&group, &flows[0]));
+	expect_part(&group, &flows[0], 20 * PACKET_Q8, "of 2 of 4");
 	/* At the floor, two packets in a round trip are of all of them. */
 	group.s.yielding.window_q8 = FLOOR_Q8;
 	hear_all(&group, flows, 4, 4, 5 * SECOND_US);
-	EXPECT(group_part(&group, &flows[0]) == FLOOR_Q8 / 4, "at the floor: %u/256", group_part(&group, &flows[0]));
+	expect_part(&group, &flows[0], FLOOR_Q8 / 4, "at the floor");
 	EXPECT(group_turn_us(&group) == 400000, "a turn of %llu us", group_turn_us(&group));
-}
-
-/* The part of a flow, packets. */
-static __u32 part_of(const struct group *group, const struct member *flow)
-{
-	return group_part(group, flow) / PACKET_Q8;
 }
 
 static void priorities_of_a_group(void)
@@ -65,12 +68,12 @@ static void priorities_of_a_group(void)
 	struct member flows[3] = {{.priority = 3}};
 
 	hear_all(&group, flows, 2, 2, SECOND_US);
-	EXPECT(part_of(&group, &flows[0]) == 30, "of 3: %u", part_of(&group, &flows[0]));
-	EXPECT(part_of(&group, &flows[1]) == 10, "of 1: %u", part_of(&group, &flows[1]));
+	expect_part(&group, &flows[0], 30 * PACKET_Q8, "of 3");
+	expect_part(&group, &flows[1], 10 * PACKET_Q8, "of 1");
 	/* A priority may change while the flow sends, up and down. */
 	flows[1].priority = 5;
 	hear_all(&group, flows, 2, 2, SECOND_US);
-	EXPECT(part_of(&group, &flows[1]) == 25, "of 5: %u", part_of(&group, &flows[1]));
+	expect_part(&group, &flows[1], 25 * PACKET_Q8, "of 5");
 	flows[1].priority = 1;
 	hear_all(&group, flows, 2, 2, SECOND_US);
 	hear_all(&group, flows, 2, 2, 3 * SECOND_US);
@@ -79,13 +82,13 @@ static void priorities_of_a_group(void)
 	/* A flow that its part does not limit gets one beside the others, and not of them. */
 	flows[2].priority = 4;
 	group_hear(&group, &flows[2], 5 * SECOND_US, false);
-	EXPECT(part_of(&group, &flows[2]) == 20, "of 4: %u", part_of(&group, &flows[2]));
-	EXPECT(part_of(&group, &flows[0]) == 30, "of 3: %u", part_of(&group, &flows[0]));
+	expect_part(&group, &flows[2], 20 * PACKET_Q8, "of 4");
+	expect_part(&group, &flows[0], 30 * PACKET_Q8, "of 3");
 	/* One of two that count leaves. */
 	group_forget(&group, &flows[0]);
 	EXPECT(group.flows == 2 && group.priority_sum == 1, "%u of priority %u left", group.flows,
 	       group.priority_sum);
-	EXPECT(part_of(&group, &flows[1]) == 40, "the other: %u", part_of(&group, &flows[1]));
+	expect_part(&group, &flows[1], 40 * PACKET_Q8, "the other");
 }
 
 /* The longest turns make the longest epochs, whatever the priorities. */
@@ -190,7 +193,7 @@ static void opener_of_a_group(void)
 	hear_all(&group, flows, 3, 3, SECOND_US);
 	EXPECT(group_opens(&group, &flows[0], SECOND_US), "the first does not open");
 	EXPECT(!group_opens(&group, &flows[1], SECOND_US), "two open at once");
-	EXPECT(group_part(&group, &flows[0]) == FLOOR_Q8 / 2, "the others send %u/256", group_part(&group, &flows[0]));
+	expect_part(&group, &flows[0], FLOOR_Q8 / 2, "the others");
 	EXPECT(group_opens(&group, &flows[2], 3 * SECOND_US), "nobody takes over");
 	EXPECT(!group_opens(&group, &flows[0], 3 * SECOND_US), "two open at once");
 	group.s.yielding.phase = PHASE_TESTING;
