@@ -152,8 +152,8 @@ fn a_flow_on_a_path_shorter_than_the_least_round_trip_grows_by_what_is_acknowled
 }
 
 #[test]
-fn the_noise_of_packets_that_come_in_bursts_is_that_of_their_range() {
-    holds("noise_of_bursts");
+fn packets_that_come_in_bursts_may_be_late_by_the_time_between_two() {
+    holds("bursts");
 }
 
 #[test]

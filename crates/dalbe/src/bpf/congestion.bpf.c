@@ -122,6 +122,7 @@ static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struc
 
 	if (round->tested)
 		train_learn(&s->trains, round->tested);
+	burst_learn(&s->yielding, round, tp->delivered - round->delivered);
 	observe(sample, s, tp, round, tp->delivered - round->delivered, wanted, now_us);
 	round->base_us = sample->base_us;
 	round->patience_us = patience_us(wanted->w_q16, sample->base_us);
@@ -350,6 +351,8 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	 * the path. */
 	if (is_reducing(tp))
 		round->train = TRAIN_NONE;
+	else
+		burst_take(round, (__u32)tp->tcp_mstamp, sample->pkts_acked);
 	if (round->train)
 		train_acknowledged(round, tp->snd_una, tp->snd_nxt,
 				   bpf_ktime_get_ns() / 1000);

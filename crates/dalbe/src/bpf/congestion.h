@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 11
+#define CONGESTION_VERSION 12
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -143,23 +143,30 @@ struct round {
 	 * acknowledgement, and its result, byte/s. */
 	__u32 train_from;
 	__u32 train_end;
-	__u64 train_us;
+	__u32 train_us;
 	__u32 tested;
-	/* What was acknowledged last, a sequence number. */
+	/* What was acknowledged last, a sequence number, and when, us (bursts.h). */
 	__u32 acknowledged;
-	__u8 train;
-	/* Whether this round trip began in slow start. */
-	__u8 is_slow_start;
-	/* Whether the flow has the smallest weight. */
-	__u8 is_yielding;
-	/* Whether this control has turned on pacing. */
-	__u8 is_paced;
-	/* Round trips since the first packets, up to HYSTART_FROM_ROUND. */
-	__u8 turns;
-	/* Whether the flow shares a window with others (group.h). */
-	__u8 is_coupled;
+	__u32 burst_us;
+	/* Packets closer together than this, us, are a burst: the packets of the present one,
+	 * and of the largest one of this round trip. */
+	__u16 close_us;
+	__u8 burst;
+	__u8 most;
 	/* Shortest round trip, us. */
 	__u16 least_us;
+	/* enum train. */
+	__u8 train : 2;
+	/* Round trips since the first packets, up to HYSTART_FROM_ROUND. */
+	__u8 turns : 2;
+	/* Whether this round trip began in slow start. */
+	__u8 is_slow_start : 1;
+	/* Whether the flow has the smallest weight. */
+	__u8 is_yielding : 1;
+	/* Whether this control has turned on pacing. */
+	__u8 is_paced : 1;
+	/* Whether the flow shares a window with others (group.h). */
+	__u8 is_coupled : 1;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 
@@ -267,8 +274,10 @@ struct yielding {
 	 * round-trip time. */
 	__u32 carried_q8;
 	__u32 rtt_us;
-	/* How much delays vary without a standing queue. */
+	/* How much delays vary without a standing queue, and the time between bursts; 0 where
+	 * packets come apart. */
 	__u32 noise_us;
+	__u32 spacing_us;
 	/* The longest delays of the last queues, and of the present one; 0 without one. */
 	__u32 depths_us[DEPTHS];
 	__u32 depth_us;

@@ -29,14 +29,6 @@
 #define NOISE_TIMES 2
 #define NOISE_RISE 16
 #define NOISE_FALL 4
-/* Where packets come in bursts, a window that fits between them meets the same part of
- * the gap in each round trip: its mean tells little of the next one. Half of the range
- * tells more, from this many packet times and this time, us, on: a shorter range may be a
- * queue of others.
- * A longer range than this, us, is that of a delayed acknowledgement (40 ms on Linux). */
-#define BURST_PACKETS 5
-#define MIN_BURST_US 2000
-#define MAX_BURST_US 20000
 /* The smallest round-trip time of full segments exceeds that of the handshake by the time
  * of one packet at the bottleneck, and by no more than this noise, us. */
 #define PACKET_NOISE_US 300
@@ -202,11 +194,8 @@ static __always_inline void level_noise(struct yielding *own, struct round_sampl
 					__u32 samples)
 {
 	__u32 noise_us = sample->mean_us - sample->rtt_min_us;
-	__u32 range_us = sample->rtt_max_us - sample->rtt_min_us;
 
-	if (range_us >= max_of(BURST_PACKETS * sample->packet_us, MIN_BURST_US) &&
-	    range_us <= MAX_BURST_US)
-		noise_us = max_of(noise_us, range_us / 2);
+	sample->target_us = max_of(sample->target_us, own->spacing_us);
 	if (samples < NOISE_SAMPLES) {
 		sample->target_us = max_of(sample->target_us, NOISE_TIMES * own->noise_us);
 		return;

@@ -529,29 +529,49 @@ static void a_rate_that_varies(void)
 	EXPECT(own.least_q8 == 34 * PACKET_Q8, "levels that differ by 15 %% do not show it");
 }
 
-/* Round trips of 10 packets on a path of 50 ms, 1.2 ms a packet, whose longest one takes so
- * much longer than the shortest, and the mean so much; returns the noise. */
-static __u32 noise_of(__u32 range_us, __u32 mean_us)
+/* So many round trips of 64 ms at 833 packets/s, in which so many packets are acknowledged at
+ * once, every so often; returns the time between bursts that is learnt. */
+static __u32 bursts_of(struct yielding *own, __u32 packets, __u32 every_us, __u32 round_trips)
 {
-	struct round_sample look = {
-		.rtt_min_us = 50000, .rtt_max_us = 50000 + range_us, .mean_us = 50000 + mean_us,
-		.packet_us = 1200, .target_us = 2300,
-	};
-	struct yielding own = {0};
+	struct round round = {0};
+	__u32 delivered = 0;
 
-	for (__u32 i = 0; i < 200; i++)
-		level_noise(&own, &look, 10);
-	return own.noise_us;
+	own->capacity_q8 = 833 * PACKET_Q8;
+	for (__u32 now_us = 0, over_us = 64000; round_trips; now_us += every_us) {
+		if (now_us >= over_us) {
+			burst_learn(own, &round, delivered);
+			delivered = 0;
+			over_us += 64000;
+			round_trips--;
+		}
+		/* One acknowledgement for two, 20 us apart. */
+		for (__u32 i = 0; i < packets; i += 2)
+			burst_take(&round, now_us + 10 * i, min_of(packets - i, 2));
+		delivered += packets;
+	}
+	return own->spacing_us;
 }
 
-/* A window that is in step with bursts sees little in its mean, and much in its range. */
-static void noise_of_bursts(void)
+/* Packets that come in bursts are delayed by the time between two, and nobody is there. */
+static void bursts(void)
 {
-	EXPECT(noise_of(8000, 1500) > 3900, "bursts of 8 ms make %u us", noise_of(8000, 1500));
-	EXPECT(noise_of(8000, 4500) > 4400, "a larger mean makes %u us", noise_of(8000, 4500));
-	/* Others' packets, and a delayed acknowledgement. */
-	EXPECT(noise_of(4000, 1000) <= 1000, "a queue makes %u us", noise_of(4000, 1000));
-	EXPECT(noise_of(40000, 1000) <= 1000, "40 ms make %u us", noise_of(40000, 1000));
+	struct yielding own = {0};
+	struct round_sample look = {.rtt_min_us = 64000, .mean_us = 64000, .target_us = 1700};
+	__u32 spacing_us;
+
+	EXPECT(bursts_of(&own, 2, 2400, 50) == 0, "packets apart make %u us", own.spacing_us);
+	spacing_us = bursts_of(&own, 7, 8000, 8);
+	EXPECT(spacing_us > 6000 && spacing_us < 9000, "bursts of 8 ms make %u us", spacing_us);
+	level_noise(&own, &look, 1);
+	EXPECT(look.target_us == spacing_us, "the target is %u us", look.target_us);
+	/* Two packets in a round trip tell nothing. */
+	EXPECT(bursts_of(&own, 2, 64000, 100) == spacing_us, "it forgets to %u us", own.spacing_us);
+	/* Many without bursts do. */
+	EXPECT(bursts_of(&own, 2, 2400, 100) < 100, "it keeps %u us", own.spacing_us);
+	/* One that was held up somewhere, and a processor that is taken away. */
+	EXPECT(bursts_of(&own, 8, 64000, 1) < 2500, "one burst makes %u us", own.spacing_us);
+	EXPECT(bursts_of(&own, 200, 64000, 50) <= MAX_SPACING_US, "200 packets: %u us",
+	       own.spacing_us);
 }
 
 int main(int count, char **arguments)
@@ -581,7 +601,7 @@ int main(int count, char **arguments)
 		{"others_that_stayed_have_left", others_that_stayed_have_left},
 		{"a_rate_that_varies", a_rate_that_varies},
 		{"shorter_than_the_least", shorter_than_the_least},
-		{"noise_of_bursts", noise_of_bursts},
+		{"bursts", bursts},
 		{"parts_of_a_group", parts_of_a_group},
 		{"priorities_of_a_group", priorities_of_a_group},
 		{"turns_of_a_group", turns_of_a_group},
