@@ -126,6 +126,13 @@ impl Admission {
         self.m = self.m.min(enough).max(m_min);
     }
 
+    /// Raises the limit at once to `least` connections, as far as its bounds allow. Never
+    /// lowers it.
+    pub fn raise(&mut self, least: f64) {
+        let (_, m_max) = self.bounds();
+        self.m = self.m.max(least.min(m_max));
+    }
+
     /// The limit now, connections; real-valued, see [`super::Fraction`].
     #[must_use]
     pub fn m(&self) -> f64 {

@@ -2,9 +2,9 @@
 //! each flow (fast loop), and m, the limit on connections (slow loop).
 //!
 //! Both loops share one task and must not fight over it. So m rises only for what was
-//! missing at w = 1. Where the flows need less than their full weight again, m falls
-//! first. A stream of jobs without deadlines has one loop only: m says both, and in the
-//! share of the time in which m allows no connection, one connection yields.
+//! missing at w = 1. Where the flows need less again, m falls as far as fewer connections
+//! carry enough, each what it carries now. A stream of jobs without deadlines has one loop
+//! only: m says both, and in the share of the time in which m allows no connection, one connection yields.
 //!
 //! Pure: moments are durations since the lane's start.
 
@@ -20,6 +20,7 @@ use dalbe::weight::{
 use super::admission::{Admission, AdmissionSettings, InvalidSettings};
 use super::backlog::{BacklogPolicy, Observation};
 use super::load::{Interval, Load, MIN_WEIGHT_PERIOD, WeightSource};
+use super::sample::ControlSample;
 use super::settings::{LaneSettings, Mode};
 use super::timing::{Fraction, Period};
 
@@ -57,30 +58,22 @@ const TOLERANT_PERIODS: f64 = 30.0;
 /// that touches 1 now and then does not cost a connection each time.
 const SURPLUS_WEIGHT: f64 = 0.7;
 
+/// So many times what the deadlines need is enough, more than [`DEMAND_HEADROOM`].
+const ENOUGH_CONNECTIONS: f64 = 1.3;
+
 /// A chunk is this much work of one flow, s (as the chunk sizer has it).
 const CHUNK_DURATION: f64 = 4.0;
 
 /// Smallest unit of n, bytes: on slower flows more connections are no help.
 const MIN_UNIT: NonZeroU64 = NonZeroU64::new(64 * 1024).expect("not 0");
 
-/// What the controller has decided.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ControlSample {
-    /// n of FAIRBAT, chunks.
-    pub(crate) n: f64,
-    /// m of FAIRBAT, connections.
-    pub(crate) m: f64,
-    /// Weight of each flow.
-    pub(crate) w: f64,
-    /// Mean rate since the last sample, byte/s.
-    pub(crate) rate: f64,
-}
-
 /// The controller of w and m.
 #[derive(Debug)]
 pub(crate) struct RateController {
     weight: WeightSource,
     capacity: CapacityEstimate,
+    /// So many connections carry the weight, and others yield.
+    max_weight: f64,
     /// Smallest weight since m was last updated.
     smallest_w: f64,
     /// Bytes since w was last updated.
@@ -138,6 +131,7 @@ impl RateController {
         };
         Ok(Self {
             limit_rate,
+            max_weight: f64::from(mode.max_weight(settings)),
             ..controller?
         })
     }
@@ -210,6 +204,7 @@ impl RateController {
         Ok(Self {
             weight,
             capacity: CapacityEstimate::default(),
+            max_weight: f64::INFINITY,
             smallest_w: 1.0,
             since_weight: Interval::default(),
             idle_since: Some(Duration::ZERO),
@@ -251,13 +246,12 @@ impl RateController {
 
     /// What the flows are to do now.
     pub(crate) fn flow_target(&self, now: Duration) -> FlowTarget {
-        match &self.weight {
-            WeightSource::Connection { weight, .. } => weight.target(now),
-            other => FlowTarget {
-                w: other.w(),
-                capacity: self.capacity.rate(now),
-            },
+        if let WeightSource::Connection { weight, .. } = &self.weight {
+            return weight.target(now);
         }
+        let capacity = self.capacity.rate(now);
+        let w = self.weight.w();
+        FlowTarget { w, capacity }
     }
 
     /// Notes how many connections are in use from now on.
@@ -434,19 +428,23 @@ impl RateController {
         }
         if is_new || self.since_weight.lasts(period, now) {
             let m = self.admission.m();
+            let carrying = m.min(self.max_weight);
+            let zeta = load.demand.map_or(0.0, |demand| demand.zeta);
             if weight.w() >= 1.0 {
                 self.capacity.lower_if_implausible(rate);
             }
             let w = weight.update(&WeightObservation {
                 period: now.saturating_sub(self.since_weight.start),
-                zeta: load.demand.map_or(0.0, |demand| demand.zeta),
+                zeta,
                 rate,
-                flows: m,
+                flows: carrying,
                 capacity: self.capacity.rate(now),
             });
             if w < SURPLUS_WEIGHT && !self.policy.wants(load.inactive) {
-                self.admission.lower(m * w);
-                weight.redistribute(m, self.admission.m());
+                let rate = rate.min(self.since_update.rate(now));
+                self.admission
+                    .lower(enough(zeta, rate, m).max(carrying * w));
+                weight.redistribute(carrying, self.admission.m().min(self.max_weight));
             }
             self.since_weight.restart(now);
         }
@@ -483,8 +481,20 @@ impl RateController {
             BacklogPolicy::Immediate => self.period.chunk_times(),
             BacklogPolicy::Paced(_) | BacklogPolicy::Mixed(_) => 1.0,
         };
-        self.admission
-            .update_after((self.n - tolerated).max(0.0), chunk_times);
+        let m = self.admission.m();
+        let zeta = load.demand.map_or(0.0, |demand| demand.zeta);
+        let lacking = (self.n - tolerated).max(0.0);
+        self.admission.update_after(lacking, chunk_times);
+        self.admission.raise(enough(zeta, rate, m).min(m));
         self.since_update.restart(now);
+    }
+}
+
+/// So many connections are enough for `zeta`, byte/s, where `m` carry `rate`.
+fn enough(zeta: f64, rate: f64, m: f64) -> f64 {
+    if zeta > 0.0 {
+        ENOUGH_CONNECTIONS * zeta / rate * m
+    } else {
+        0.0
     }
 }

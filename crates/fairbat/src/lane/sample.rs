@@ -3,6 +3,19 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// What the controller has decided.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ControlSample {
+    /// n of FAIRBAT, chunks.
+    pub(crate) n: f64,
+    /// m of FAIRBAT, connections.
+    pub(crate) m: f64,
+    /// Weight of each flow.
+    pub(crate) w: f64,
+    /// Mean rate since the last sample, byte/s.
+    pub(crate) rate: f64,
+}
+
 /// A lane at a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LaneSample {

@@ -16,6 +16,8 @@ struct Run {
     controller: RateController,
     now: Duration,
     others: f64,
+    /// What the server gives to each connection, byte/s.
+    limit: f64,
     last: ControlSample,
 }
 
@@ -32,6 +34,7 @@ impl Run {
             .unwrap(),
             now: Duration::ZERO,
             others: 0.0,
+            limit: f64::INFINITY,
             last: ControlSample {
                 n: 0.0,
                 m: 1.0,
@@ -44,7 +47,7 @@ impl Run {
     fn rate(&self) -> f64 {
         let weight = self.last.w * self.last.m;
         let share = weight / (weight + self.others);
-        CAPACITY * share.max(0.05)
+        (CAPACITY * share.max(0.05)).min(self.limit * self.last.m)
     }
 
     fn second(&mut self, demand: Option<Demand>) -> ControlSample {
@@ -141,6 +144,20 @@ fn m_rises_only_when_the_full_weight_falls_short_and_both_fall_back() {
     run.wanting(0.3, 15);
     assert_eq!((run.last.w, run.last.m), (W_MIN, 1.0), "{:?}", run.last);
     assert_eq!(run.controller.connections(), 1);
+}
+
+/// A server that gives a quarter of the link to each connection, and a demand that falls.
+#[test]
+fn m_stays_while_fewer_connections_would_not_carry_enough() {
+    let mut run = Run::new(Some(W_MIN));
+    run.limit = 0.25 * CAPACITY;
+    run.wanting(0.9, 60);
+    assert!(run.last.m > 3.5, "{:?}", run.last);
+    for sample in run.wanting(0.7, 40) {
+        assert!(sample.rate > 0.69 * CAPACITY, "{sample:?}");
+    }
+    run.wanting(0.2, 30);
+    assert!(run.last.m < 1.5, "{:?}", run.last);
 }
 
 #[test]
