@@ -37,6 +37,7 @@ SOCKET_MAP(state, struct state);
 /* Slow start ends after this many round trips at the earliest. The first packets
  * of a connection leave at once (round.h). The packets after them are spaced. */
 #define HYSTART_FROM_ROUND 2
+_Static_assert(HYSTART_FROM_ROUND < 4, "struct round has two bits");
 /* Slow start of a flow that yields ends at this share of what a train has shown: 0.95. */
 #define OPENED_Q16 62259
 
@@ -122,8 +123,8 @@ static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struc
 
 	if (round->tested)
 		train_learn(&s->trains, round->tested);
-	burst_learn(&s->yielding, round, tp->delivered - round->delivered);
 	observe(sample, s, tp, round, tp->delivered - round->delivered, wanted, now_us);
+	burst_learn(&s->yielding, round, sample);
 	round->base_us = sample->base_us;
 	round->patience_us = patience_us(wanted->w_q16, sample->base_us);
 	round->least_us = MIN_RTT_US;
@@ -351,7 +352,7 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	 * the path. */
 	if (is_reducing(tp))
 		round->train = TRAIN_NONE;
-	else
+	if (is_whole(tp))
 		burst_take(round, (__u32)tp->tcp_mstamp, sample->pkts_acked);
 	if (round->train)
 		train_acknowledged(round, tp->snd_una, tp->snd_nxt,

@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 12
+#define CONGESTION_VERSION 13
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -145,11 +145,11 @@ struct round {
 	__u32 train_end;
 	__u32 train_us;
 	__u32 tested;
-	/* What was acknowledged last, a sequence number, and when, us (bursts.h). */
+	/* What was acknowledged last, a sequence number, and when, us. */
 	__u32 acknowledged;
-	__u32 burst_us;
-	/* Packets closer together than this, us, are a burst: the packets of the present one,
-	 * and of the largest one of this round trip. */
+	__u32 acknowledged_us;
+	/* Packets closer together than this, us, are a burst (bursts.h): the packets of the
+	 * present one, and of the largest one of this round trip. */
 	__u16 close_us;
 	__u8 burst;
 	__u8 most;
@@ -274,10 +274,12 @@ struct yielding {
 	 * round-trip time. */
 	__u32 carried_q8;
 	__u32 rtt_us;
-	/* How much delays vary without a standing queue, and the time between bursts; 0 where
-	 * packets come apart. */
+	/* How much delays vary without a standing queue. */
 	__u32 noise_us;
-	__u32 spacing_us;
+	/* The time between bursts (bursts.h), 0 where packets come apart, and so many that
+	 * have come apart since the last burst. */
+	__u32 between_bursts_us;
+	__u32 apart;
 	/* The longest delays of the last queues, and of the present one; 0 without one. */
 	__u32 depths_us[DEPTHS];
 	__u32 depth_us;
@@ -408,4 +410,4 @@ struct state {
 	/* Windows of the law that yields, of CUBIC and of CDG before the last loss. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == 648, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 656, "as in layout.rs");

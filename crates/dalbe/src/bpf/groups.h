@@ -247,7 +247,6 @@ static __always_inline void go_together(struct sock *sk, struct tcp_sock *tp, st
 	/* From now on, each acknowledgement counts. */
 	if (!round->is_coupled)
 		own->member.delivered = tp->delivered;
-	burst_learn(&s->yielding, round, tp->delivered - round->delivered);
 	if (is_over) {
 		observe(sample, s, tp, &joint, group->delivered - group->delivered_before, wanted,
 			now_us);

@@ -2,7 +2,8 @@
 /*
  * What a flow that yields knows of its path: how much it carries, at which levels queues
  * were met, how long a queue may be, and so how far the window grows. Levels and windows
- * are packets/256 (Q8). receive_window/yielding/levels.rs is the same for a receiver.
+ * are packets/256 (Q8). receive_window/yielding/levels.rs is the same for a receiver, without noise
+ * and bursts.
  *
  * This file does not depend on weights.
  */
@@ -195,7 +196,6 @@ static __always_inline void level_noise(struct yielding *own, struct round_sampl
 {
 	__u32 noise_us = sample->mean_us - sample->rtt_min_us;
 
-	sample->target_us = max_of(sample->target_us, own->spacing_us);
 	if (samples < NOISE_SAMPLES) {
 		sample->target_us = max_of(sample->target_us, NOISE_TIMES * own->noise_us);
 		return;

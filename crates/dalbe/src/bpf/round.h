@@ -116,6 +116,7 @@ enum train {
 	/* Between the first acknowledgement and the last. */
 	TRAIN_COMING = 2,
 };
+_Static_assert(TRAIN_COMING < 4, "struct round has two bits");
 
 /* Begins a train of segments of this size. The acknowledgement of the last packet
  * may be delayed until another packet comes, so the train ends without it. */
@@ -198,7 +199,7 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	/* At least a round trip has passed. */
 	__u32 elapsed_us = max_of(capped(now_us - round->began_us, 60000000),
 				max_of(round->base_us, 1));
-	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us, mean_us = elapsed_us;
+	__u32 rtt_min_us = elapsed_us, rtt_max_us = elapsed_us, mean_us = elapsed_us, late_us;
 
 	sample->rtt_us = elapsed_us;
 	if (round->samples) {
@@ -236,9 +237,11 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 					   s->seen.losses);
 	}
 	sample->base_us = max_of(sample->base_us, 1);
-	sample->queue_us = minus(sample->rtt_min_us, sample->base_us);
+	/* A packet that waits for its burst is in no queue. */
+	late_us = sample->base_us + s->yielding.between_bursts_us;
+	sample->queue_us = minus(sample->rtt_min_us, late_us);
 	sample->standing_us = times_q16(sample->queue_us, MIN_SHARE_Q16) +
-			      times_q16(minus(sample->mean_us, sample->base_us),
+			      times_q16(minus(sample->mean_us, late_us),
 					ONE_Q16 - MIN_SHARE_Q16);
 	sample->carried_q8 = scaled(sample->delivered * PACKET_Q8, sample->base_us, sample->elapsed_us);
 	sample->used_q8 = scaled(sample->delivered * PACKET_Q8, sample->mean_us, sample->elapsed_us);

@@ -41,6 +41,13 @@ static __always_inline __u32 least_rtt_us(const struct tcp_sock *tp)
 	return tp->rtt_min.s[0].v;
 }
 
+/* Whether no packet is missing: an acknowledgement that fills a hole covers what came
+ * before it. */
+static __always_inline bool is_whole(struct tcp_sock *tp)
+{
+	return BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_Open;
+}
+
 /* Whether the kernel repairs a loss without having waited for a timer. */
 static __always_inline bool is_repairing(struct tcp_sock *tp)
 {
@@ -62,6 +69,7 @@ static __always_inline void begin_round(struct tcp_sock *tp, struct round *round
 	round->rtt_few_us = 0xffffffff;
 	round->rtt_sum_us = 0;
 	round->samples = 0;
+	round->most = 0;
 	round->cwnd = tp->snd_cwnd;
 	round->is_slow_start = is_in_slow_start(tp);
 }

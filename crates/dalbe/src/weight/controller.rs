@@ -45,9 +45,9 @@ pub struct WeightObservation {
     pub period: Duration,
     /// The lowest rate that meets the deadlines, byte/s; 0 without any.
     pub zeta: f64,
-    /// Mean rate of all flows together, byte/s.
+    /// Mean rate of all flows together, byte/s, those that yield among them.
     pub rate: f64,
-    /// How many flows there are.
+    /// How many flows carry the weight.
     pub flows: f64,
     /// Highest rate seen of all flows together, byte/s; 0 while nothing is
     /// known ([`crate::weight`]).

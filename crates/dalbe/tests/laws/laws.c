@@ -4,6 +4,7 @@
  * which condition does not hold.
  */
 #include "arrivals.h"
+#include "bursts_cases.h"
 #include "coupled.h"
 #include "native.h"
 #include "path.h"
@@ -527,51 +528,6 @@ static void a_rate_that_varies(void)
 	variation_learn(&own, 0, 40 * PACKET_Q8, full_q8);
 	variation_learn(&own, 0, 34 * PACKET_Q8, full_q8);
 	EXPECT(own.least_q8 == 34 * PACKET_Q8, "levels that differ by 15 %% do not show it");
-}
-
-/* So many round trips of 64 ms at 833 packets/s, in which so many packets are acknowledged at
- * once, every so often; returns the time between bursts that is learnt. */
-static __u32 bursts_of(struct yielding *own, __u32 packets, __u32 every_us, __u32 round_trips)
-{
-	struct round round = {0};
-	__u32 delivered = 0;
-
-	own->capacity_q8 = 833 * PACKET_Q8;
-	for (__u32 now_us = 0, over_us = 64000; round_trips; now_us += every_us) {
-		if (now_us >= over_us) {
-			burst_learn(own, &round, delivered);
-			delivered = 0;
-			over_us += 64000;
-			round_trips--;
-		}
-		/* One acknowledgement for two, 20 us apart. */
-		for (__u32 i = 0; i < packets; i += 2)
-			burst_take(&round, now_us + 10 * i, min_of(packets - i, 2));
-		delivered += packets;
-	}
-	return own->spacing_us;
-}
-
-/* Packets that come in bursts are delayed by the time between two, and nobody is there. */
-static void bursts(void)
-{
-	struct yielding own = {0};
-	struct round_sample look = {.rtt_min_us = 64000, .mean_us = 64000, .target_us = 1700};
-	__u32 spacing_us;
-
-	EXPECT(bursts_of(&own, 2, 2400, 50) == 0, "packets apart make %u us", own.spacing_us);
-	spacing_us = bursts_of(&own, 7, 8000, 8);
-	EXPECT(spacing_us > 6000 && spacing_us < 9000, "bursts of 8 ms make %u us", spacing_us);
-	level_noise(&own, &look, 1);
-	EXPECT(look.target_us == spacing_us, "the target is %u us", look.target_us);
-	/* Two packets in a round trip tell nothing. */
-	EXPECT(bursts_of(&own, 2, 64000, 100) == spacing_us, "it forgets to %u us", own.spacing_us);
-	/* Many without bursts do. */
-	EXPECT(bursts_of(&own, 2, 2400, 100) < 100, "it keeps %u us", own.spacing_us);
-	/* One that was held up somewhere, and a processor that is taken away. */
-	EXPECT(bursts_of(&own, 8, 64000, 1) < 2500, "one burst makes %u us", own.spacing_us);
-	EXPECT(bursts_of(&own, 200, 64000, 50) <= MAX_SPACING_US, "200 packets: %u us",
-	       own.spacing_us);
 }
 
 int main(int count, char **arguments)
