@@ -198,8 +198,8 @@ pub struct Control {
     /// Mean receive window of the active connections, bytes; `None` without a connection, and
     /// under another lever.
     pub window: Option<f64>,
-    /// What the receive windows of the active connections do: `Yielding` if any of them does
-    /// and all together carry less than they could; `None` without a connection, and under
+    /// What the receive windows of the active connections do: `Free` if `w` is 1, and
+    /// `Yielding` if any of them does and all together carry less than they could; `None` without a connection, and under
     /// another lever.
     pub brake: Option<ReceiveWindowState>,
     /// The kind of bottleneck that the connections have seen; `None` while it is unknown,

@@ -142,7 +142,8 @@ pub(crate) struct SpeedArgs {
     /// span from now (4h).
     ///
     /// The closer the deadline, the less the download yields. It takes at most the share of
-    /// one ordinary connection. If that is not enough, it opens more connections, which yield.
+    /// one ordinary connection, or of as many as --max-weight says. If that is not enough, it
+    /// opens more connections, which yield.
     ///
     /// The deadline is soft. A late download goes on; see --fail-late and --max-time. With
     /// several files, the earliest deadline goes first. If not all deadlines can be met, this
@@ -160,7 +161,8 @@ pub(crate) struct SpeedArgs {
     /// The lowest weight of the run, from 0.02 (yields to all) to 1 (never yields)
     ///
     /// Without a deadline, a run always has this weight. A deadline can raise it, up to 1,
-    /// which is an ordinary download. Below 1, the connections of a run share its weight.
+    /// which is an ordinary connection (see --max-weight). Below 1, the connections of a run
+    /// share its weight, unless --max-weight allows more.
     ///
     /// A weight W below 1 aims at the share W/(1 + W) of the highest rate of this run. It
     /// takes more when the path has room. If another flow was there first, the highest

@@ -76,14 +76,15 @@ impl Run {
         self.mean_over_sockets(|socket| socket.receiver().window_clamp().ok().map(f64::from))
     }
 
-    /// What the receive windows of the connections in use do. Connections that hold each
-    /// other back, and together carry what the path does or what the user allows, yield
-    /// to nobody.
+    /// What the receive windows of the connections in use do. A run of full weight yields to
+    /// nobody, although connections beyond its largest weight do. Nor do connections that hold
+    /// each other back, and together carry what the path does or what the user allows.
     fn window_state(&self, sample: &LaneSample) -> Option<ReceiveWindowState> {
         let state = self.context.window_manager.as_ref()?.activity(self.now)?;
         let limit = self.limit_rate.unwrap_or(f64::INFINITY);
         let is_held_back = sample.rate < HELD_BACK_SHARE * sample.capacity.min(limit);
         Some(match state {
+            _ if sample.w >= 1.0 => ReceiveWindowState::Free,
             ReceiveWindowState::Yielding if !is_held_back => ReceiveWindowState::Filling,
             state => state,
         })

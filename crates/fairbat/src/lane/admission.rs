@@ -120,6 +120,17 @@ impl Admission {
         (gamma * share * share, kappa * share)
     }
 
+    /// So many connections are enough for the rate `wanted`, byte/s, where `in_use` of them
+    /// carry `rate`.
+    pub(crate) fn enough(&self, wanted: f64, rate: f64, in_use: u32) -> f64 {
+        let carry = self.m().min(f64::from(in_use.max(1)));
+        if wanted > 0.0 {
+            wanted / rate * carry
+        } else {
+            0.0
+        }
+    }
+
     /// Lowers the limit at once to `enough` connections. Never raises it.
     pub fn lower(&mut self, enough: f64) {
         let (m_min, _) = self.bounds();

@@ -1,10 +1,10 @@
 //! The controller of a lane: it turns what the lane measures into w, the weight of
 //! each flow (fast loop), and m, the limit on connections (slow loop).
 //!
-//! Both loops share one task and must not fight over it. So m rises only for what was
-//! missing at w = 1. Where the flows need less again, m falls as far as fewer connections
-//! carry enough, each what it carries now. A stream of jobs without deadlines has one loop
-//! only: m says both, and in the share of the time in which m allows no connection, one connection yields.
+//! Both loops share one task. So m rises only for what was missing at w = 1. Where the flows
+//! need less again, m falls as far as fewer connections carry enough, each what it carries
+//! now. A stream of jobs without deadlines has one loop only: m says both, and in the share
+//! of the time in which m allows no connection, one connection yields.
 //!
 //! Pure: moments are durations since the lane's start.
 
@@ -58,8 +58,8 @@ const TOLERANT_PERIODS: f64 = 30.0;
 /// that touches 1 now and then does not cost a connection each time.
 const SURPLUS_WEIGHT: f64 = 0.7;
 
-/// So many times what the deadlines need is enough, more than [`DEMAND_HEADROOM`].
-const ENOUGH_CONNECTIONS: f64 = 1.3;
+/// So many times zeta is enough: less than that at which w holds the rate, so that m can fall.
+const ENOUGH_HEADROOM: f64 = 1.1;
 
 /// A chunk is this much work of one flow, s (as the chunk sizer has it).
 const CHUNK_DURATION: f64 = 4.0;
@@ -413,7 +413,14 @@ impl RateController {
         }
     }
 
+    /// What is enough for the deadlines, byte/s.
+    fn enough_rate(&self, load: &Load) -> f64 {
+        let zeta = load.demand.map_or(0.0, |demand| demand.zeta);
+        (ENOUGH_HEADROOM * zeta).min(self.limit_rate.unwrap_or(f64::INFINITY))
+    }
+
     fn update_weight(&mut self, now: Duration, load: &Load, is_new: bool) {
+        let enough_rate = self.enough_rate(load);
         let WeightSource::Deadlines(weight) = &mut self.weight else {
             return;
         };
@@ -429,21 +436,21 @@ impl RateController {
         if is_new || self.since_weight.lasts(period, now) {
             let m = self.admission.m();
             let carrying = m.min(self.max_weight);
-            let zeta = load.demand.map_or(0.0, |demand| demand.zeta);
             if weight.w() >= 1.0 {
                 self.capacity.lower_if_implausible(rate);
             }
             let w = weight.update(&WeightObservation {
                 period: now.saturating_sub(self.since_weight.start),
-                zeta,
+                zeta: load.demand.map_or(0.0, |demand| demand.zeta),
                 rate,
                 flows: carrying,
                 capacity: self.capacity.rate(now),
             });
             if w < SURPLUS_WEIGHT && !self.policy.wants(load.inactive) {
-                let rate = rate.min(self.since_update.rate(now));
-                self.admission
-                    .lower(enough(zeta, rate, m).max(carrying * w));
+                // One of the two means may be of a lucky moment.
+                let sure = rate.min(self.since_update.rate(now));
+                let enough = self.admission.enough(enough_rate, sure, self.in_use);
+                self.admission.lower(enough.max(carrying * w));
                 weight.redistribute(carrying, self.admission.m().min(self.max_weight));
             }
             self.since_weight.restart(now);
@@ -481,20 +488,13 @@ impl RateController {
             BacklogPolicy::Immediate => self.period.chunk_times(),
             BacklogPolicy::Paced(_) | BacklogPolicy::Mixed(_) => 1.0,
         };
-        let m = self.admission.m();
-        let zeta = load.demand.map_or(0.0, |demand| demand.zeta);
+        let (m, enough_rate) = (self.admission.m(), self.enough_rate(load));
         let lacking = (self.n - tolerated).max(0.0);
         self.admission.update_after(lacking, chunk_times);
-        self.admission.raise(enough(zeta, rate, m).min(m));
+        if matches!(self.weight, WeightSource::Deadlines(_)) {
+            let enough = self.admission.enough(enough_rate, rate, self.in_use);
+            self.admission.raise(enough.min(m));
+        }
         self.since_update.restart(now);
-    }
-}
-
-/// So many connections are enough for `zeta`, byte/s, where `m` carry `rate`.
-fn enough(zeta: f64, rate: f64, m: f64) -> f64 {
-    if zeta > 0.0 {
-        ENOUGH_CONNECTIONS * zeta / rate * m
-    } else {
-        0.0
     }
 }

@@ -52,6 +52,8 @@ impl Run {
 
     fn second(&mut self, demand: Option<Demand>) -> ControlSample {
         let bytes = self.rate() / 10.0;
+        let in_use = self.controller.connections();
+        self.controller.active(self.now, in_use);
         for _ in 0..10 {
             self.now += SECOND / 10;
             self.controller.moved(self.now, bytes as u64, true);
