@@ -224,7 +224,8 @@ fn explanation(forecast: &Forecast, measured: &PathMeasurement, left: Duration) 
         Verdict::Tight => "more than 80 % of the average is needed, but no more than the best",
         Verdict::Impossible if left.is_zero() => "the deadline is over",
         Verdict::Impossible => {
-            "more than the best of one connection is needed; more of them help only if the server limits each"
+            "more than the best of one connection is needed; more of them help only if the \
+             server limits each"
         }
         Verdict::Unknown if measured.bytes.is_none() => "the server does not tell the size",
         Verdict::Unknown if !measured.ranges => {

@@ -199,8 +199,8 @@ pub struct Control {
     /// under another lever.
     pub window: Option<f64>,
     /// What the receive windows of the active connections do: `Free` if `w` is 1, and
-    /// `Yielding` if any of them does and all together carry less than they could; `None` without a connection, and under
-    /// another lever.
+    /// `Yielding` if any of them does and all together carry less than they could; `None`
+    /// without a connection, and under another lever.
     pub brake: Option<ReceiveWindowState>,
     /// The kind of bottleneck that the connections have seen; `None` while it is unknown,
     /// if they go over different ones, and under another lever.

@@ -13,8 +13,7 @@
  */
 #pragma once
 
-#include "arithmetic.h"
-#include "congestion.h"
+#include "levels.h"
 
 /* So many packets that are acknowledged together are a burst: two have one
  * acknowledgement, and two such may be late. */
@@ -41,23 +40,17 @@ static __always_inline void burst_take(struct round *round, __u32 now_us, __u32 
 
 	round->acknowledged_us = now_us;
 	round->burst = min_of(before + packets, 255);
-	round->most = round->most > round->burst ? round->most : round->burst;
-}
-
-/* The time in which so many packets leave the bottleneck, us. */
-static __always_inline __u32 burst_takes_us(const struct yielding *own, __u32 packets)
-{
-	return scaled(packets * PACKET_Q8, 1000000, own->capacity_q8);
+	round->most = max_of(round->most, round->burst);
 }
 
 /* Takes the bursts of a round trip. */
 static __always_inline void burst_learn(struct yielding *own, struct round *round,
 					const struct round_sample *sample)
 {
-	__u32 close_us = min_of(burst_takes_us(own, 1) / 2, 0xffff);
+	__u32 close_us = min_of(level_takes_us(own, 1) / 2, 0xffff);
 	/* A capacity that grows fast made packets look closer than they are. */
 	bool is_known = round->close_us <= close_us + close_us / 4;
-	__u32 seen_us = burst_takes_us(own, round->most);
+	__u32 seen_us = level_takes_us(own, round->most);
 	__u32 range_us = minus(sample->rtt_max_us, sample->rtt_min_us);
 	bool is_burst = round->most >= BURST_PACKETS && seen_us >= MIN_BETWEEN_BURSTS_US &&
 			seen_us <= MAX_BETWEEN_BURSTS_US;
@@ -75,7 +68,7 @@ static __always_inline void burst_learn(struct yielding *own, struct round *roun
 	if (sample->delivered < MIN_APART_PACKETS)
 		return;
 	own->apart = min_of(own->apart + sample->delivered, 65536);
-	if (burst_takes_us(own, own->apart) < APART_TIMES * own->between_bursts_us)
+	if (level_takes_us(own, own->apart) < APART_TIMES * own->between_bursts_us)
 		return;
 	own->apart = 0;
 	own->between_bursts_us -=

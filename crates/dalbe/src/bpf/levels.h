@@ -2,8 +2,8 @@
 /*
  * What a flow that yields knows of its path: how much it carries, at which levels queues
  * were met, how long a queue may be, and so how far the window grows. Levels and windows
- * are packets/256 (Q8). receive_window/yielding/levels.rs is the same for a receiver, without noise
- * and bursts.
+ * are packets/256 (Q8). receive_window/yielding/levels.rs is the same for a receiver,
+ * without noise and bursts.
  *
  * This file does not depend on weights.
  */
@@ -130,6 +130,13 @@ static __always_inline __u32 level_full(const struct yielding *own, __u32 base_u
 	return scaled(own->capacity_q8, base_us, 1000000);
 }
 
+/* The time in which the path carries so many packets at its capacity, us; 0 while that is
+ * unknown. */
+static __always_inline __u32 level_takes_us(const struct yielding *own, __u32 packets)
+{
+	return scaled(packets * PACKET_Q8, 1000000, own->capacity_q8);
+}
+
 /* Takes a round trip. `is_held` means that other traffic keeps a queue. */
 APART int level_learn(struct yielding *own, const struct round_sample *sample, bool is_held)
 {
@@ -171,7 +178,7 @@ static __always_inline void level_overflow(struct yielding *own, __u32 longest_u
 static __always_inline __u32 level_packet(const struct yielding *own, __u32 segment,
 					  __u32 train_capacity, __u32 excess_us)
 {
-	__u32 packet_us = scaled(1000000, PACKET_Q8, own->capacity_q8);
+	__u32 packet_us = level_takes_us(own, 1);
 
 	if (train_capacity)
 		packet_us = min_of(packet_us ? packet_us : MAX_PACKET_US,

@@ -130,7 +130,7 @@ static __always_inline void train_begin(struct round *round, __u32 from, __u32 s
 /* Takes an acknowledgement. All data up to `una` has been acknowledged, and all data
  * up to `nxt` has left. */
 static __always_inline void train_acknowledged(struct round *round, __u32 una, __u32 nxt,
-					       __u64 now_us)
+					       __u32 now_us)
 {
 	__u32 took_us, bytes;
 
@@ -149,12 +149,12 @@ static __always_inline void train_acknowledged(struct round *round, __u32 una, _
 		}
 		round->train = TRAIN_COMING;
 		round->train_from = una;
-		round->train_us = (__u32)now_us;
+		round->train_us = now_us;
 	}
 	if ((__s32)(una - round->train_end) < 0)
 		return;
 	round->train = TRAIN_NONE;
-	took_us = (__u32)now_us - round->train_us;
+	took_us = now_us - round->train_us;
 	bytes = una - round->train_from;
 	if (bytes >= MIN_TRAIN_BYTES && took_us >= MIN_TRAIN_US)
 		round->tested = scaled(bytes, 1000000, took_us);

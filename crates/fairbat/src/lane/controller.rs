@@ -1,5 +1,5 @@
-//! The controller of a lane: it turns what the lane measures into w, the weight of
-//! each flow (fast loop), and m, the limit on connections (slow loop).
+//! The controller of a lane: it turns what the lane measures into w, the weight of each flow
+//! that carries it (fast loop), and m, the limit on connections (slow loop).
 //!
 //! Both loops share one task. So m rises only for what was missing at w = 1. Where the flows
 //! need less again, m falls as far as fewer connections carry enough, each what it carries
@@ -246,12 +246,13 @@ impl RateController {
 
     /// What the flows are to do now.
     pub(crate) fn flow_target(&self, now: Duration) -> FlowTarget {
-        if let WeightSource::Connection { weight, .. } = &self.weight {
-            return weight.target(now);
+        match &self.weight {
+            WeightSource::Connection { weight, .. } => weight.target(now),
+            other => FlowTarget {
+                w: other.w(),
+                capacity: self.capacity.rate(now),
+            },
         }
-        let capacity = self.capacity.rate(now);
-        let w = self.weight.w();
-        FlowTarget { w, capacity }
     }
 
     /// Notes how many connections are in use from now on.
@@ -415,8 +416,7 @@ impl RateController {
 
     /// What is enough for the deadlines, byte/s.
     fn enough_rate(&self, load: &Load) -> f64 {
-        let zeta = load.demand.map_or(0.0, |demand| demand.zeta);
-        (ENOUGH_HEADROOM * zeta).min(self.limit_rate.unwrap_or(f64::INFINITY))
+        (ENOUGH_HEADROOM * load.zeta()).min(self.limit_rate.unwrap_or(f64::INFINITY))
     }
 
     fn update_weight(&mut self, now: Duration, load: &Load, is_new: bool) {
@@ -441,7 +441,7 @@ impl RateController {
             }
             let w = weight.update(&WeightObservation {
                 period: now.saturating_sub(self.since_weight.start),
-                zeta: load.demand.map_or(0.0, |demand| demand.zeta),
+                zeta: load.zeta(),
                 rate,
                 flows: carrying,
                 capacity: self.capacity.rate(now),

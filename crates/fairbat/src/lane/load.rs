@@ -43,6 +43,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// The rate that the deadlines ask for, byte/s; 0 without any.
+    pub(crate) fn zeta(&self) -> f64 {
+        self.demand.map_or(0.0, |demand| demand.zeta)
+    }
+
     /// T_w.
     pub(crate) fn weight_period(&self) -> Duration {
         let left = match (self.time_left, self.demand) {

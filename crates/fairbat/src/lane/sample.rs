@@ -10,7 +10,7 @@ pub(crate) struct ControlSample {
     pub(crate) n: f64,
     /// m of FAIRBAT, connections.
     pub(crate) m: f64,
-    /// Weight of each flow.
+    /// Weight of each flow that carries it.
     pub(crate) w: f64,
     /// Mean rate since the last sample, byte/s.
     pub(crate) rate: f64,
