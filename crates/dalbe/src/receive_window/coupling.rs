@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::rounds::{MIN_ROUND, Rounds};
 use super::yielding::YieldingWindow;
-use super::{ConnectionSample, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
+use super::{ArrivalLook, ConnectionSample, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// A connection that leaves a part of its window unused gets this many times what it
 /// uses, so that it can grow.
@@ -146,6 +146,17 @@ impl Seat {
     /// Whether a queue of others may hold the window down.
     pub(crate) fn sees_queue(&self) -> bool {
         self.group.coupled().law.sees_queue()
+    }
+
+    /// Whether to look now at whether data comes in bursts: the connection that leads does.
+    pub(crate) fn begin_look(&self, now: Duration) -> bool {
+        let mut coupled = self.group.coupled();
+        coupled.leader == self.number && coupled.law.begin_look(now)
+    }
+
+    /// Takes such a look.
+    pub(crate) fn take_look(&self, look: &ArrivalLook) {
+        self.group.coupled().law.take_look(look);
     }
 
     /// Takes a sample; returns the part of the window.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::arrivals::ObservedConnection;
 use super::pause::PROBE_SEGMENTS;
 use super::{
-    INITIAL_WINDOW, PathFindings, PathMemory, ReceiveWindowLimiter, ReceiveWindowState,
-    ReceiverPolicy, WindowGroup,
+    ArrivalLook, INITIAL_WINDOW, PathFindings, PathMemory, ReceiveWindowLimiter,
+    ReceiveWindowState, ReceiverPolicy, WindowGroup,
 };
 use crate::ebpf::Observer;
 use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
@@ -183,6 +183,17 @@ impl WindowLever {
         let is_wanted =
             self.settings.policy == ReceiverPolicy::Delay && self.settings.max_window.is_none();
         is_wanted.then(|| self.limiter.stale_rate(now, remaining))?
+    }
+
+    /// Whether to look now at what arrives ([`ArrivalLook`]). To be asked after each
+    /// [`Self::update`].
+    pub fn begin_look(&mut self, now: Duration) -> bool {
+        self.limiter.begin_look(now)
+    }
+
+    /// Takes a look that is over.
+    pub fn take_look(&mut self, look: &ArrivalLook) {
+        self.limiter.take_look(look);
     }
 
     /// What the connection has seen of its path; `None` before the first round trip.

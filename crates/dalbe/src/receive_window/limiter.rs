@@ -29,8 +29,8 @@ use super::policy::{ReceiverPolicy, YieldRule};
 use super::response_start::{FIRST_WINDOW, ResponseStart, beyond_the_end};
 use super::stale::StaleSender;
 use super::{
-    ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_SEGMENT, MIN_WINDOW_SEGMENTS,
-    largest_segment,
+    ArrivalLook, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_SEGMENT,
+    MIN_WINDOW_SEGMENTS, largest_segment,
 };
 use crate::socket::TcpInfo;
 use crate::weight::CapacityEstimate;
@@ -203,6 +203,16 @@ impl ReceiveWindowLimiter {
     /// forgets its least one after some minutes.
     pub(crate) fn take_small_packets(&mut self, rtt: Option<Duration>) {
         self.handshake = self.handshake.into_iter().chain(rtt).min();
+    }
+
+    /// Whether to begin an [`ArrivalLook`] now.
+    pub(crate) fn begin_look(&mut self, now: Duration) -> bool {
+        self.opening.is_over() && !self.is_free && self.rule.begin_look(now)
+    }
+
+    /// Takes a look that is over.
+    pub(crate) fn take_look(&mut self, look: &ArrivalLook) {
+        self.rule.take_look(look);
     }
 
     /// To be called before the next response, with the bytes that the connection has

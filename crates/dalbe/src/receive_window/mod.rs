@@ -10,7 +10,7 @@
 //! - `coupling`: one `yielding` for all connections over a path.
 //! - `bottleneck`: an active test of the rate of the bottleneck; `bottleneck_kind`: the
 //!   kind of queue that it has, by `bottleneck_evidence`.
-//! - `rounds`: what each round trip has shown.
+//! - `rounds`: what each round trip has shown; `bursts`: whether packets come in bursts.
 //! - `pause`: pauses between reads, for less than the smallest window.
 //! - `delays`: the queueing delay; `arrivals`: what the observer reports.
 //! - `stale`: when a new connection would be faster, and how often one may be
@@ -24,6 +24,7 @@ mod arrivals;
 mod bottleneck;
 mod bottleneck_evidence;
 mod bottleneck_kind;
+mod bursts;
 mod coupling;
 mod delays;
 mod lever;
@@ -42,6 +43,7 @@ use serde::Serialize;
 
 pub(crate) use self::arrivals::PacketArrivals;
 pub use self::bottleneck_kind::{BottleneckKind, PathFindings};
+pub use self::bursts::ArrivalLook;
 pub use self::coupling::WindowGroup;
 pub use self::lever::{WindowLever, WindowOffer, WindowSettings};
 pub use self::limiter::{HELD_BACK_SHARE, PathMemory, ReceiveWindowLimiter, ReceiveWindowState};

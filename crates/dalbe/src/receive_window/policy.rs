@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::coupling::{Part, Seat, WindowGroup};
 use super::vulture::Vulture;
-use super::{ConnectionSample, PacketArrivals};
+use super::{ArrivalLook, ConnectionSample, PacketArrivals};
 
 /// What decides on the window of a flow that yields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -83,6 +83,21 @@ impl YieldRule {
             Self::Delay(seat) => seat.update(now, sample),
             Self::Vulture(law) if is_free => Part::whole(law.best_effort(now, sample)),
             Self::Vulture(law) => Part::whole(law.update(now, sample)),
+        }
+    }
+
+    /// Whether to look now at whether data comes in bursts.
+    pub(crate) fn begin_look(&mut self, now: Duration) -> bool {
+        match self {
+            Self::Delay(seat) => seat.begin_look(now),
+            Self::Vulture(_) => false,
+        }
+    }
+
+    /// Takes such a look.
+    pub(crate) fn take_look(&mut self, look: &ArrivalLook) {
+        if let Self::Delay(seat) = self {
+            seat.take_look(look);
         }
     }
 

@@ -53,6 +53,17 @@ impl Round {
         self.out_of_order >= MIN_LOST_SEGMENTS
     }
 
+    /// The same delays as far as they are longer than `wait`, s: a packet that waits for
+    /// its burst is in no queue.
+    pub(crate) fn beyond(&self, wait: f64) -> Self {
+        Self {
+            min: (self.min - wait).max(0.0),
+            mean: (self.mean - wait).max(0.0),
+            max: (self.max - wait).max(0.0),
+            ..*self
+        }
+    }
+
     /// The standing queue, s.
     pub(crate) fn standing(&self) -> f64 {
         WEIGHT_OF_MIN * self.min + (1.0 - WEIGHT_OF_MIN) * self.mean

@@ -23,7 +23,8 @@
 //! short, and the flow comes back fast.
 //!
 //! Where the rate varies by itself, as radio's does (`variation`), a queue says little. The
-//! window then stays, and a test asks from time to time.
+//! window then stays, and a test asks from time to time. Where packets come in bursts, as on
+//! Wi-Fi (`bursts`), the time for which they wait is no queue.
 //!
 //! At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low
 //! and Hegde 2006, eq. 1). To see the delay without a queue, it makes room for a moment
@@ -44,9 +45,9 @@ use std::time::Duration;
 use self::knock::Knock;
 use self::levels::{Levels, TESTED_SHARE_AFTER_LOSS};
 use self::phase::{Phase, Test};
-use self::step::Step;
+use self::step::{AFTER_BURST, AFTER_FILL, AFTER_GROWTH, AFTER_STEP_DOWN, AFTER_WAIT, Step};
 use super::rounds::{MIN_REPAIR, Round, Rounds};
-use super::{ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
+use super::{ArrivalLook, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// A queue within this many times the target is noise until the next round trip has
 /// one too. Slow start makes such queues by its bursts.
@@ -91,19 +92,6 @@ const LAGGING_SHARE: f64 = 0.45;
 
 /// It does so for at most this long after others have left (`stale`).
 const LAGGING_TIME: Duration = Duration::from_secs(10);
-
-/// Round trips from one step to the next, until its effect shows: after growth, ...
-const AFTER_GROWTH: f64 = 1.0;
-/// ... after a step down at a proven level, ...
-const AFTER_FILL: f64 = 1.8;
-/// ... after a step down for others: one until the sender has less in flight, and
-/// one until that is seen, ...
-const AFTER_STEP_DOWN: f64 = 2.0;
-/// ... after the end of slow start and after a loss, which takes its time to be repaired,
-/// ...
-const AFTER_BURST: f64 = 4.0;
-/// ... and after a time in which the window was not in force.
-const AFTER_WAIT: f64 = 2.2;
 
 /// The flow comes back after this many round trips without a queue, ...
 const CLEAR_ROUND_TRIPS: f64 = 3.0;
@@ -159,6 +147,17 @@ impl YieldingWindow {
         matches!(self.phase, Phase::Testing(_) | Phase::Yielding { .. })
     }
 
+    /// Whether to look now at whether data comes in bursts.
+    pub(crate) fn begin_look(&mut self, now: Duration) -> bool {
+        let is_yielding = matches!(self.phase, Phase::Yielding { .. });
+        self.phase != Phase::Opening && !is_yielding && self.levels.begin_look(now, self.window)
+    }
+
+    /// Takes such a look.
+    pub(crate) fn take_look(&mut self, look: &ArrivalLook) {
+        self.levels.take_look(look, self.segment);
+    }
+
     /// What the buffer of the path holds at once, bytes; infinite while no data was lost.
     pub(crate) fn burst(&self) -> f64 {
         self.levels.burst() * self.segment
@@ -182,7 +181,7 @@ impl YieldingWindow {
         let before = self.window;
         let rtt = self.rounds.rtt(sample.base);
         let long = if self.target > 0.0 {
-            LONG_QUEUE_TARGETS * self.target
+            LONG_QUEUE_TARGETS * self.target + self.levels.between_bursts()
         } else {
             f64::INFINITY
         };
@@ -231,12 +230,13 @@ impl YieldingWindow {
         self.levels.learn(now, round, carried, base, yields);
         let packet = self.levels.packet(sample.excess);
         let target = self.levels.target(packet, base);
-        self.levels.learn_queue(now, round, target);
+        let queues = round.beyond(self.levels.between_bursts());
+        let queue = queues.standing();
+        self.levels.learn_queue(now, queue, target);
         if !self.knock.is_on() {
-            self.levels.learn_depth(round, target, base);
+            self.levels.learn_depth(queues.min, target, base);
         }
         self.target = target;
-        let queue = round.standing();
         if queue < 0.5 * target {
             self.clear = Some(now);
         }

@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use dalbe::ebpf::Observer;
 use dalbe::receive_window::{
-    BottleneckKind, ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState, ReceiverPolicy,
-    WindowGroup, WindowLever, WindowSettings,
+    ArrivalLook, BottleneckKind, ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState,
+    ReceiverPolicy, WindowGroup, WindowLever, WindowSettings,
 };
 use dalbe::socket::TcpSocket;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use super::tap::ReceiveWindow;
 use crate::lane::Lane;
@@ -148,6 +150,7 @@ impl WindowManager {
             socket: Arc::clone(socket),
             addresses,
             held: Some(held),
+            look: JoinSet::new(),
             is_given_up: false,
             now,
         })
@@ -190,6 +193,8 @@ pub(crate) struct WindowGuard {
     addresses: Addresses,
     /// `None` after the lever has failed.
     held: Option<HeldConnection>,
+    /// At most one. It ends with the guard, for it has a descriptor of the connection.
+    look: JoinSet<ArrivalLook>,
     /// Whether the connection is not used again.
     is_given_up: bool,
     now: Duration,
@@ -206,6 +211,12 @@ impl WindowGuard {
         let target = place.target(self.manager.lane.now());
         match lever.update(now, &self.socket, target, remaining) {
             Ok(hold) => {
+                if let Some(Ok(look)) = self.look.try_join_next() {
+                    lever.take_look(&look);
+                } else if lever.begin_look(now) {
+                    let (socket, lane) = (Arc::clone(&self.socket), self.manager.lane.clone());
+                    self.look.spawn(look(socket, lane));
+                }
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
                 let kind = lever.findings().and_then(|findings| findings.kind);
                 let mut state = self.manager.state();
@@ -250,6 +261,19 @@ impl WindowGuard {
         );
         true
     }
+}
+
+/// Looks at what arrives.
+async fn look(socket: Arc<TcpSocket>, lane: Lane) -> ArrivalLook {
+    let mut look = ArrivalLook::default();
+    let mut ticks = tokio::time::interval(ArrivalLook::TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for _ in 0..ArrivalLook::TICKS {
+        ticks.tick().await;
+        let bytes = socket.info().ok().and_then(|info| info.bytes_received);
+        look.add(lane.now(), bytes.unwrap_or_default());
+    }
+    look
 }
 
 impl Drop for WindowGuard {

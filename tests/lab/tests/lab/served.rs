@@ -95,7 +95,11 @@ fn short_packets_at_the_end_of_records_do_not_make_full_ones_a_queue() {
     };
     // It was a third of the link and more, by chance, when they did.
     let used = record.summary.utilisation;
-    assert!(used > 0.95, "it used {used} of the link: {:?}", record.summary);
+    assert!(
+        used > 0.95,
+        "it used {used} of the link: {:?}",
+        record.summary
+    );
 }
 
 #[test]

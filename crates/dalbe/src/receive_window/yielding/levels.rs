@@ -8,8 +8,9 @@ use super::depth::QueueDepth;
 use super::step::Step;
 use super::variation::Variation;
 
+use crate::receive_window::bursts::Bursts;
 use crate::receive_window::rounds::{MIN_ROUND, REPAIR_ROUND_TRIPS, Round};
-use crate::receive_window::{KEPT_AFTER_LOSS, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
+use crate::receive_window::{ArrivalLook, KEPT_AFTER_LOSS, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// The target of the queueing delay: so many packet times, since a packet of another
 /// flow ahead of ours is no queue, ...
@@ -149,6 +150,7 @@ pub(crate) struct Levels {
     /// When segments last came out of order.
     holes: Option<Duration>,
     depth: QueueDepth,
+    bursts: Bursts,
     /// The share of the path that CUBIC may leave free after a loss.
     left_free: f64,
     /// The longest delay before a loss, s.
@@ -177,6 +179,7 @@ impl Default for Levels {
             whole: 0.0,
             holes: None,
             depth: QueueDepth::default(),
+            bursts: Bursts::default(),
             left_free: MOST_LEFT_FREE,
             buffer: None,
             met: 0.0,
@@ -236,14 +239,14 @@ impl Levels {
         self.full = self.capacity * base;
     }
 
-    /// Takes the queue of a round trip, where one up to `target`, s, is none.
-    pub(crate) fn learn_queue(&mut self, now: Duration, round: &Round, target: f64) {
-        self.variation.see(now, round.standing(), target);
+    /// Takes the queue of a round trip, s, where one up to `target`, s, is none.
+    pub(crate) fn learn_queue(&mut self, now: Duration, queue: f64, target: f64) {
+        self.variation.see(now, queue, target);
     }
 
-    /// Takes the depth of the queue of a round trip that is not in a knock.
-    pub(crate) fn learn_depth(&mut self, round: &Round, target: f64, base: f64) {
-        self.depth.learn(round.min, target);
+    /// Takes the shortest queue of a round trip that is not in a knock, s.
+    pub(crate) fn learn_depth(&mut self, shortest: f64, target: f64, base: f64) {
+        self.depth.learn(shortest, target);
         self.left_free = self.depth.left_free(base);
     }
 
@@ -331,6 +334,22 @@ impl Levels {
         } else {
             TESTED_SHARE
         }
+    }
+
+    /// Whether to look now at whether data comes in bursts, with this window, segments.
+    pub(crate) fn begin_look(&mut self, now: Duration, window: f64) -> bool {
+        self.bursts.begin_look(now, window)
+    }
+
+    /// Takes such a look, with segments of so many bytes.
+    pub(crate) fn take_look(&mut self, look: &ArrivalLook, segment: f64) {
+        let base = self.full / self.capacity.max(1.0);
+        self.bursts.learn(look, self.capacity, segment, base);
+    }
+
+    /// The time between two bursts, s; 0 without bursts.
+    pub(crate) fn between_bursts(&self) -> f64 {
+        self.bursts.between()
     }
 
     /// What was carried when data last came without holes.

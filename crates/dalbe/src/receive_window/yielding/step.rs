@@ -4,6 +4,19 @@ use std::time::Duration;
 
 use crate::receive_window::MIN_WINDOW_SEGMENTS;
 
+/// Round trips from one step to the next, until its effect shows: after growth, ...
+pub(crate) const AFTER_GROWTH: f64 = 1.0;
+/// ... after a step down at a proven level, ...
+pub(crate) const AFTER_FILL: f64 = 1.8;
+/// ... after a step down for others: one until the sender has less in flight, and
+/// one until that is seen, ...
+pub(crate) const AFTER_STEP_DOWN: f64 = 2.0;
+/// ... after the end of slow start and after a loss, which takes its time to be repaired,
+/// ...
+pub(crate) const AFTER_BURST: f64 = 4.0;
+/// ... and after a time in which the window was not in force.
+pub(crate) const AFTER_WAIT: f64 = 2.2;
+
 /// Our own part of the queue, segments, times the square root of the window. n flows
 /// then keep a queue that is only sqrt(n) times as long, and shares become equal.
 const OWN_QUEUE: f64 = 0.4;
