@@ -11,11 +11,13 @@
 
 use std::time::Duration;
 
-/// A look is due this long after the last one.
+/// A look is due this long after the last one, ...
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// ... or this long after one that has said nothing.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// A smaller window brings too little in a look, segments.
-const MIN_LOOK_WINDOW: f64 = 8.0;
+/// Fewer segments in a round trip bring too little in a look.
+const MIN_LOOK_SEGMENTS: f64 = 8.0;
 
 /// So many segments that come at once are a burst, ...
 const BURST_SEGMENTS: f64 = 4.0;
@@ -94,7 +96,8 @@ impl ArrivalLook {
 pub(crate) struct Bursts {
     /// The time between two, s; 0 without bursts.
     between: f64,
-    looked: Option<Duration>,
+    /// When the next look is due.
+    due: Duration,
 }
 
 impl Bursts {
@@ -103,12 +106,11 @@ impl Bursts {
         self.between
     }
 
-    /// Whether to look now. The window is so many segments wide.
-    pub(crate) fn begin_look(&mut self, now: Duration, window: f64) -> bool {
-        let is_due = self.looked.is_none_or(|at| now >= at + LOOK_EVERY);
-        let begins = is_due && window >= MIN_LOOK_WINDOW;
+    /// Whether to look now. So many segments come in a round trip.
+    pub(crate) fn begin_look(&mut self, now: Duration, segments: f64) -> bool {
+        let begins = now >= self.due && segments >= MIN_LOOK_SEGMENTS;
         if begins {
-            self.looked = Some(now);
+            self.due = now + LOOK_AGAIN;
         }
         begins
     }
@@ -136,7 +138,9 @@ impl Bursts {
         }
     }
 
+    /// Takes what a look has said.
     fn follow(&mut self, between: f64) {
+        self.due += LOOK_EVERY - LOOK_AGAIN;
         if self.between == 0.0 {
             self.between = between;
         } else {
@@ -232,10 +236,15 @@ mod tests {
     #[test]
     fn looks_are_seconds_apart() {
         let mut bursts = Bursts::default();
-        let at = |ms: u64| Duration::from_millis(ms);
-        assert!(!bursts.begin_look(at(10), 4.0));
-        assert!(bursts.begin_look(at(20), 30.0));
-        assert!(!bursts.begin_look(at(4000), 30.0));
-        assert!(bursts.begin_look(at(6000), 30.0));
+        let mut begins = |ms, segments| bursts.begin_look(Duration::from_millis(ms), segments);
+        assert!(!begins(10, 4.0));
+        assert!(begins(20, 30.0));
+        // It has said nothing.
+        assert!(!begins(500, 30.0));
+        assert!(begins(600, 30.0));
+        bursts.learn(&apart(), CAPACITY, SEGMENT as f64, BASE);
+        let mut begins = |ms, segments| bursts.begin_look(Duration::from_millis(ms), segments);
+        assert!(!begins(5000, 30.0));
+        assert!(begins(5700, 30.0));
     }
 }

@@ -150,7 +150,7 @@ impl YieldingWindow {
     /// Whether to look now at whether data comes in bursts.
     pub(crate) fn begin_look(&mut self, now: Duration) -> bool {
         let is_yielding = matches!(self.phase, Phase::Yielding { .. });
-        self.phase != Phase::Opening && !is_yielding && self.levels.begin_look(now, self.window)
+        self.phase != Phase::Opening && !is_yielding && self.levels.begin_look(now)
     }
 
     /// Takes such a look.

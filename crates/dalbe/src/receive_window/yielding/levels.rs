@@ -336,9 +336,9 @@ impl Levels {
         }
     }
 
-    /// Whether to look now at whether data comes in bursts, with this window, segments.
-    pub(crate) fn begin_look(&mut self, now: Duration, window: f64) -> bool {
-        self.bursts.begin_look(now, window)
+    /// Whether to look now at whether data comes in bursts.
+    pub(crate) fn begin_look(&mut self, now: Duration) -> bool {
+        self.bursts.begin_look(now, self.whole)
     }
 
     /// Takes such a look, with segments of so many bytes.
