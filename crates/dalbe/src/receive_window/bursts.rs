@@ -7,56 +7,75 @@
 //! within a burst, data comes faster than the bottleneck carries it.
 //!
 //! bpf/bursts.h is the same for a sender, which sees each acknowledgement. A receiver
-//! without privilege looks at the bytes that have come, every millisecond for a moment.
+//! without privilege watches the bytes that have come, every millisecond for a moment.
 
 use std::time::Duration;
 
-/// A look is due this long after the last one, ...
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// ... or this long after one that has said nothing.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+use crate::socket::TcpInfo;
 
-/// Fewer segments in a round trip bring too little in a look.
-const MIN_LOOK_SEGMENTS: f64 = 8.0;
+/// A watch is due this long after the last one, ...
+const WATCH_EVERY: Duration = Duration::from_secs(5);
+/// ... or this long after one that has said nothing, and twice as long after each further
+/// one.
+const WATCH_AGAIN: Duration = Duration::from_millis(500);
+
+/// Fewer segments in a round trip bring too little in a watch.
+const MIN_WATCH_SEGMENTS: f64 = 8.0;
+
+/// A watch says nothing if the capacity has grown by more than this meanwhile: what a path
+/// carries that is not known yet looks like a burst.
+const MAX_CAPACITY_GROWTH: f64 = 1.25;
 
 /// So many segments that come at once are a burst, ...
 const BURST_SEGMENTS: f64 = 4.0;
 /// ... if they come this many times as fast as the bottleneck carries them.
 const BURST_SPEED: f64 = 2.0;
 
-/// So many bursts in a look, with this share of its bytes, show that all data comes in
+/// So many bursts in a watch, with this share of its bytes, show that all data comes in
 /// bursts.
 const MIN_BURSTS: u32 = 4;
 const MIN_BURST_SHARE: f64 = 0.6;
 
-/// A look with fewer segments that are no bursts says nothing.
-const MIN_APART_SEGMENTS: f64 = 4.0 * BURST_SEGMENTS;
+/// Bursts of this many times the least size would have been seen.
+const SURELY_SEEN: f64 = 1.5;
 
 /// Bursts count from this time between them on, s, ...
 const MIN_BETWEEN: f64 = 0.002;
-/// ... up to this one: a longer one is that of a processor that was taken away, ...
-const MAX_BETWEEN: f64 = 0.02;
+/// ... up to this one: windows are set every 20 ms, and what they let go comes together, ...
+const MAX_BETWEEN: f64 = 0.015;
 /// ... and up to this share of the base: a sender without pacing sends a window at once.
 const MAX_BETWEEN_SHARE: f64 = 0.5;
 
-/// The time between bursts follows that of a look by this share.
-const GAIN: f64 = 0.5;
+/// Two watches agree if neither says more than this many times what the other one says.
+const AGREED_FACTOR: f64 = 2.0;
 
-/// What has come of a connection, looked at every millisecond for a moment.
+/// What has come of a connection, seen every millisecond for a moment.
 #[derive(Debug, Clone, Default)]
-pub struct ArrivalLook {
+pub struct ArrivalWatch {
     /// When so many bytes had come.
     seen: Vec<(Duration, u64)>,
+    /// Segments that had come out of order at the first look.
+    out_of_order: Option<u32>,
+    /// Whether it says nothing: data came in holes, or could not be counted. What fills a
+    /// hole makes many bytes come at once.
+    is_void: bool,
 }
 
-impl ArrivalLook {
-    /// From one time to the next in a look.
+impl ArrivalWatch {
+    /// From one look to the next.
     pub const TICK: Duration = Duration::from_millis(1);
-    /// How often a look looks.
+    /// How many looks a watch has.
     pub const TICKS: usize = 120;
 
-    /// So many bytes have come since the connection was opened.
-    pub fn add(&mut self, now: Duration, bytes: u64) {
+    /// Takes a look at the connection; `None` if that failed.
+    pub fn add(&mut self, now: Duration, info: Option<&TcpInfo>) {
+        let bytes = info.and_then(|info| info.bytes_received);
+        let Some((bytes, info)) = bytes.zip(info) else {
+            self.is_void = true;
+            return;
+        };
+        let out_of_order = info.rcv_ooopack.unwrap_or(0);
+        self.is_void |= *self.out_of_order.get_or_insert(out_of_order) != out_of_order;
         self.seen.push((now, bytes));
     }
 
@@ -96,8 +115,15 @@ impl ArrivalLook {
 pub(crate) struct Bursts {
     /// The time between two, s; 0 without bursts.
     between: f64,
-    /// When the next look is due.
+    /// What the last watch that has said something has said, s. It counts when the next one
+    /// says the same.
+    claimed: Option<f64>,
+    /// When the next watch is due.
     due: Duration,
+    /// Watches in a row after which nothing counts that did not before.
+    silent: u32,
+    /// The capacity when the watch began, segments per second.
+    capacity: f64,
 }
 
 impl Bursts {
@@ -106,48 +132,75 @@ impl Bursts {
         self.between
     }
 
-    /// Whether to look now. So many segments come in a round trip.
-    pub(crate) fn begin_look(&mut self, now: Duration, segments: f64) -> bool {
-        let begins = now >= self.due && segments >= MIN_LOOK_SEGMENTS;
+    /// Whether a watch is due, on a path of this base, s, that carries so many segments per
+    /// second, of which so many come in a round trip now.
+    pub(crate) fn begin_watch(
+        &mut self,
+        now: Duration,
+        segments: f64,
+        capacity: f64,
+        base: f64,
+    ) -> bool {
+        let begins = now >= self.due
+            && segments >= MIN_WATCH_SEGMENTS
+            && MAX_BETWEEN_SHARE * base >= MIN_BETWEEN;
         if begins {
-            self.due = now + LOOK_AGAIN;
+            self.capacity = capacity;
+            let again = WATCH_AGAIN.saturating_mul(1 << self.silent.min(8));
+            self.due = now + again.min(WATCH_EVERY);
+            self.silent = self.silent.saturating_add(1);
         }
         begins
     }
 
-    /// Takes a look at data on a path that carries so many segments per second, each of
-    /// so many bytes, and has this base, s.
-    pub(crate) fn learn(&mut self, look: &ArrivalLook, capacity: f64, segment: f64, base: f64) {
+    /// Takes a watch of data on a path that carries so many segments per second, each of so
+    /// many bytes, and has this base, s.
+    pub(crate) fn learn(
+        &mut self,
+        now: Duration,
+        watch: &ArrivalWatch,
+        capacity: f64,
+        segment: f64,
+        base: f64,
+    ) {
+        let is_known = capacity <= MAX_CAPACITY_GROWTH * self.capacity;
+        let length = watch.length();
+        if watch.is_void || !is_known || length == 0.0 {
+            return;
+        }
+        let speed = BURST_SPEED * capacity * segment;
         let (mut bytes, mut together, mut count) = (0.0, 0.0, 0_u32);
-        for (more, took) in look.runs() {
+        for (more, took) in watch.runs() {
             bytes += more;
-            let slow = more < BURST_SPEED * capacity * segment * took;
-            if more >= BURST_SEGMENTS * segment && !slow {
+            if more >= (BURST_SEGMENTS * segment).max(speed * took) {
                 together += more;
                 count += 1;
             }
         }
+        let rate = bytes / length;
+        // Smaller bursts, and those that take longer than two looks, are not seen.
+        let least = (BURST_SEGMENTS * segment).max(speed * 2.0 * ArrivalWatch::TICK.as_secs_f64());
         if count >= MIN_BURSTS && together >= MIN_BURST_SHARE * bytes {
-            // So long does the rate of the look take for a burst.
-            let between = together / f64::from(count) * look.length() / bytes;
+            // So long the rate of the watch takes for a mean burst.
+            let between = together / f64::from(count) / rate;
             if (MIN_BETWEEN..=MAX_BETWEEN.min(MAX_BETWEEN_SHARE * base)).contains(&between) {
-                self.follow(between);
+                self.follow(now, between);
             }
-        } else if bytes >= MIN_APART_SEGMENTS * segment {
-            self.follow(0.0);
+        } else if rate * self.between >= SURELY_SEEN * least {
+            self.follow(now, 0.0);
         }
     }
 
-    /// Takes what a look has said.
-    fn follow(&mut self, between: f64) {
-        self.due += LOOK_EVERY - LOOK_AGAIN;
-        if self.between == 0.0 {
+    /// Takes what a watch has said.
+    fn follow(&mut self, now: Duration, between: f64) {
+        let claimed = self.claimed.replace(between);
+        let agrees =
+            |before| between <= AGREED_FACTOR * before && before <= AGREED_FACTOR * between;
+        if claimed.is_some_and(agrees) {
+            (self.silent, self.due) = (0, now + WATCH_EVERY);
             self.between = between;
-        } else {
-            self.between += GAIN * (between - self.between);
-        }
-        if self.between < MIN_BETWEEN {
-            self.between = 0.0;
+        } else if self.silent <= 1 {
+            self.due = now;
         }
     }
 }
@@ -161,90 +214,139 @@ mod tests {
     const CAPACITY: f64 = 863.0;
     const BASE: f64 = 0.058;
 
-    /// A look at segments that come at these times, ms.
-    fn look(arrivals: &[f64]) -> ArrivalLook {
-        let mut look = ArrivalLook::default();
-        for tick in 0..ArrivalLook::TICKS {
-            let now = ArrivalLook::TICK * u32::try_from(tick).unwrap();
-            let come = arrivals.iter().filter(|at| **at <= tick as f64).count();
-            look.add(now, come as u64 * SEGMENT);
+    fn info(bytes: u64, out_of_order: u32) -> TcpInfo {
+        TcpInfo {
+            bytes_received: Some(bytes),
+            rcv_ooopack: Some(out_of_order),
+            ..TcpInfo::parse(&[0; 240]).unwrap()
         }
-        look
     }
 
-    fn learnt(looks: &[ArrivalLook]) -> f64 {
+    /// A watch of segments that come at these times, ms, of which as many as `lost` says
+    /// have come out of order at each tick.
+    fn watch(arrivals: impl Iterator<Item = f64>, lost: impl Fn(usize) -> u32) -> ArrivalWatch {
+        let arrivals: Vec<_> = arrivals.collect();
+        let mut watch = ArrivalWatch::default();
+        for tick in 0..ArrivalWatch::TICKS {
+            let now = ArrivalWatch::TICK * u32::try_from(tick).unwrap();
+            let come = arrivals.iter().filter(|at| **at <= tick as f64).count();
+            watch.add(now, Some(&info(come as u64 * SEGMENT, lost(tick))));
+        }
+        watch
+    }
+
+    /// Bursts of so many segments every so many ms, each within 0.7 ms.
+    fn bursts_of(count: u32, every: f64) -> ArrivalWatch {
+        let step = 0.7 / f64::from(count);
+        let all = (0..400).map(|n| f64::from(n / count) * every + f64::from(n % count) * step);
+        watch(all, |_| 0)
+    }
+
+    fn bursts() -> ArrivalWatch {
+        bursts_of(7, 8.0)
+    }
+
+    /// Each when the bottleneck has sent it.
+    fn apart() -> ArrivalWatch {
+        watch((0..100).map(|n| f64::from(n) * 1.16), |_| 0)
+    }
+
+    fn learnt_on(base: f64, watches: &[ArrivalWatch]) -> f64 {
         let mut bursts = Bursts::default();
-        for look in looks {
-            bursts.learn(look, CAPACITY, SEGMENT as f64, BASE);
+        for (each, number) in watches.iter().zip(0..) {
+            let now = WATCH_EVERY * number;
+            assert!(bursts.begin_watch(now, 30.0, CAPACITY, base));
+            bursts.learn(now, each, CAPACITY, SEGMENT as f64, base);
         }
         bursts.between()
     }
 
-    /// Seven segments every 8 ms, within 0.7 ms.
-    fn bursts() -> ArrivalLook {
-        let all = (0..100).map(|n| f64::from(n / 7) * 8.0 + f64::from(n % 7) * 0.1);
-        look(&all.collect::<Vec<_>>())
-    }
-
-    /// Each when the bottleneck has sent it.
-    fn apart() -> ArrivalLook {
-        let all = (0..100).map(|n| f64::from(n) * 1.16);
-        look(&all.collect::<Vec<_>>())
+    fn learnt(watches: &[ArrivalWatch]) -> f64 {
+        learnt_on(BASE, watches)
     }
 
     #[test]
-    fn the_time_between_bursts_is_seen() {
-        let between = learnt(&[bursts()]);
+    fn the_time_between_bursts_is_what_two_watches_say() {
+        assert_eq!(learnt(&[bursts()]), 0.0);
+        assert_eq!(learnt(&[bursts(), bursts_of(4, 3.7)]), 0.0);
+        let between = learnt(&[bursts(), bursts()]);
         assert!((0.007..0.009).contains(&between), "{between}");
-        assert_eq!(learnt(&[apart()]), 0.0);
+        assert_eq!(learnt(&[apart(), apart()]), 0.0);
     }
 
     #[test]
     fn bursts_that_are_gone_are_forgotten() {
-        let looks = [bursts(), apart(), apart(), apart()];
-        assert_eq!(learnt(&looks), 0.0);
+        let known = learnt(&[bursts(), bursts()]);
+        assert_eq!(learnt(&[bursts(), bursts(), apart()]), known);
+        assert_eq!(learnt(&[bursts(), bursts(), apart(), apart()]), 0.0);
+    }
+
+    #[test]
+    fn too_little_data_does_not_show_that_bursts_are_gone() {
+        let known = learnt(&[bursts(), bursts()]);
+        let few = watch((0..20).map(|n| f64::from(n) * 6.0), |_| 0);
+        assert_eq!(learnt(&[bursts(), bursts(), few]), known);
+        // A part of each burst.
+        let parts = bursts_of(3, 8.0);
+        assert_eq!(learnt(&[bursts(), bursts(), parts]), known);
     }
 
     #[test]
     fn a_window_that_is_sent_at_once_is_no_burst() {
-        // 24 segments at the rate of the path, once per round trip of 29 ms, of which a
-        // slow start had only shown a third.
-        let all = (0..96).map(|n| f64::from(n / 24) * 29.0 + f64::from(n % 24) * 0.3);
-        let look = look(&all.collect::<Vec<_>>());
+        // Ten segments in each round trip of 12 ms, four times as fast as what a slow start
+        // has shown.
+        assert_eq!(
+            learnt_on(0.012, &[bursts_of(10, 12.0), bursts_of(10, 12.0)]),
+            0.0
+        );
+    }
+
+    #[test]
+    fn what_fills_holes_is_no_burst() {
+        let all = || (0..100).map(|n| f64::from(n / 7) * 8.0);
+        let holes = || watch(all(), |tick| u32::from(tick > 60));
+        assert_eq!(learnt(&[holes(), holes()]), 0.0);
+        let mut failed = bursts();
+        failed.add(Duration::from_millis(120), None);
+        assert_eq!(learnt(&[failed.clone(), failed]), 0.0);
+    }
+
+    #[test]
+    fn a_capacity_that_grows_says_nothing() {
         let mut bursts = Bursts::default();
-        bursts.learn(&look, CAPACITY, SEGMENT as f64, 0.029);
+        for number in 0..4 {
+            let now = WATCH_EVERY * number;
+            assert!(bursts.begin_watch(now, 30.0, CAPACITY, BASE));
+            bursts.learn(now, &self::bursts(), 1.5 * CAPACITY, SEGMENT as f64, BASE);
+        }
         assert_eq!(bursts.between(), 0.0);
     }
 
     #[test]
     fn a_reader_that_is_late_sees_no_burst() {
-        let mut look = ArrivalLook::default();
-        for tick in 0..24 {
-            let now = Duration::from_millis(5) * tick;
-            look.add(now, now.as_micros() as u64 / 1160 * SEGMENT);
+        let mut late = ArrivalWatch::default();
+        for tick in 0..24_u32 {
+            // The ticks that were missed come at once.
+            for more in 0..3_u32 {
+                let now = Duration::from_micros(u64::from(5000 * tick + 20 * more));
+                let bytes = now.as_micros() as u64 / 1160 * SEGMENT;
+                late.add(now, Some(&info(bytes, 0)));
+            }
         }
-        assert_eq!(learnt(&[look]), 0.0);
+        assert_eq!(learnt(&[late.clone(), late]), 0.0);
     }
 
     #[test]
-    fn a_few_segments_say_nothing() {
-        let few = look(&[3.0, 3.1, 66.0, 66.1]);
-        let known = learnt(&[bursts()]);
-        assert_eq!(learnt(&[bursts(), few]), known);
-    }
-
-    #[test]
-    fn looks_are_seconds_apart() {
+    fn watches_become_rare() {
         let mut bursts = Bursts::default();
-        let mut begins = |ms, segments| bursts.begin_look(Duration::from_millis(ms), segments);
-        assert!(!begins(10, 4.0));
-        assert!(begins(20, 30.0));
-        // It has said nothing.
-        assert!(!begins(500, 30.0));
-        assert!(begins(600, 30.0));
-        bursts.learn(&apart(), CAPACITY, SEGMENT as f64, BASE);
-        let mut begins = |ms, segments| bursts.begin_look(Duration::from_millis(ms), segments);
-        assert!(!begins(5000, 30.0));
-        assert!(begins(5700, 30.0));
+        let begin = |bursts: &mut Bursts, ms, segments, base| {
+            bursts.begin_watch(Duration::from_millis(ms), segments, CAPACITY, base)
+        };
+        assert!(!begin(&mut bursts, 10, 4.0, BASE));
+        assert!(!begin(&mut bursts, 10, 30.0, 0.003));
+        // None of these says anything.
+        let begun = (0..200).filter(|n| begin(&mut bursts, 100 * n, 30.0, BASE));
+        let begun: Vec<_> = begun.collect();
+        assert_eq!(begun, [0, 5, 15, 35, 75, 125, 175]);
     }
 }

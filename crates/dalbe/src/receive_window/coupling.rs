@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::rounds::{MIN_ROUND, Rounds};
 use super::yielding::YieldingWindow;
-use super::{ArrivalLook, ConnectionSample, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
+use super::{ArrivalWatch, ConnectionSample, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// A connection that leaves a part of its window unused gets this many times what it
 /// uses, so that it can grow.
@@ -148,15 +148,16 @@ impl Seat {
         self.group.coupled().law.sees_queue()
     }
 
-    /// Whether to look now at whether data comes in bursts: the connection that leads does.
-    pub(crate) fn begin_look(&self, now: Duration) -> bool {
+    /// Whether an [`ArrivalWatch`] is due. One of several connections has only a part of
+    /// each burst.
+    pub(crate) fn begin_watch(&self, now: Duration) -> bool {
         let mut coupled = self.group.coupled();
-        coupled.leader == self.number && coupled.law.begin_look(now)
+        coupled.active(now).count() == 1 && coupled.law.begin_watch(now)
     }
 
-    /// Takes such a look.
-    pub(crate) fn take_look(&self, look: &ArrivalLook) {
-        self.group.coupled().law.take_look(look);
+    /// Takes a watch that is over.
+    pub(crate) fn take_watch(&self, now: Duration, watch: &ArrivalWatch) {
+        self.group.coupled().law.take_watch(now, watch);
     }
 
     /// Takes a sample; returns the part of the window.

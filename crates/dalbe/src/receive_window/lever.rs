@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::arrivals::ObservedConnection;
 use super::pause::PROBE_SEGMENTS;
 use super::{
-    ArrivalLook, INITIAL_WINDOW, PathFindings, PathMemory, ReceiveWindowLimiter,
+    ArrivalWatch, INITIAL_WINDOW, PathFindings, PathMemory, ReceiveWindowLimiter,
     ReceiveWindowState, ReceiverPolicy, WindowGroup,
 };
 use crate::ebpf::Observer;
@@ -185,15 +185,15 @@ impl WindowLever {
         is_wanted.then(|| self.limiter.stale_rate(now, remaining))?
     }
 
-    /// Whether to look now at what arrives ([`ArrivalLook`]). To be asked after each
-    /// [`Self::update`].
-    pub fn begin_look(&mut self, now: Duration) -> bool {
-        self.limiter.begin_look(now)
+    /// Whether an [`ArrivalWatch`] is due. To be asked after each [`Self::update`] while
+    /// none is under way.
+    pub fn begin_watch(&mut self, now: Duration) -> bool {
+        self.limiter.begin_watch(now)
     }
 
-    /// Takes a look that is over.
-    pub fn take_look(&mut self, look: &ArrivalLook) {
-        self.limiter.take_look(look);
+    /// Takes a watch that is over.
+    pub fn take_watch(&mut self, now: Duration, watch: &ArrivalWatch) {
+        self.limiter.take_watch(now, watch);
     }
 
     /// What the connection has seen of its path; `None` before the first round trip.

@@ -29,7 +29,7 @@ use super::policy::{ReceiverPolicy, YieldRule};
 use super::response_start::{FIRST_WINDOW, ResponseStart, beyond_the_end};
 use super::stale::StaleSender;
 use super::{
-    ArrivalLook, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_SEGMENT,
+    ArrivalWatch, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_SEGMENT,
     MIN_WINDOW_SEGMENTS, largest_segment,
 };
 use crate::socket::TcpInfo;
@@ -205,14 +205,15 @@ impl ReceiveWindowLimiter {
         self.handshake = self.handshake.into_iter().chain(rtt).min();
     }
 
-    /// Whether to begin an [`ArrivalLook`] now.
-    pub(crate) fn begin_look(&mut self, now: Duration) -> bool {
-        self.opening.is_over() && !self.is_free && self.rule.begin_look(now)
+    /// Whether an [`ArrivalWatch`] is due.
+    pub(crate) fn begin_watch(&mut self, now: Duration) -> bool {
+        let is_in_force = self.opening.is_over() && self.pause().is_none() && !self.is_free;
+        is_in_force && self.rule.begin_watch(now)
     }
 
-    /// Takes a look that is over.
-    pub(crate) fn take_look(&mut self, look: &ArrivalLook) {
-        self.rule.take_look(look);
+    /// Takes a watch that is over.
+    pub(crate) fn take_watch(&mut self, now: Duration, watch: &ArrivalWatch) {
+        self.rule.take_watch(now, watch);
     }
 
     /// To be called before the next response, with the bytes that the connection has

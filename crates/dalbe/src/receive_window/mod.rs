@@ -43,7 +43,7 @@ use serde::Serialize;
 
 pub(crate) use self::arrivals::PacketArrivals;
 pub use self::bottleneck_kind::{BottleneckKind, PathFindings};
-pub use self::bursts::ArrivalLook;
+pub use self::bursts::ArrivalWatch;
 pub use self::coupling::WindowGroup;
 pub use self::lever::{WindowLever, WindowOffer, WindowSettings};
 pub use self::limiter::{HELD_BACK_SHARE, PathMemory, ReceiveWindowLimiter, ReceiveWindowState};

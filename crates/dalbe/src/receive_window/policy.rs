@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::coupling::{Part, Seat, WindowGroup};
 use super::vulture::Vulture;
-use super::{ArrivalLook, ConnectionSample, PacketArrivals};
+use super::{ArrivalWatch, ConnectionSample, PacketArrivals};
 
 /// What decides on the window of a flow that yields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -86,18 +86,18 @@ impl YieldRule {
         }
     }
 
-    /// Whether to look now at whether data comes in bursts.
-    pub(crate) fn begin_look(&mut self, now: Duration) -> bool {
+    /// Whether an [`ArrivalWatch`] is due.
+    pub(crate) fn begin_watch(&mut self, now: Duration) -> bool {
         match self {
-            Self::Delay(seat) => seat.begin_look(now),
+            Self::Delay(seat) => seat.begin_watch(now),
             Self::Vulture(_) => false,
         }
     }
 
-    /// Takes such a look.
-    pub(crate) fn take_look(&mut self, look: &ArrivalLook) {
+    /// Takes a watch that is over.
+    pub(crate) fn take_watch(&mut self, now: Duration, watch: &ArrivalWatch) {
         if let Self::Delay(seat) = self {
-            seat.take_look(look);
+            seat.take_watch(now, watch);
         }
     }
 

@@ -47,7 +47,7 @@ use self::levels::{Levels, TESTED_SHARE_AFTER_LOSS};
 use self::phase::{Phase, Test};
 use self::step::{AFTER_BURST, AFTER_FILL, AFTER_GROWTH, AFTER_STEP_DOWN, AFTER_WAIT, Step};
 use super::rounds::{MIN_REPAIR, Round, Rounds};
-use super::{ArrivalLook, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
+use super::{ArrivalWatch, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// A queue within this many times the target is noise until the next round trip has
 /// one too. Slow start makes such queues by its bursts.
@@ -147,15 +147,21 @@ impl YieldingWindow {
         matches!(self.phase, Phase::Testing(_) | Phase::Yielding { .. })
     }
 
-    /// Whether to look now at whether data comes in bursts.
-    pub(crate) fn begin_look(&mut self, now: Duration) -> bool {
-        let is_yielding = matches!(self.phase, Phase::Yielding { .. });
-        self.phase != Phase::Opening && !is_yielding && self.levels.begin_look(now)
+    /// Whether an [`ArrivalWatch`] is due.
+    pub(crate) fn begin_watch(&mut self, now: Duration) -> bool {
+        self.is_steady() && self.levels.begin_watch(now)
     }
 
-    /// Takes such a look.
-    pub(crate) fn take_look(&mut self, look: &ArrivalLook) {
-        self.levels.take_look(look, self.segment);
+    /// Takes a watch that is over.
+    pub(crate) fn take_watch(&mut self, now: Duration, watch: &ArrivalWatch) {
+        if self.is_steady() {
+            self.levels.take_watch(now, watch, self.segment);
+        }
+    }
+
+    /// Whether the window is about what the path carries.
+    fn is_steady(&self) -> bool {
+        matches!(self.phase, Phase::Filling | Phase::Testing(_))
     }
 
     /// What the buffer of the path holds at once, bytes; infinite while no data was lost.
@@ -237,7 +243,7 @@ impl YieldingWindow {
             self.levels.learn_depth(queues.min, target, base);
         }
         self.target = target;
-        if queue < 0.5 * target {
+        if queue.max(round.min) < 0.5 * target {
             self.clear = Some(now);
         }
         let has_queue = queue > target || is_lost;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use dalbe::ebpf::Observer;
 use dalbe::receive_window::{
-    ArrivalLook, BottleneckKind, ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState,
+    ArrivalWatch, BottleneckKind, ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState,
     ReceiverPolicy, WindowGroup, WindowLever, WindowSettings,
 };
 use dalbe::socket::TcpSocket;
@@ -150,7 +150,7 @@ impl WindowManager {
             socket: Arc::clone(socket),
             addresses,
             held: Some(held),
-            look: JoinSet::new(),
+            watch: JoinSet::new(),
             is_given_up: false,
             now,
         })
@@ -194,7 +194,7 @@ pub(crate) struct WindowGuard {
     /// `None` after the lever has failed.
     held: Option<HeldConnection>,
     /// At most one. It ends with the guard, for it has a descriptor of the connection.
-    look: JoinSet<ArrivalLook>,
+    watch: JoinSet<ArrivalWatch>,
     /// Whether the connection is not used again.
     is_given_up: bool,
     now: Duration,
@@ -211,11 +211,12 @@ impl WindowGuard {
         let target = place.target(self.manager.lane.now());
         match lever.update(now, &self.socket, target, remaining) {
             Ok(hold) => {
-                if let Some(Ok(look)) = self.look.try_join_next() {
-                    lever.take_look(&look);
-                } else if lever.begin_look(now) {
+                if let Some(Ok(watch)) = self.watch.try_join_next() {
+                    lever.take_watch(now, &watch);
+                }
+                if self.watch.is_empty() && lever.begin_watch(now) {
                     let (socket, lane) = (Arc::clone(&self.socket), self.manager.lane.clone());
-                    self.look.spawn(look(socket, lane));
+                    self.watch.spawn(watch_arrivals(socket, lane));
                 }
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
                 let kind = lever.findings().and_then(|findings| findings.kind);
@@ -263,17 +264,16 @@ impl WindowGuard {
     }
 }
 
-/// Looks at what arrives.
-async fn look(socket: Arc<TcpSocket>, lane: Lane) -> ArrivalLook {
-    let mut look = ArrivalLook::default();
-    let mut ticks = tokio::time::interval(ArrivalLook::TICK);
+/// Watches what arrives.
+async fn watch_arrivals(socket: Arc<TcpSocket>, lane: Lane) -> ArrivalWatch {
+    let mut watch = ArrivalWatch::default();
+    let mut ticks = tokio::time::interval(ArrivalWatch::TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for _ in 0..ArrivalLook::TICKS {
+    for _ in 0..ArrivalWatch::TICKS {
         ticks.tick().await;
-        let bytes = socket.info().ok().and_then(|info| info.bytes_received);
-        look.add(lane.now(), bytes.unwrap_or_default());
+        watch.add(lane.now(), socket.info().ok().as_ref());
     }
-    look
+    watch
 }
 
 impl Drop for WindowGuard {

@@ -10,7 +10,7 @@ use super::variation::Variation;
 
 use crate::receive_window::bursts::Bursts;
 use crate::receive_window::rounds::{MIN_ROUND, REPAIR_ROUND_TRIPS, Round};
-use crate::receive_window::{ArrivalLook, KEPT_AFTER_LOSS, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
+use crate::receive_window::{ArrivalWatch, KEPT_AFTER_LOSS, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// The target of the queueing delay: so many packet times, since a packet of another
 /// flow ahead of ours is no queue, ...
@@ -145,8 +145,9 @@ pub(crate) struct Levels {
     capacity_at: Duration,
     /// What the path carries in a round trip without a queue, at the capacity.
     full: f64,
-    /// What was carried in the last round trip without a hole.
+    /// What the last round trip without a hole carried, and whether it was the last of all.
     whole: f64,
+    is_whole: bool,
     /// When segments last came out of order.
     holes: Option<Duration>,
     depth: QueueDepth,
@@ -177,6 +178,7 @@ impl Default for Levels {
             capacity_at: Duration::ZERO,
             full: 0.0,
             whole: 0.0,
+            is_whole: false,
             holes: None,
             depth: QueueDepth::default(),
             bursts: Bursts::default(),
@@ -227,11 +229,11 @@ impl Levels {
         if round.out_of_order > 0 {
             self.holes = Some(now);
         }
-        let is_whole = self.holes.is_none_or(|at| now > at + repair);
-        if is_whole {
+        self.is_whole = self.holes.is_none_or(|at| now > at + repair);
+        if self.is_whole {
             self.whole = carried;
         }
-        if is_whole && round.steady > self.capacity {
+        if self.is_whole && round.steady > self.capacity {
             (self.capacity, self.capacity_at) = (round.steady, now);
         } else if !yields && now > self.capacity_at + CAPACITY_MEMORY {
             self.capacity *= 1.0 - CAPACITY_FADING;
@@ -336,15 +338,16 @@ impl Levels {
         }
     }
 
-    /// Whether to look now at whether data comes in bursts.
-    pub(crate) fn begin_look(&mut self, now: Duration) -> bool {
-        self.bursts.begin_look(now, self.whole)
+    /// Whether an [`ArrivalWatch`] is due.
+    pub(crate) fn begin_watch(&mut self, now: Duration) -> bool {
+        let (bursts, base) = (&mut self.bursts, self.full / self.capacity.max(1.0));
+        self.is_whole && bursts.begin_watch(now, self.whole, self.capacity, base)
     }
 
-    /// Takes such a look, with segments of so many bytes.
-    pub(crate) fn take_look(&mut self, look: &ArrivalLook, segment: f64) {
+    /// Takes a watch that is over, with segments of so many bytes.
+    pub(crate) fn take_watch(&mut self, now: Duration, watch: &ArrivalWatch, segment: f64) {
         let base = self.full / self.capacity.max(1.0);
-        self.bursts.learn(look, self.capacity, segment, base);
+        self.bursts.learn(now, watch, self.capacity, segment, base);
     }
 
     /// The time between two bursts, s; 0 without bursts.
