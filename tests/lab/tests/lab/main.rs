@@ -6,6 +6,7 @@
 //! share it.
 
 mod bottleneck;
+mod bursts;
 mod calibration;
 mod fresh;
 mod leftovers;
