@@ -28,8 +28,10 @@ const MAX_CAPACITY_GROWTH: f64 = 1.25;
 
 /// So many segments that come at once are a burst, ...
 const BURST_SEGMENTS: f64 = 4.0;
-/// ... if they come this many times as fast as the bottleneck carries them.
-const BURST_SPEED: f64 = 2.0;
+/// ... if they come this many times as fast as the bottleneck carries them. Beside a stream
+/// the flow knows only what that leaves, and what comes of it at the rate of the link is no
+/// burst.
+const BURST_SPEED: f64 = 3.0;
 
 /// So many bursts in a watch, with this share of its bytes, show that all data comes in
 /// bursts.
@@ -178,8 +180,8 @@ impl Bursts {
             }
         }
         let rate = bytes / length;
-        // Smaller bursts, and those that take longer than two looks, are not seen.
-        let least = (BURST_SEGMENTS * segment).max(speed * 2.0 * ArrivalWatch::TICK.as_secs_f64());
+        // Smaller bursts, and slower ones, are not seen.
+        let least = (BURST_SEGMENTS * segment).max(speed * ArrivalWatch::TICK.as_secs_f64());
         if count >= MIN_BURSTS && together >= MIN_BURST_SHARE * bytes {
             // So long the rate of the watch takes for a mean burst.
             let between = together / f64::from(count) / rate;
