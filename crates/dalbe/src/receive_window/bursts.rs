@@ -51,11 +51,13 @@ const MAX_BETWEEN_SHARE: f64 = 0.5;
 /// Two watches agree if neither says more than this many times what the other one says.
 const AGREED_FACTOR: f64 = 2.0;
 
+/// When so many bytes had come of a connection.
+type Look = (Duration, u64);
+
 /// What has come of a connection, seen every millisecond for a moment.
 #[derive(Debug, Clone, Default)]
 pub struct ArrivalWatch {
-    /// When so many bytes had come.
-    seen: Vec<(Duration, u64)>,
+    seen: Vec<Look>,
     /// Segments that had come out of order at the first look.
     out_of_order: Option<u32>,
     /// Whether it says nothing: data came in holes, or could not be counted. What fills a
@@ -81,35 +83,19 @@ impl ArrivalWatch {
         self.seen.push((now, bytes));
     }
 
-    /// What came together: the bytes of each run of ticks with data, and its time, s.
-    fn runs(&self) -> Vec<(f64, f64)> {
-        let mut runs: Vec<(f64, f64)> = Vec::new();
-        let mut was_silent = true;
-        for pair in self.seen.windows(2) {
-            let [(began, before), (ended, bytes)] = [pair[0], pair[1]];
-            let time = ended.saturating_sub(began).as_secs_f64();
-            let more = bytes.saturating_sub(before) as f64;
-            let is_silent = more == 0.0;
-            match runs.last_mut().filter(|_| !was_silent) {
-                _ if is_silent => {}
-                Some((bytes, took)) => {
-                    *bytes += more;
-                    *took += time;
-                }
-                None => runs.push((more, time)),
-            }
-            was_silent = is_silent;
-        }
-        runs
+    /// What came together: runs of looks that each saw more than the one before.
+    fn runs(&self) -> impl Iterator<Item = &[Look]> {
+        self.seen.chunk_by(|(_, before), (_, bytes)| bytes > before)
     }
+}
 
-    /// Its length, s.
-    fn length(&self) -> f64 {
-        let ends = self.seen.first().zip(self.seen.last());
-        ends.map_or(0.0, |(first, last)| {
-            last.0.saturating_sub(first.0).as_secs_f64()
-        })
-    }
+/// Bytes and time, s, from the first of these looks to the last.
+fn span(looks: &[Look]) -> (f64, f64) {
+    let ends = looks.first().zip(looks.last());
+    ends.map_or((0.0, 0.0), |((began, before), (ended, bytes))| {
+        let time = ended.saturating_sub(*began).as_secs_f64();
+        (bytes.saturating_sub(*before) as f64, time)
+    })
 }
 
 /// The bursts on a path.
@@ -166,29 +152,27 @@ impl Bursts {
         base: f64,
     ) {
         let is_known = capacity <= MAX_CAPACITY_GROWTH * self.capacity;
-        let length = watch.length();
+        let (bytes, length) = span(&watch.seen);
         if watch.is_void || !is_known || length == 0.0 {
             return;
         }
-        let speed = BURST_SPEED * capacity * segment;
-        let (mut bytes, mut together, mut count) = (0.0, 0.0, 0_u32);
-        for (more, took) in watch.runs() {
-            bytes += more;
-            if more >= (BURST_SEGMENTS * segment).max(speed * took) {
+        // Smaller bursts, and slower ones, are not seen.
+        let least = |time| segment * BURST_SEGMENTS.max(BURST_SPEED * capacity * time);
+        let (mut together, mut count) = (0.0, 0_u32);
+        for (more, took) in watch.runs().map(span) {
+            if more >= least(took) {
                 together += more;
                 count += 1;
             }
         }
         let rate = bytes / length;
-        // Smaller bursts, and slower ones, are not seen.
-        let least = (BURST_SEGMENTS * segment).max(speed * ArrivalWatch::TICK.as_secs_f64());
         if count >= MIN_BURSTS && together >= MIN_BURST_SHARE * bytes {
             // So long the rate of the watch takes for a mean burst.
             let between = together / f64::from(count) / rate;
             if (MIN_BETWEEN..=MAX_BETWEEN.min(MAX_BETWEEN_SHARE * base)).contains(&between) {
                 self.follow(now, between);
             }
-        } else if rate * self.between >= SURELY_SEEN * least {
+        } else if rate * self.between >= SURELY_SEEN * least(ArrivalWatch::TICK.as_secs_f64()) {
             self.follow(now, 0.0);
         }
     }

@@ -128,7 +128,7 @@ pub(crate) struct YieldingWindow {
     queued: Duration,
     /// Whether the last round had one.
     was_queued: bool,
-    /// When the base was last seen.
+    /// When the base was last seen, with nothing that had waited for its burst either.
     clear: Option<Duration>,
     next_step: Duration,
     next_climb: Duration,

@@ -143,8 +143,8 @@ pub(crate) struct Levels {
     /// The most that was carried over some round trips, segments per second.
     capacity: f64,
     capacity_at: Duration,
-    /// What the path carries in a round trip without a queue, at the capacity.
-    full: f64,
+    /// Round-trip time without a queue, s.
+    base: f64,
     /// What the last round trip without a hole carried, and whether it was the last of all.
     whole: f64,
     is_whole: bool,
@@ -176,7 +176,7 @@ impl Default for Levels {
         Self {
             capacity: 0.0,
             capacity_at: Duration::ZERO,
-            full: 0.0,
+            base: 0.0,
             whole: 0.0,
             is_whole: false,
             holes: None,
@@ -199,7 +199,6 @@ impl Levels {
     /// Segments have become this many times as many.
     pub(crate) fn scale(&mut self, factor: f64) {
         self.capacity *= factor;
-        self.full *= factor;
         self.whole *= factor;
         self.met *= factor;
         self.proven *= factor;
@@ -238,7 +237,7 @@ impl Levels {
         } else if !yields && now > self.capacity_at + CAPACITY_MEMORY {
             self.capacity *= 1.0 - CAPACITY_FADING;
         }
-        self.full = self.capacity * base;
+        self.base = base;
     }
 
     /// Takes the queue of a round trip, s, where one up to `target`, s, is none.
@@ -271,7 +270,7 @@ impl Levels {
     /// Whether so much was carried when data last came without holes that nobody else can
     /// have had much.
     pub(crate) fn leaves_little(&self) -> bool {
-        self.whole >= MOST_SHARE * self.full
+        self.whole >= MOST_SHARE * self.full()
     }
 
     /// Whether the rate of the path varies by itself.
@@ -296,7 +295,7 @@ impl Levels {
     /// How long a test takes on a path of this round-trip time, s.
     pub(crate) fn test_length(&self, rtt: f64) -> Duration {
         // CUBIC is then back at the window of the whole path.
-        let recovery = (RECOVERY_PER_WINDOW * self.full.max(1.0)).cbrt();
+        let recovery = (RECOVERY_PER_WINDOW * self.full().max(1.0)).cbrt();
         let long = (TEST_PER_RECOVERY * recovery)
             .max(MIN_TEST_ROUND_TRIPS * rtt)
             .clamp(MIN_TEST, MAX_TEST);
@@ -340,14 +339,14 @@ impl Levels {
 
     /// Whether an [`ArrivalWatch`] is due.
     pub(crate) fn begin_watch(&mut self, now: Duration) -> bool {
-        let (bursts, base) = (&mut self.bursts, self.full / self.capacity.max(1.0));
-        self.is_whole && bursts.begin_watch(now, self.whole, self.capacity, base)
+        let bursts = &mut self.bursts;
+        self.is_whole && bursts.begin_watch(now, self.whole, self.capacity, self.base)
     }
 
     /// Takes a watch that is over, with segments of so many bytes.
     pub(crate) fn take_watch(&mut self, now: Duration, watch: &ArrivalWatch, segment: f64) {
-        let base = self.full / self.capacity.max(1.0);
-        self.bursts.learn(now, watch, self.capacity, segment, base);
+        let bursts = &mut self.bursts;
+        bursts.learn(now, watch, self.capacity, segment, self.base);
     }
 
     /// The time between two bursts, s; 0 without bursts.
@@ -378,15 +377,15 @@ impl Levels {
     /// A test at the level that was met has found nobody.
     pub(crate) fn prove_by_test(&mut self, now: Duration, by_loss: bool) {
         self.prove();
-        self.variation.learn(now, self.met, self.full);
-        let is_full = self.met > MIN_CEILING_SHARE * self.full;
+        self.variation.learn(now, self.met, self.full());
+        let is_full = self.met > MIN_CEILING_SHARE * self.full();
         self.ceiling = (by_loss && is_full).then_some((self.met, now));
     }
 
     /// A climb has come to its top, after all others had left.
     pub(crate) fn prove_all(&mut self) {
-        self.met = self.full;
-        self.proven = self.full;
+        self.met = self.full();
+        self.proven = self.full();
         self.ceiling = None;
     }
 
@@ -406,20 +405,20 @@ impl Levels {
         level > PROVEN_SHARE * self.proven
     }
 
-    /// What the path carries in a round trip without a queue.
+    /// What the path carries in a round trip without a queue, at the capacity.
     pub(crate) fn full(&self) -> f64 {
-        self.full
+        self.capacity * self.base
     }
 
     /// The level below which a queue may be that of somebody who takes all.
     pub(crate) fn left_by_others(&self) -> f64 {
-        ((self.left_free + MORE_THAN_LEFT) * self.full).max(MIN_LEFT)
+        ((self.left_free + MORE_THAN_LEFT) * self.full()).max(MIN_LEFT)
     }
 
     /// Where a climb ends.
     pub(crate) fn top_of_climb(&self, is_free: bool) -> f64 {
         let share = if is_free { FREE_TOP_SHARE } else { TOP_SHARE };
-        share * self.full
+        share * self.full()
     }
 
     /// The most by which a window may grow at once, segments: what the buffer holds, where
@@ -433,9 +432,9 @@ impl Levels {
     /// The next window of a climb, on a path of this round-trip time, s.
     pub(crate) fn climb(&self, window: f64, rtt: f64, is_free: bool) -> f64 {
         let more = if is_free {
-            window.max(CLIMB_SHARE * self.full)
+            window.max(CLIMB_SHARE * self.full())
         } else if window < CLEAR_OF_OTHERS * self.left_by_others() {
-            (CLIMB_SHARE * self.full).max(CLIMB_GROWTH * window)
+            (CLIMB_SHARE * self.full()).max(CLIMB_GROWTH * window)
         } else {
             CLEAR_CLIMB_GROWTH * window
         };
@@ -466,8 +465,8 @@ impl Levels {
         }
         let careful = (CAREFUL_GROWTH * window.sqrt())
             .min(MAX_CAREFUL_GROWTH.max(MAX_CAREFUL_SHARE * window));
-        let free = FREE_TOP_SHARE * self.full - window;
-        let top = self.varies().then_some(VARYING_TOP_SHARE * self.full);
+        let free = FREE_TOP_SHARE * self.full() - window;
+        let top = self.varies().then_some(VARYING_TOP_SHARE * self.full());
         let growth = if let Some(top) = top.filter(|top| *top > window) {
             (top - window).min(GROWTH_BESIDE_CHANGE * window)
         } else if self.is_beside_change() && free > 0.0 {

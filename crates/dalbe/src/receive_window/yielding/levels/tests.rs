@@ -48,7 +48,7 @@ fn data_that_comes_in_holes_says_nothing_of_the_path() {
     let mut levels = known();
     levels.learn(at(2), &round(9000.0, 0.0, 1), 900.0, BASE, false);
     levels.learn(at(2), &round(9000.0, 0.0, 0), 10.0, BASE, false);
-    assert_eq!((levels.full, levels.whole()), (83.0, 83.0));
+    assert_eq!((levels.full(), levels.whole()), (83.0, 83.0));
     levels.meet(10.0, 90.0, true);
     assert_eq!(levels.met(), 83.0);
     levels.meet(10.0, 90.0, false);
@@ -59,11 +59,11 @@ fn data_that_comes_in_holes_says_nothing_of_the_path() {
 fn the_capacity_fades_after_a_minute() {
     let mut levels = known();
     levels.learn(at(60), &round(100.0, 0.0, 0), 10.0, BASE, false);
-    assert_eq!(levels.full, 83.0);
+    assert_eq!(levels.full(), 83.0);
     for s in 62..200 {
         levels.learn(at(s), &round(100.0, 0.0, 0), 10.0, BASE, false);
     }
-    assert!((9.9..12.0).contains(&levels.full), "{}", levels.full);
+    assert!((9.9..12.0).contains(&levels.full()), "{}", levels.full());
 }
 
 #[test]
