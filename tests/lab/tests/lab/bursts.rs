@@ -1,6 +1,6 @@
 //! A download over a link that carries packets in bursts, as Wi-Fi does.
 
-use crate::{is_root, lab_with, recorded, shared, while_the_machine_runs};
+use crate::uses;
 
 /// Nobody else is there.
 const ALONE: &str = "
@@ -18,22 +18,6 @@ const ALONE: &str = "
 
 #[test]
 fn packets_that_wait_for_their_burst_do_not_hold_a_download_back() {
-    if !is_root() {
-        return;
-    }
-    let _turn = shared();
-    while_the_machine_runs(|| {
-        let directory = tempfile::tempdir().expect("a temp dir");
-        let lab = lab_with(ALONE, "fairbat-no-deadline", directory.path());
-        let Some(record) = recorded(lab, directory.path()) else {
-            return;
-        };
-        // It was a twentieth by chance when they did.
-        let used = record.summary.utilisation;
-        assert!(
-            used > 0.8,
-            "it used {used} of the link: {:?}",
-            record.summary
-        );
-    });
+    // It was a twentieth by chance when they did.
+    uses(ALONE, "fairbat-no-deadline", 0.8);
 }

@@ -26,6 +26,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use fairbat_lab::machine::{HARMLESS, tried};
+use fairbat_lab::record::Record;
 
 /// Exit status of `lab` where the machine does not allow what was asked for.
 const CANNOT: i32 = 77;
@@ -97,13 +98,35 @@ fn was_possible(output: &Output) -> bool {
 
 /// The record of this run of the lab, which goes to `directory`; `None` where this
 /// machine does not allow it.
-fn recorded(mut lab: Command, directory: &Path) -> Option<fairbat_lab::record::Record> {
+fn recorded(mut lab: Command, directory: &Path) -> Option<Record> {
     let output = lab.output().expect("start lab");
     if !was_possible(&output) {
         return None;
     }
     expect_success(&output);
     Some(record_in(directory))
+}
+
+/// The record of a run of this scenario; `None` where this machine does not allow it.
+fn record_of(scenario: &str, contender: &str) -> Option<Record> {
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let lab = lab_with(scenario, contender, directory.path());
+    recorded(lab, directory.path())
+}
+
+/// Asserts that this contender uses more than this share of the scenario's link.
+fn uses(scenario: &str, contender: &str, share: f64) {
+    if !is_root() {
+        return;
+    }
+    let _turn = shared();
+    while_the_machine_runs(|| {
+        let Some(Record { summary, .. }) = record_of(scenario, contender) else {
+            return;
+        };
+        let used = summary.utilisation;
+        assert!(used > share, "it used {used} of the link: {summary:?}");
+    });
 }
 
 /// What it printed, when it went well.
@@ -119,7 +142,7 @@ fn expect_success(output: &Output) -> String {
 }
 
 /// The only JSON file of a directory.
-fn record_in(directory: &Path) -> fairbat_lab::record::Record {
+fn record_in(directory: &Path) -> Record {
     let entries = std::fs::read_dir(directory).expect("read the output directory");
     let mut files = entries
         .map(|entry| entry.expect("an entry").path())

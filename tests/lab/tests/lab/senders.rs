@@ -3,7 +3,7 @@
 use fairbat_lab::record::Record;
 
 use crate::{
-    expect_success, is_root, lab_with, record_in, recorded, shared, was_possible,
+    expect_success, is_root, lab_with, record_in, record_of, shared, was_possible,
     while_the_machine_runs,
 };
 
@@ -70,9 +70,7 @@ fn connections_to_one_host_share_by_their_priorities() {
     }
     let _turn = shared();
     while_the_machine_runs(|| {
-        let directory = tempfile::tempdir().expect("a temp dir");
-        let lab = lab_with(BY_PRIORITY, "sender-vegas", directory.path());
-        if let Some(record) = recorded(lab, directory.path()) {
+        if let Some(record) = record_of(BY_PRIORITY, "sender-vegas") {
             shares_by_priority(&record);
         }
     });
