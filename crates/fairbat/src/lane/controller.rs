@@ -34,13 +34,12 @@ const FULL_WINDOW: Duration = Duration::from_secs(120);
 /// second, which is the period of the samples.
 const MAX_SPEED: f64 = 5.0;
 
-/// A connection that is alone, without a deadline that asks for a rate, takes this many
-/// chunks at once, some minutes of work. There the limit on connections has nothing to
-/// decide, and each request costs two round trips.
+/// A connection that is alone takes up to this many chunks at once, some minutes of work. Each
+/// request costs two round trips, and the first data after it is a burst that short queues lose.
 const CHUNKS_OF_A_LONE_CONNECTION: NonZeroU64 = NonZeroU64::new(64).expect("not 0");
 
-/// Chunks are not cut shorter than this for a deadline, bytes: below it the gaps between
-/// requests weigh more than what a deadline gains.
+/// Chunks are not cut shorter than this near the end, bytes: below it the gaps between
+/// requests weigh more than what that gains.
 const MIN_CHUNK: u64 = 256 * 1024;
 
 /// T is at least this many T_w: the slow loop must see what the fast loop did.
@@ -320,26 +319,27 @@ impl RateController {
     }
 
     /// Length of the next chunk, bytes; `natural` is what the rate asks for, `pending`
-    /// what waits. Chunks are shorter when a deadline is near, and near the end, so that
-    /// every connection has work until the last byte (guided self-scheduling,
-    /// Polychronopoulos and Kuck 1987).
+    /// what waits. Chunks are shorter near the end, so that every connection has work until
+    /// the last byte (guided self-scheduling, Polychronopoulos and Kuck 1987). That of a lone
+    /// connection is long, and leaves to those that may come as much as it takes.
     ///
     /// In a shared lane a chunk is never longer than its natural length: a transfer may
     /// come that is due first.
     pub(crate) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
-        let (natural, unit, connections) = match self.policy {
-            BacklogPolicy::Mixed(_) => (natural, natural, self.admission.m().ceil() as u64),
-            BacklogPolicy::Paced(_) if self.allowed == 1 && !self.is_pressed => {
-                let long = natural.saturating_mul(CHUNKS_OF_A_LONE_CONNECTION);
-                (long, self.unit(long), 1)
+        let long = natural.saturating_mul(CHUNKS_OF_A_LONE_CONNECTION);
+        let allowed = u64::from(self.allowed);
+        let (longest, connections) = match self.policy {
+            BacklogPolicy::Mixed(_) => (natural, self.admission.m().ceil() as u64),
+            BacklogPolicy::Paced(_) if allowed == 1 && self.is_pressed => {
+                let share = NonZeroU64::new(pending / self.admission.m_max().ceil() as u64);
+                (share.map_or(natural, |it| it.clamp(natural, long)), 1)
             }
-            BacklogPolicy::Paced(_) | BacklogPolicy::Immediate => {
-                (natural, self.unit(natural), self.allowed.into())
-            }
+            BacklogPolicy::Paced(_) if allowed == 1 => (long, 1),
+            BacklogPolicy::Paced(_) => (natural, allowed),
+            BacklogPolicy::Immediate => (self.unit(natural), allowed),
         };
-        let share = pending / connections.max(1);
-        let length = unit.get().min(share).max(MIN_CHUNK);
-        NonZeroU64::new(length).map_or(natural, |length| length.min(natural))
+        let share = (pending / connections.max(1)).max(MIN_CHUNK);
+        NonZeroU64::new(share).map_or(longest, |share| share.min(longest))
     }
 
     /// The unit of n, bytes.
