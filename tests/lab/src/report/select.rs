@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::chart::{BLUE, ChartResult, GREEN, GREY, INK, ORANGE, PURPLE, RGBColor, VERMILION};
+use crate::matrix::Variant;
 use crate::record::Summary;
 use crate::results::{ALONE, MatrixRecord, RunSummary};
 use crate::scenario::{Foreground, Scenario};
@@ -192,6 +193,27 @@ pub(crate) fn rows<'a>(matrix: &'a MatrixRecord, scenario: &str) -> Vec<Row<'a>>
     }
     rows.sort_by_key(|row| row.contender != ALONE);
     rows
+}
+
+/// The matrix with a scenario of its own for each variant that is run on another path, for
+/// what depends on the path. Only runs tell which of all its scenarios are in use.
+pub(crate) fn on_paths(matrix: &MatrixRecord, variants: &[Variant]) -> MatrixRecord {
+    let mut own = matrix.clone();
+    for run in &mut own.runs {
+        let name = run.variant.as_deref();
+        let mut paths = variants.iter().filter(|it| it.path.is_some());
+        let variant = paths.find(|it| Some(it.name.as_str()) == name);
+        let scenario = matrix.scenarios.get(&run.scenario);
+        let Some((variant, scenario)) = variant.zip(scenario) else {
+            continue;
+        };
+        if let Ok(scenario) = variant.as_run(scenario) {
+            run.scenario = format!("{}, {}", run.scenario, variant.name);
+            run.variant = None;
+            own.scenarios.insert(run.scenario.clone(), scenario);
+        }
+    }
+    own
 }
 
 /// The rows of each scenario that was run.

@@ -12,8 +12,11 @@ use crate::report::deadlines::required::{Lateness, mark};
 use crate::report::deadlines::served::SERVED;
 use crate::report::select::{
     AGENT, Draw, FAIRBAT, Row, all_rows, beyond, greedy, has_alone, has_contenders, has_web,
+    on_paths,
 };
-use crate::report::words::{failures, head, heading, how, median_over, table, terms, title};
+use crate::report::words::{
+    failures, head, heading, how, median_over, table, terms, title, variants,
+};
 use crate::results::{ALONE, MatrixRecord, RunSummary};
 use crate::scenario::Scenario;
 use crate::statistics::Spread;
@@ -96,6 +99,7 @@ pub(crate) fn is_about_deadlines(matrix: &MatrixRecord) -> bool {
 /// The page, and what draws its picture.
 pub(crate) fn page(matrix: &MatrixRecord) -> (String, Option<Draw>) {
     let draw: Option<Draw> = has_picture(matrix).then_some(picture::draw);
+    let matrix = &on_paths(matrix, &variants(&matrix.name));
     let outcomes = outcomes(matrix);
     let sections = all_rows(matrix).into_iter();
     let sections =
@@ -123,26 +127,34 @@ fn has_picture(matrix: &MatrixRecord) -> bool {
 fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
     let text = match served::section(matrix, outcomes) {
         None => {
-            let tables = [FAIRBAT, AGENT].map(|name| required::table(outcomes, name));
-            let tables = tables.into_iter().filter(|table| !table.is_empty());
-            tables.map(|table| format!("\n{table}")).collect()
+            let names = [FAIRBAT, AGENT].into_iter();
+            let there = names.filter(|name| !required::table(outcomes, name).is_empty());
+            match there.collect::<Vec<_>>()[..] {
+                [only] => format!("\n{}", required::table(outcomes, only)),
+                ref all => all.iter().map(|name| required_of(outcomes, name)).collect(),
+            }
         }
         Some(beside) => {
-            let tables = [FAIRBAT, SERVED].map(|name| {
-                let table = required::table(outcomes, name);
-                let words = match table.is_empty() {
-                    true => " **not measured**.\n".to_owned(),
-                    false => format!("\n\n{table}"),
-                };
-                format!("\nOf \u{201c}{}\u{201d}:{words}", title(name))
-            });
-            tables.concat() + &beside
+            [FAIRBAT, SERVED]
+                .map(|name| required_of(outcomes, name))
+                .concat()
+                + &beside
         }
     };
     match text.is_empty() {
         true => text,
         false => format!("\n## What is required\n{text}"),
     }
+}
+
+/// What is required of one of several contenders, with its name before it.
+fn required_of(outcomes: &[Outcome<'_>], name: &str) -> String {
+    let table = required::table(outcomes, name);
+    let words = match table.is_empty() {
+        true => " **not measured**.\n".to_owned(),
+        false => format!("\n\n{table}"),
+    };
+    format!("\nOf \u{201c}{}\u{201d}:{words}", title(name))
 }
 
 /// How the tables are to be read.
@@ -378,6 +390,7 @@ fn pushed(scenario: &Scenario, rows: &[Row<'_>]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::Variant;
     use crate::report::select::rows;
     use crate::report::tests::deadlines::{changes, deadlines, line};
 
@@ -413,6 +426,24 @@ mod tests {
         assert!(!page.contains("greedy kept"), "{page}");
         assert!(!page.contains(".svg"), "{page}");
         assert!(page.contains("| w, mean |"), "{page}");
+    }
+
+    #[test]
+    fn a_variant_on_another_path_has_a_section_of_its_own() {
+        let mut matrix = deadlines();
+        for run in &mut matrix.runs {
+            run.variant = Some("slow".to_owned());
+        }
+        let slow = Variant {
+            name: "slow".to_owned(),
+            path: Some("5,100,1,codel".parse().unwrap()),
+            ..Variant::default()
+        };
+        let text = of(&on_paths(&matrix, &[slow]), "small, slow");
+        let path = "\n5 Mbit/s, 50 ms one way, queue 1 BDP, codel;";
+        assert!(text.contains(path), "{text}");
+        // As much of the link as at 10 Mbit/s.
+        assert!(text.contains("needs 0.50 Mbit/s"), "{text}");
     }
 
     fn of(matrix: &MatrixRecord, name: &str) -> String {

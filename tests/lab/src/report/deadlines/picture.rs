@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use crate::chart::{ChartResult, Grid, Sheet, dot_style};
-use crate::report::select::{Row, all_rows, color, colors, greedy, has_greedy};
-use crate::report::words::title;
+use crate::report::select::{Row, all_rows, color, colors, greedy, has_greedy, on_paths};
+use crate::report::words::{title, variants};
 use crate::results::{ALONE, MatrixRecord, RunSummary};
 use crate::scenario::Scenario;
 
@@ -26,6 +26,7 @@ const MAX_KEPT: f64 = 115.0;
 /// # Errors
 /// What plotters says.
 pub(crate) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
+    let matrix = &on_paths(matrix, &variants(&matrix.name));
     let all = all_rows(matrix);
     let words = format!(
         "{}: when each transfer was there, and what the foreground kept",
