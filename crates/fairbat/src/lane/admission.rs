@@ -163,11 +163,6 @@ impl Admission {
         self.tolerated = f64::from(connections.max(1));
     }
 
-    /// The most connections there can be, under what the servers tolerate; at least 1.
-    pub(crate) fn m_max(&self) -> f64 {
-        self.bounds().1.max(1.0)
-    }
-
     /// m_min and m_max under what the servers tolerate.
     fn bounds(&self) -> (f64, f64) {
         let bound = |m: f64| m.min(self.tolerated);

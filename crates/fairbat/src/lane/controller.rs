@@ -34,8 +34,9 @@ const FULL_WINDOW: Duration = Duration::from_secs(120);
 /// second, which is the period of the samples.
 const MAX_SPEED: f64 = 5.0;
 
-/// A connection that is alone takes up to this many chunks at once, some minutes of work. Each
-/// request costs two round trips, and the first data after it is a burst that short queues lose.
+/// A connection that is alone, without a deadline that asks for a rate, takes this many
+/// chunks at once, some minutes of work. There the limit on connections has nothing to
+/// decide, and each request costs two round trips.
 const CHUNKS_OF_A_LONE_CONNECTION: NonZeroU64 = NonZeroU64::new(64).expect("not 0");
 
 /// Chunks are not cut shorter than this near the end, bytes: below it the gaps between
@@ -320,23 +321,19 @@ impl RateController {
 
     /// Length of the next chunk, bytes; `natural` is what the rate asks for, `pending`
     /// what waits. Chunks are shorter near the end, so that every connection has work until
-    /// the last byte (guided self-scheduling, Polychronopoulos and Kuck 1987). That of a lone
-    /// connection is long, and leaves to those that may come as much as it takes.
+    /// the last byte (guided self-scheduling, Polychronopoulos and Kuck 1987). A near deadline
+    /// does not cut them: each request costs two round trips, and the first data after it is a
+    /// burst that short queues lose.
     ///
     /// In a shared lane a chunk is never longer than its natural length: a transfer may
     /// come that is due first.
     pub(crate) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
-        let long = natural.saturating_mul(CHUNKS_OF_A_LONE_CONNECTION);
-        let allowed = u64::from(self.allowed);
         let (longest, connections) = match self.policy {
             BacklogPolicy::Mixed(_) => (natural, self.admission.m().ceil() as u64),
-            BacklogPolicy::Paced(_) if allowed == 1 && self.is_pressed => {
-                let share = NonZeroU64::new(pending / self.admission.m_max().ceil() as u64);
-                (share.map_or(natural, |it| it.clamp(natural, long)), 1)
+            BacklogPolicy::Paced(_) if self.allowed == 1 && !self.is_pressed => {
+                (natural.saturating_mul(CHUNKS_OF_A_LONE_CONNECTION), 1)
             }
-            BacklogPolicy::Paced(_) if allowed == 1 => (long, 1),
-            BacklogPolicy::Paced(_) => (natural, allowed),
-            BacklogPolicy::Immediate => (self.unit(natural), allowed),
+            BacklogPolicy::Paced(_) | BacklogPolicy::Immediate => (natural, self.allowed.into()),
         };
         let share = (pending / connections.max(1)).max(MIN_CHUNK);
         NonZeroU64::new(share).map_or(longest, |share| share.min(longest))
