@@ -1,11 +1,9 @@
 //! Directories that are pushed to a store across the link, by the agent and by
 //! rclone.
 
-use std::path::Path;
-
 use fairbat_lab::record::Record;
 
-use crate::{is_root, lab_with, recorded, shared};
+use crate::{is_root, record_of, shared};
 
 /// Where it happens: 4 Mbit/s of the link are somebody else's.
 const LINK: &str = "
@@ -23,9 +21,8 @@ const LINK: &str = "
 ";
 
 /// What `contender` has pushed of this; `None` where it cannot.
-fn pushed(contender: &str, what: &str, directory: &Path) -> Option<Record> {
-    let scenario = format!("{LINK}{what}");
-    let record = recorded(lab_with(&scenario, contender, directory), directory)?;
+fn pushed(contender: &str, what: &str) -> Option<Record> {
+    let record = record_of(&format!("{LINK}{what}"), contender)?;
     assert_eq!(record.failure(), None);
     Some(record)
 }
@@ -36,9 +33,8 @@ fn the_agent_pushes_jobs_in_the_order_of_their_deadlines_and_is_held_back_by_our
         return;
     }
     let _turn = shared();
-    let directory = tempfile::tempdir().expect("a temp dir");
     let jobs = "transfer = [{ size_mb = 1.5, deadline_s = 10 }, { size_mb = 0.5, deadline_s = 6 }]";
-    let Some(record) = pushed("agent", jobs, directory.path()) else {
+    let Some(record) = pushed("agent", jobs) else {
         return;
     };
     let [agent] = &record.background[..] else {
@@ -65,9 +61,8 @@ fn rclone_pushes_the_same_files() {
         return;
     }
     let _turn = shared();
-    let directory = tempfile::tempdir().expect("a temp dir");
     let what = "size_mb = 2\ndeadline_s = 10";
-    let Some(record) = pushed("rclone-push", what, directory.path()) else {
+    let Some(record) = pushed("rclone-push", what) else {
         return;
     };
     let [rclone] = &record.background[..] else {
