@@ -17,6 +17,7 @@ use crate::report::select::{
 use crate::report::words::{
     failures, head, heading, how, median_over, table, terms, title, variants,
 };
+use crate::requirement::Requirement;
 use crate::results::{ALONE, MatrixRecord, RunSummary};
 use crate::scenario::Scenario;
 use crate::statistics::Spread;
@@ -125,18 +126,19 @@ fn has_picture(matrix: &MatrixRecord) -> bool {
 /// whether it fetches or pushes. Where some transfers are held back at both ends, also
 /// of these, by themselves and beside the others.
 fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
+    let of = |name| (name, required::table(outcomes, name));
     let text = match served::section(matrix, outcomes) {
         None => {
-            let names = [FAIRBAT, AGENT].into_iter();
-            let there = names.filter(|name| !required::table(outcomes, name).is_empty());
-            match there.collect::<Vec<_>>()[..] {
-                [only] => format!("\n{}", required::table(outcomes, only)),
-                ref all => all.iter().map(|name| required_of(outcomes, name)).collect(),
+            let there = [FAIRBAT, AGENT].map(of).into_iter();
+            let there = there.filter(|(_, table)| !table.is_empty());
+            match &there.collect::<Vec<_>>()[..] {
+                [(_, only)] => format!("\n{only}"),
+                all => all.iter().map(required_of).collect(),
             }
         }
         Some(beside) => {
             [FAIRBAT, SERVED]
-                .map(|name| required_of(outcomes, name))
+                .map(|name| required_of(&of(name)))
                 .concat()
                 + &beside
         }
@@ -148,8 +150,7 @@ fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
 }
 
 /// What is required of one of several contenders, with its name before it.
-fn required_of(outcomes: &[Outcome<'_>], name: &str) -> String {
-    let table = required::table(outcomes, name);
+fn required_of((name, table): &(&str, Table<Requirement>)) -> String {
     let words = match table.is_empty() {
         true => " **not measured**.\n".to_owned(),
         false => format!("\n\n{table}"),

@@ -276,19 +276,18 @@ pub(crate) fn together(outcomes: &[Outcome<'_>]) -> String {
     let kinds = distinct(feasible.iter().map(|it| (&it.run.contender, it.server())));
     let kinds = kinds.into_iter().filter(|(name, _)| *name != ALONE);
     let has_plain = feasible.iter().any(|it| it.is_of(PLAIN));
-    let is_met_by_plain = |one: &Outcome<'_>| {
-        let mut plain = feasible
-            .iter()
-            .filter(|it| it.is_of(PLAIN) && it.figures.met);
+    let plain_of = |one: &Outcome<'_>| {
+        let mut plain = outcomes.iter().filter(|it| it.is_of(PLAIN));
         // Who pushes has no server to choose.
-        plain.any(|it| it.key() == one.key() && one.server().is_none_or(|_| it.is_beside(one)))
+        plain.find(|it| it.key() == one.key() && one.server().is_none_or(|_| it.is_beside(one)))
     };
     let kept = kinds.filter_map(|kind| {
         let of = feasible.iter().copied();
         let of: Vec<_> = of
             .filter(|it| (&it.run.contender, it.server()) == kind)
             .collect();
-        let too = of.iter().copied().filter(|it| is_met_by_plain(it));
+        let too = of.iter().copied();
+        let too = too.filter(|it| plain_of(it).is_some_and(|plain| plain.figures.met));
         Some((kind, Kept::of(&of)?, Kept::of(&too.collect::<Vec<_>>())))
     });
     let kept = Table::over(kept)
@@ -304,11 +303,8 @@ pub(crate) fn together(outcomes: &[Outcome<'_>]) -> String {
     let ratios = distinct(ours.iter().map(|it| it.server()));
     let ratios = ratios.into_iter().map(|server| {
         let ours = ours.iter().filter(|it| it.server() == server);
-        let ratios = ours.filter_map(|ours| {
-            let mut plain = beyond.iter().filter(|other| other.is_of(PLAIN));
-            let plain = plain.find(|other| other.is_beside(ours))?;
-            Some(ours.figures.finish_s / plain.figures.finish_s)
-        });
+        let ratios =
+            ours.filter_map(|ours| Some(ours.figures.finish_s / plain_of(ours)?.figures.finish_s));
         (server, ratios.collect::<Vec<_>>())
     });
     let ratios = Table::over(ratios.filter(|(_, ratios)| !ratios.is_empty()))
