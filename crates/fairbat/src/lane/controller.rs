@@ -339,12 +339,6 @@ impl RateController {
         NonZeroU64::new(share).map_or(longest, |share| share.min(longest))
     }
 
-    /// The unit of n, bytes.
-    fn unit(&self, chunk_len: NonZeroU64) -> NonZeroU64 {
-        let scaled = (chunk_len.get() as f64 * self.time_scale) as u64;
-        NonZeroU64::new(scaled).unwrap_or(NonZeroU64::MIN)
-    }
-
     /// Takes a sample. Every T_w it also updates w, and every T it updates m.
     pub(crate) fn sample(&mut self, now: Duration, load: &Load) -> ControlSample {
         if let WeightSource::Connection { weight, is_open } = &mut self.weight {
@@ -464,13 +458,14 @@ impl RateController {
         let chunk = rate / self.admission.m() * CHUNK_DURATION;
         let chunk =
             NonZeroU64::new(chunk as u64).map_or(load.chunk_len, |chunk| chunk.min(load.chunk_len));
+        let unit = (chunk.get() as f64 * self.time_scale) as u64;
         let n = self.policy.update(&Observation {
             now,
             inactive: load.inactive,
             demand: load.demand,
             rate,
             w,
-            chunk_len: self.unit(chunk).max(MIN_UNIT),
+            chunk_len: NonZeroU64::new(unit).map_or(MIN_UNIT, |unit| unit.max(MIN_UNIT)),
         });
         // Near the end n is bounded by what remains and falls with it. While the flows,
         // at their full weight, are slower than they have to be, that is no sign of
