@@ -9,10 +9,11 @@
 
 use std::time::Duration;
 
-/// Reserve before the deadline, as a share of a transfer's window. Two per cent
-/// covers the error of a model-based controller on every feasible load (fluid
-/// check of the control loop), and costs other traffic nothing.
-const MARGIN_SHARE: f64 = 0.02;
+/// Reserve before the deadline, as a share of a transfer's window. At its full
+/// weight a transfer is one ordinary connection and cannot make up for a busy
+/// minute, so it has to be ahead before. With two per cent, downloads beside
+/// web traffic were a few seconds late whose mean weight was 0.7 to 0.9.
+const MARGIN_SHARE: f64 = 0.1;
 
 /// Smallest reserve before a deadline. The last chunk is cut for about four
 /// seconds and ends anywhere within them, two on average.
@@ -42,7 +43,7 @@ pub struct Deadline {
 impl Deadline {
     /// The deadline `by` of a transfer that starts at `start`.
     ///
-    /// Aims early by 2 % of the window between the two, by 2 s at least, but
+    /// Aims early by 10 % of the window between the two, by 2 s at least, but
     /// never by more than half of the window. A deadline before `start` is
     /// missed from the beginning.
     #[must_use]
@@ -166,10 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn one_transfer_aims_two_per_cent_before_its_deadline() {
-        let demand = Demand::of(secs(0.0), [(deadline(1000.0), 980)]).unwrap();
+    fn one_transfer_aims_a_tenth_of_its_window_before_its_deadline() {
+        let demand = Demand::of(secs(0.0), [(deadline(1000.0), 900)]).unwrap();
         assert!((demand.zeta - 1.0).abs() < 1e-9, "{demand:?}");
-        let later = Demand::of(secs(490.0), [(deadline(1000.0), 490)]).unwrap();
+        let later = Demand::of(secs(450.0), [(deadline(1000.0), 450)]).unwrap();
         assert!(
             (later.zeta - 1.0).abs() < 1e-9,
             "on plan, zeta stays: {later:?}"
@@ -178,25 +179,25 @@ mod tests {
 
     #[test]
     fn the_margin_is_at_least_two_seconds_and_at_most_half_the_window() {
-        assert_eq!(deadline(60.0).margin, secs(2.0));
+        assert_eq!(deadline(15.0).margin, secs(2.0));
         assert_eq!(deadline(3.0).margin, secs(1.5));
-        assert_eq!(deadline(7200.0).margin, secs(144.0));
+        assert_eq!(deadline(7200.0).margin, secs(720.0));
         assert_eq!(Deadline::new(secs(9.0), secs(5.0)).margin, Duration::ZERO);
     }
 
     #[test]
     fn an_urgent_transfer_behind_a_big_one_raises_the_demand() {
-        // 100 bytes due at 102 s alone ask for 1 byte/s; the 9,900 due at
-        // 1000 s (aim 980 s) for 10,000/980 together.
-        let small = (deadline(102.0), 100);
+        // 100 bytes due at 100 s (aim 90 s) alone ask for 1.1 byte/s; the 9,900
+        // due at 1000 s (aim 900 s) for 10,000/900 together.
+        let small = (deadline(100.0), 100);
         let big = (deadline(1000.0), 9_900);
         let both = Demand::of(Duration::ZERO, [big, small]).unwrap();
-        assert!((both.zeta - 10_000.0 / 980.0).abs() < 1e-9, "{both:?}");
+        assert!((both.zeta - 10_000.0 / 900.0).abs() < 1e-9, "{both:?}");
         let urgent = Demand::of(
             Duration::ZERO,
-            [(deadline(102.0), 2_000), (deadline(1000.0), 100)],
+            [(deadline(100.0), 2_000), (deadline(1000.0), 100)],
         );
-        assert!((urgent.unwrap().zeta - 2_000.0 / 99.96).abs() < 0.1);
+        assert!((urgent.unwrap().zeta - 2_000.0 / 90.0).abs() < 0.1);
     }
 
     #[test]
@@ -228,7 +229,7 @@ mod tests {
                 t += step;
             }
             assert!((0.5..=1.0).contains(&(t / window)), "{t} of {window}");
-            assert!(window < 100.0 || t / window < 0.985, "{t} of {window}");
+            assert!(window < 100.0 || t / window < 0.935, "{t} of {window}");
         }
     }
 

@@ -244,7 +244,7 @@ pub(crate) enum ReceiverMethod {
         rate while yielding. Tight: it needs more, but not more than the highest rate over half \
         a second. Impossible: it needs more than that, so one connection cannot carry it. \
         Unknown: the size is unknown, the server serves no ranges, or nothing was measured.\n\n\
-        The forecast aims a little before the deadline, as get does: by 2 % of the time left, \
+        The forecast aims a little before the deadline, as get does: by 10 % of the time left, \
         at least 2 s, at most half of it. At the latest start, the average rate is just enough. \
         Start earlier if others may use more of the path by then.\n\n\
         Each flag has an environment variable, and the command line wins. If a flag is given \

@@ -197,18 +197,18 @@ fn before_any_size_is_known_nothing_is_asked_for() {
 
 #[test]
 fn the_lag_is_what_is_missing_to_an_even_pace() {
-    let (mut run, _) = sized(&[(Some(1000), 980), (None, 100), (Some(2000), 0)]);
+    let (mut run, _) = sized(&[(Some(1000), 900), (None, 100), (Some(2000), 0)]);
     run.transfers[2].total = None;
     assert_eq!(run.lag(), Some(0.0));
-    at(&mut run, 490, SignedDuration::ZERO);
-    assert_eq!(run.lag(), Some(490.0), "aimed at is 980 s");
+    at(&mut run, 450, SignedDuration::ZERO);
+    assert_eq!(run.lag(), Some(450.0), "aimed at is 900 s");
     run.transfers[0].done = 500;
-    assert_eq!(run.lag(), Some(-10.0));
+    assert_eq!(run.lag(), Some(-50.0));
     // A pace begins when the size is known.
     run.transfers[2].total = Some(50);
-    assert_eq!(run.lag(), Some(-10.0));
+    assert_eq!(run.lag(), Some(-50.0));
     at(&mut run, 2000, SignedDuration::ZERO);
-    assert_eq!(run.lag(), Some(480.0 + 50.0), "all is due");
+    assert_eq!(run.lag(), Some(400.0 + 50.0), "all is due");
     let (mut without, _) = sized(&[(None, 10)]);
     assert_eq!(without.lag(), None);
 }

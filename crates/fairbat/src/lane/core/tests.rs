@@ -237,15 +237,15 @@ fn only_what_has_bytes_and_a_deadline_is_demanded() {
     core.set_backlog(free, backlog(1_000));
     assert_eq!(core.demand(now), None);
     assert_eq!(core.inactive(), 3);
-    core.set_backlog(late, backlog(9_780));
+    core.set_backlog(late, backlog(8_900));
     let demand = core.demand(now).unwrap();
-    assert_eq!((demand.remaining, demand.overdue), (9_780, 0));
+    assert_eq!((demand.remaining, demand.overdue), (8_900, 0));
     assert!((demand.zeta - 100.0).abs() < 0.1, "{demand:?}");
     assert_eq!(core.time_left(now), Some(Duration::from_secs(100)));
     core.set_backlog(idle, backlog(20));
     assert_eq!(core.time_left(now), Some(Duration::from_secs(10)));
-    assert_eq!(core.bytes_until(late), Some(9_800));
-    assert_eq!(core.bytes_until(free), Some(10_800));
+    assert_eq!(core.bytes_until(late), Some(8_920));
+    assert_eq!(core.bytes_until(free), Some(9_920));
     assert_eq!(core.bytes_until(idle), Some(20));
 }
 
