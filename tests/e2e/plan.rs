@@ -54,9 +54,9 @@ fn a_small_file_by_a_far_deadline_is_comfortable() {
     // All of it was fetched, and that ended the measurement.
     assert_eq!(object["measured_bytes"], 600_000);
     assert!(number(&object, "measured_s") < 10.0, "{object}");
-    // 4 h less the margin of 2 %, and less the seconds of the measurement.
+    // 4 h less the margin of 10 %, and less the seconds of the measurement.
     let needed = number(&object, "needed_rate");
-    assert!((42.5..42.6).contains(&needed), "{object}");
+    assert!((46.2..46.4).contains(&needed), "{object}");
     assert!(
         number(&object, "peak_rate") >= number(&object, "polite_rate"),
         "{object}"

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 /// Reserve before the deadline, as a share of a transfer's window. At its full
 /// weight a transfer is one ordinary connection and cannot make up for a busy
-/// minute, so it has to be ahead before. With two per cent, downloads beside
-/// web traffic were a few seconds late whose mean weight was 0.7 to 0.9.
+/// minute, so it has to be ahead before.
 const MARGIN_SHARE: f64 = 0.1;
 
 /// Smallest reserve before a deadline. The last chunk is cut for about four

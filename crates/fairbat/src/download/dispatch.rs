@@ -1,5 +1,6 @@
 //! From permission to work: which worker starts next, and on what.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::pieces::{Lease, LeaseId, Piece};
@@ -18,6 +19,9 @@ const MAX_IN_PROGRESS: usize = 1024;
 /// How many fresh transfers are searched for one whose host may be asked now.
 const MAX_SEARCHED: usize = 256;
 
+/// A connection is not relieved of less than this, bytes: another request takes time as well.
+const MIN_RELIEVED: u64 = 32 * 1024;
+
 /// What a connection would be used for next, and of which transfer (by index).
 #[derive(Debug, Clone, Copy)]
 enum Next {
@@ -33,7 +37,12 @@ impl Run {
         self.ask_sizes();
         loop {
             let has_room = self.asking == 0 || self.has_room();
-            let Some(next) = self.next_work().filter(|_| has_room) else {
+            let next = self.next_work().filter(|_| has_room);
+            if std::mem::take(&mut self.is_carrier_free) && self.relieve_before(next) {
+                self.request = None;
+                break;
+            }
+            let Some(next) = next else {
                 self.request = None;
                 break;
             };
@@ -49,6 +58,39 @@ impl Run {
         // Others may have a use for what this run has none for.
         self.granted = None;
         self.wake = self.next_wake();
+    }
+
+    /// The connection that carried the lane's weight is free, and nothing else is due as
+    /// soon as what comes over one that yields: it takes the rest from that one, whose
+    /// sender would need long to become as fast. Returns whether there is such a connection.
+    fn relieve_before(&self, next: Option<Next>) -> bool {
+        let Some(manager) = &self.context.window_manager else {
+            return false;
+        };
+        if !self.lane.with_core(|core, now| core.is_pressed(now)) {
+            return false;
+        }
+        let due = |index: usize| self.transfers[index].rank().due();
+        let next_due = next.map(|(Next::Piece(index) | Next::Probe(index))| due(index));
+        let yielding = self.workers.values().filter_map(|worker| {
+            let (socket, index) = (worker.socket.as_ref()?, worker.transfer.0 as usize);
+            let transfer = &self.transfers[index];
+            let Phase::Moving(moving) = &transfer.phase else {
+                return None;
+            };
+            let left = moving.pieces.left_of(worker.lease?);
+            let is_worth_it = transfer.is_resumable() && left > MIN_RELIEVED;
+            let is_first = next_due.is_none_or(|next| due(index) < next);
+            (is_worth_it && is_first && !manager.carries_weight(socket)).then_some((
+                Reverse(due(index)),
+                left,
+                socket,
+            ))
+        });
+        let relieved = yielding.max_by_key(|&(due, left, _)| (due, left));
+        relieved
+            .map(|(.., socket)| manager.relieve(socket))
+            .is_some()
     }
 
     /// A connection for a transfer, if the lane grants it at once. Otherwise the request
@@ -234,7 +276,8 @@ impl Run {
             has_moved: false,
         };
         self.workers.insert(id, worker);
-        WorkerGuard::new(id, self.context.messages.clone())
+        let due = self.transfer(transfer).rank().due();
+        WorkerGuard::new(id, due, self.context.messages.clone())
     }
 
     /// Whether a transfer may be tried now. In a shared lane the request waits for the

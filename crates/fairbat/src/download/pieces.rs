@@ -140,6 +140,13 @@ impl Pieces {
         self.leases.is_empty() && !self.is_waiting()
     }
 
+    /// Bytes of a lease that are not written yet.
+    #[must_use]
+    pub fn left_of(&self, lease: LeaseId) -> u64 {
+        let range = self.leases.get(&lease);
+        range.map_or(0, |range| range.end - range.start)
+    }
+
     /// Leases the next chunk, of at most `chunk_len` bytes.
     pub fn lease(&mut self, chunk_len: NonZeroU64) -> Option<Lease> {
         let (piece, unwritten) = match &mut self.waiting {
@@ -262,7 +269,8 @@ const MIB: u64 = 1 << 20;
 const FIRST_LENGTH: u64 = MIB;
 /// Shortest chunk, bytes: below it request headers and round trips outweigh data.
 const MIN_LENGTH: u64 = 256 * KIB;
-/// Longest chunk, bytes: bounds what one lease holds of a transfer.
+/// Longest natural length, bytes: bounds what one lease holds of a transfer. A lease of a
+/// connection that is alone and not pressed is several times as long.
 const MAX_LENGTH: u64 = 1 << 30;
 /// Lengths are multiples of this, bytes, so that writes stay page-aligned.
 const MULTIPLE: u64 = 64 * KIB;

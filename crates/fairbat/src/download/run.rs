@@ -132,6 +132,8 @@ pub(crate) struct Run {
     pub(crate) request: Option<PermitRequest>,
     /// A connection that was granted and is not in use yet.
     pub(crate) granted: Option<Permit>,
+    /// Whether a connection that carried the lane's weight has just become free.
+    pub(crate) is_carrier_free: bool,
     /// w_min.
     pub(crate) weight: f64,
     pub(crate) retry: RetrySettings,
@@ -206,6 +208,7 @@ impl Run {
             place,
             request: None,
             granted: None,
+            is_carrier_free: false,
             weight: settings.weight,
             retry: settings.retry,
             receiver: yields.then_some(settings.receiver),
@@ -383,6 +386,11 @@ impl Run {
         let (transfer, permit) = (worker.transfer, worker.permit);
         self.transfer(transfer).tasks -= 1;
         let is_finished = matches!(outcome, WorkerOutcome::Fetched(_));
+        let window_manager = self.context.window_manager.as_ref();
+        self.is_carrier_free |= is_finished
+            && window_manager
+                .zip(worker.socket)
+                .is_some_and(|(manager, socket)| manager.carries_weight(&socket));
         self.end_lease(transfer, worker.lease, is_finished);
         match outcome {
             WorkerOutcome::Probed(probed) => {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::socket::TcpSocket;
+use jiff::Timestamp;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
 use url::Url;
@@ -133,14 +134,17 @@ impl Drop for Completion {
 #[derive(Debug)]
 pub(crate) struct WorkerGuard {
     worker: WorkerId,
+    /// When what it fetches is due.
+    due: Timestamp,
     completion: Completion,
 }
 
 impl WorkerGuard {
-    pub(crate) fn new(worker: WorkerId, messages: UnboundedSender<Message>) -> Self {
-        let lost = Message::Ended(worker, WorkerOutcome::Lost);
+    pub(crate) fn new(id: WorkerId, due: Timestamp, messages: UnboundedSender<Message>) -> Self {
+        let lost = Message::Ended(id, WorkerOutcome::Lost);
         Self {
-            worker,
+            worker: id,
+            due,
             completion: Completion::new(messages, lost),
         }
     }
@@ -398,7 +402,7 @@ impl<'a> BodyReceiver<'a> {
 
     fn window_guard(&self, socket: Option<&Arc<TcpSocket>>) -> Option<WindowGuard> {
         let window_manager = self.context.window_manager.as_ref()?;
-        window_manager.engage(self.context.clock.now(), socket?)
+        window_manager.engage(self.context.clock.now(), socket?, self.guard.due)
     }
 
     /// Reads until there is a reason not to.
@@ -471,7 +475,8 @@ impl<'a> BodyReceiver<'a> {
         let (Some(here), Some(beyond)) = (remaining, self.beyond) else {
             return false;
         };
-        here > MIN_CUT && window.is_outgrown(self.context.clock.now(), here.saturating_add(beyond))
+        let (now, left) = (self.context.clock.now(), here.saturating_add(beyond));
+        window.is_relieved() || here > MIN_CUT && window.is_outgrown(now, left)
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {

@@ -26,6 +26,7 @@ use super::sample::{LaneSample, RecentRate};
 use super::settings::{LaneSettings, Mode};
 use crate::clock::moment_since;
 
+mod grants;
 mod late;
 
 pub(crate) use self::late::LateMember;
@@ -59,6 +60,11 @@ impl Rank {
     pub(crate) fn new(deadline: Option<Timestamp>, arrival: u64) -> Self {
         let due = deadline.unwrap_or(Timestamp::MAX);
         Self { due, arrival }
+    }
+
+    /// [`Timestamp::MAX`] without a deadline.
+    pub(crate) fn due(self) -> Timestamp {
+        self.due
     }
 }
 
@@ -105,8 +111,8 @@ pub(crate) struct Core {
     /// By how much the wall clock had been set when the deadlines were planned.
     drift: SignedDuration,
     members: BTreeMap<MemberId, Member>,
-    /// Who waits for a connection; [`Rank`] names the member.
-    requests: BTreeSet<(Rank, RequestId)>,
+    /// Who waits for a connection, and since when; [`Rank`] names the member.
+    requests: BTreeMap<(Rank, RequestId), Duration>,
     /// Connections in use.
     active: usize,
     /// The same by host.
@@ -144,7 +150,7 @@ impl Core {
             epoch,
             drift: SignedDuration::ZERO,
             members: BTreeMap::new(),
-            requests: BTreeSet::new(),
+            requests: BTreeMap::new(),
             active: 0,
             active_on: HashMap::new(),
             entered: 0,
@@ -203,7 +209,7 @@ impl Core {
     /// they are given back.
     pub(crate) fn leave(&mut self, id: MemberId) {
         if let Some(member) = self.members.remove(&id) {
-            self.requests.retain(|(rank, _)| rank.arrival != id.0);
+            self.requests.retain(|(rank, _), _| rank.arrival != id.0);
             self.count_on(&member.host, -(member.active as i32));
         }
     }
@@ -239,53 +245,6 @@ impl Core {
         if *active == 0 {
             self.active_on.remove(host);
         }
-    }
-
-    /// A member asks for a connection.
-    pub(crate) fn request(&mut self, id: MemberId) -> RequestId {
-        let request = RequestId(self.requested);
-        self.requested += 1;
-        if let Some(member) = self.members.get_mut(&id) {
-            member.has_requested = true;
-            self.requests.insert((member.rank(id), request));
-        }
-        request
-    }
-
-    /// The request is no longer wanted.
-    pub(crate) fn withdraw(&mut self, request: RequestId) {
-        self.requests.retain(|&(_, other)| other != request);
-    }
-
-    /// Grants the first request in order whose host takes one more connection, while
-    /// there are fewer connections than m allows.
-    ///
-    /// In a shared lane a request that is due before all connections in use gets one
-    /// more than m: a part of those may take as long as is left until the deadline,
-    /// and cannot be taken back.
-    pub(crate) fn grant(&mut self, now: Duration) -> Option<(RequestId, MemberId)> {
-        let allowed = self.controller.connections();
-        let spare = usize::from(self.mode.is_shared());
-        if allowed == 0 || self.active >= allowed + spare {
-            return None;
-        }
-        let mut requests = self.requests.iter().copied();
-        let next = requests.find(|(rank, _)| self.host_admits(now, MemberId(rank.arrival)))?;
-        let (rank, request) = next;
-        if self.active == allowed && !self.is_due_first(rank) {
-            return None;
-        }
-        self.requests.remove(&next);
-        let id = MemberId(rank.arrival);
-        self.active += 1;
-        self.count(id, 1);
-        Some((request, id))
-    }
-
-    /// Whether a member is due before all members that use a connection.
-    fn is_due_first(&self, rank: Rank) -> bool {
-        let mut active = self.members.iter().filter(|(_, member)| member.active > 0);
-        rank.due != Timestamp::MAX && active.all(|(&id, member)| rank.due < member.rank(id).due)
     }
 
     /// A connection is free again.

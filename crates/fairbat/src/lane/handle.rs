@@ -243,7 +243,7 @@ impl Member {
     pub fn request(&self) -> PermitRequest {
         let (granted, turn) = oneshot::channel();
         let mut state = self.lane.state();
-        let id = state.core.request(self.id);
+        let id = state.core.request(self.lane.now(), self.id);
         state.waiting.insert(id, granted);
         self.lane.grant(&mut state);
         drop(state);

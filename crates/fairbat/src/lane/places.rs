@@ -1,23 +1,30 @@
 //! Which connections of a lane carry its weight.
 //!
 //! The weight of a lane is that of all its connections together, so that many of them
-//! are no more aggressive than one (ctrlTCP's coupling, NEAT D3.2, appendix D). The first
-//! `max_weight` connections carry it, each as an ordinary connection at most. All others
+//! are no more aggressive than one (ctrlTCP's coupling, NEAT D3.2, appendix D).
+//! `max_weight` connections carry it, each as an ordinary connection at most: those whose
+//! work is due first, and of these the ones that have been at work for longest. All others
 //! yield: they take what is left, as on a path whose server limits each connection. A
-//! connection keeps its place between two requests.
+//! connection keeps its place between two requests that follow each other.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dalbe::weight::{FlowTarget, MIN_WEIGHT};
+use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// A connection that does not ask keeps its place for this time: the next request
-/// follows at once, and a reader that does not read asks for nothing.
-const KEPT: Duration = Duration::from_secs(1);
+/// A connection that does not ask keeps its place for this time, in which the next request
+/// follows. It is short, for one that has no more to do keeps the weight from those that
+/// have.
+pub(super) const KEPT: Duration = Duration::from_millis(500);
 
-/// The places of a lane's connections, in the order in which they came.
+/// When the work of a connection is due, the last moment if that is not known, and since
+/// when it is at work.
+type Order = (Timestamp, u64);
+
+/// The places of a lane's connections, in order.
 #[derive(Debug)]
 pub(crate) struct Places {
     max_weight: u32,
@@ -28,7 +35,7 @@ pub(crate) struct Places {
 struct Taken {
     next: u64,
     /// When each last asked.
-    asked: BTreeMap<u64, Duration>,
+    asked: BTreeMap<Order, Duration>,
 }
 
 impl Places {
@@ -42,14 +49,11 @@ impl Places {
 
     /// The next place, of a connection that follows `target`.
     pub(crate) fn take(self: &Arc<Self>, target: watch::Receiver<FlowTarget>) -> Place {
-        let mut taken = self.taken();
-        let number = taken.next;
-        taken.next += 1;
-        drop(taken);
         Place {
             places: Arc::clone(self),
             target,
-            number,
+            order: (Timestamp::MAX, self.taken().last()),
+            carries_weight: false,
         }
     }
 
@@ -58,24 +62,53 @@ impl Places {
     }
 }
 
+impl Taken {
+    /// The number of a connection that comes after all others.
+    fn last(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        number
+    }
+}
+
 /// The place of one connection, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
     target: watch::Receiver<FlowTarget>,
-    number: u64,
+    order: Order,
+    carries_weight: bool,
 }
 
 impl Place {
-    /// What the connection is to do now. To be asked every few milliseconds.
-    pub(crate) fn target(&self, now: Duration) -> FlowTarget {
+    /// Whether the connection carried the lane's weight when it last asked.
+    pub(crate) fn carries_weight(&self) -> bool {
+        self.carries_weight
+    }
+
+    /// The connection works for what is due at this moment from now on.
+    pub(crate) fn work_for(&mut self, due: Timestamp) {
+        let mut taken = self.places.taken();
+        let asked = taken.asked.remove(&self.order);
+        self.order.0 = due;
+        taken.asked.extend(asked.map(|asked| (self.order, asked)));
+    }
+
+    /// What the connection is to do now. To be asked every few milliseconds while it is at
+    /// work.
+    pub(crate) fn target(&mut self, now: Duration) -> FlowTarget {
         let target = *self.target.borrow();
         let mut taken = self.places.taken();
-        taken.asked.insert(self.number, now);
-        let before = taken.asked.range(..self.number);
+        let asked = taken.asked.remove(&self.order);
+        if asked.is_some_and(|asked| now >= asked + KEPT) {
+            self.order.1 = taken.last();
+        }
+        taken.asked.insert(self.order, now);
+        let before = taken.asked.range(..self.order);
         let before = before.filter(|(_, asked)| now < **asked + KEPT);
         let max_weight = self.places.max_weight as usize;
-        if before.take(max_weight).count() < max_weight {
+        self.carries_weight = before.take(max_weight).count() < max_weight;
+        if self.carries_weight {
             return target;
         }
         FlowTarget {
@@ -87,7 +120,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.taken().asked.remove(&self.number);
+        self.places.taken().asked.remove(&self.order);
     }
 }
 
@@ -97,8 +130,8 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(10);
 
-    fn weights(places: &[Place], now: Duration) -> Vec<f64> {
-        places.iter().map(|place| place.target(now).w).collect()
+    fn weights(places: &mut [Place], now: Duration) -> Vec<f64> {
+        places.iter_mut().map(|place| place.target(now).w).collect()
     }
 
     fn three(max_weight: u32) -> Vec<Place> {
@@ -109,25 +142,38 @@ mod tests {
 
     #[test]
     fn so_many_connections_carry_the_weight() {
-        assert_eq!(weights(&three(1), NOW), [1.0, MIN_WEIGHT, MIN_WEIGHT]);
-        assert_eq!(weights(&three(2), NOW), [1.0, 1.0, MIN_WEIGHT]);
-        assert_eq!(weights(&three(u32::MAX), NOW), [1.0; 3]);
+        assert_eq!(weights(&mut three(1), NOW), [1.0, MIN_WEIGHT, MIN_WEIGHT]);
+        assert_eq!(weights(&mut three(2), NOW), [1.0, 1.0, MIN_WEIGHT]);
+        assert_eq!(weights(&mut three(u32::MAX), NOW), [1.0; 3]);
+    }
+
+    #[test]
+    fn what_is_due_first_carries_the_weight() {
+        let mut places = three(1);
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert_eq!(weights(&mut places, NOW), [1.0, MIN_WEIGHT, MIN_WEIGHT]);
+        for (place, due) in places.iter_mut().zip([90, 60, 60]) {
+            place.work_for(at(due));
+        }
+        assert_eq!(weights(&mut places, NOW), [MIN_WEIGHT, 1.0, MIN_WEIGHT]);
+        places[1].work_for(at(90));
+        assert_eq!(weights(&mut places, NOW), [MIN_WEIGHT, MIN_WEIGHT, 1.0]);
     }
 
     #[test]
     fn the_next_one_follows_a_connection_that_is_gone() {
         let mut places = three(1);
         drop(places.remove(0));
-        assert_eq!(weights(&places, NOW), [1.0, MIN_WEIGHT]);
+        assert_eq!(weights(&mut places, NOW), [1.0, MIN_WEIGHT]);
     }
 
     #[test]
-    fn a_short_rest_changes_nothing() {
-        let places = three(1);
-        assert_eq!(weights(&places, NOW), [1.0, MIN_WEIGHT, MIN_WEIGHT]);
+    fn a_short_rest_changes_nothing_and_after_a_long_one_it_is_the_last() {
+        let mut places = three(1);
+        assert_eq!(weights(&mut places, NOW), [1.0, MIN_WEIGHT, MIN_WEIGHT]);
         assert_eq!(places[1].target(NOW + KEPT / 2).w, MIN_WEIGHT);
         assert_eq!(places[1].target(NOW + KEPT).w, 1.0);
-        assert_eq!(places[0].target(NOW + KEPT).w, 1.0);
-        assert_eq!(places[1].target(NOW + KEPT).w, MIN_WEIGHT);
+        assert_eq!(places[0].target(NOW + KEPT).w, MIN_WEIGHT);
+        assert_eq!(places[1].target(NOW + KEPT).w, 1.0);
     }
 }

@@ -132,6 +132,9 @@ impl SendingConnection {
         let info = self.socket.as_ref()?.info().ok()?;
         let bytes = self.delivered.since_last(&info);
         if bytes > 0 || info.is_owed() {
+            if self.is_resting(now) {
+                self.update_at = Some(now);
+            }
             self.moved_at = now;
         }
         if now >= self.moved_at + IDLE {
@@ -150,7 +153,17 @@ impl SendingConnection {
         })
     }
 
+    /// Whether nothing has moved for two samples.
+    fn is_resting(&self, now: Duration) -> bool {
+        now >= self.moved_at + SAMPLE_INTERVAL * 2
+    }
+
     fn update(&mut self, now: Duration, lane: &Lane) {
+        if self.is_resting(now) {
+            // It loses its place among those that carry weight.
+            self.update_at = Some(now + SAMPLE_INTERVAL);
+            return;
+        }
         let target = self.place.target(lane.now());
         let socket = self.socket.as_ref();
         self.update_at = socket.and_then(|it| update_lever(&mut self.lever, now, it, target));

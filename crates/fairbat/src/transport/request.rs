@@ -11,6 +11,7 @@ use bytes::Bytes;
 use dalbe::socket::TcpSocket;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
+use jiff::Timestamp;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::tap::socket_of;
@@ -265,7 +266,8 @@ pub(crate) fn hold(
     clock: Clock,
 ) -> Option<HeldConnection> {
     let socket = Arc::new(socket_of(response)?);
-    let guard = windows.engage(clock.now(), &socket)?;
+    // Nobody says here for which member of the lane it is.
+    let guard = windows.engage(clock.now(), &socket, Timestamp::MAX)?;
     let mut interval = tokio::time::interval(WINDOW_INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Some(HeldConnection {

@@ -17,6 +17,7 @@ use dalbe::receive_window::{
     ReceiverPolicy, WindowGroup, WindowLever, WindowSettings,
 };
 use dalbe::socket::TcpSocket;
+use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
@@ -46,10 +47,19 @@ pub(crate) struct WindowManager {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the connections under control do.
-    engaged: HashMap<Addresses, ReceiveWindowState>,
+    /// The connections under control.
+    engaged: HashMap<Addresses, Engaged>,
     parked: HashMap<Addresses, (Duration, HeldConnection)>,
     paths: HashMap<IpAddr, PathState>,
+}
+
+/// A connection under control.
+#[derive(Debug, Clone, Copy)]
+struct Engaged {
+    does: ReceiveWindowState,
+    carries_weight: bool,
+    /// Whether another one is to ask for the rest.
+    is_relieved: bool,
 }
 
 /// What stays of a connection from one request to the next.
@@ -107,7 +117,29 @@ impl WindowManager {
         let parked = state.parked.values();
         let recent = parked.filter(|(at, _)| now < *at + RECENT);
         let recent = recent.map(|(_, held)| held.lever.state());
-        state.engaged.values().copied().chain(recent).max()
+        let engaged = state.engaged.values().map(|it| it.does);
+        engaged.chain(recent).max()
+    }
+
+    /// Whether this connection carries the weight of the lane, or did in its last response.
+    pub(crate) fn carries_weight(&self, socket: &TcpSocket) -> bool {
+        let Some(addresses) = addresses(socket) else {
+            return false;
+        };
+        let state = self.state();
+        let engaged = state.engaged.get(&addresses).map(|it| it.carries_weight);
+        let parked = state.parked.get(&addresses);
+        engaged
+            .or_else(|| Some(parked?.1.place.carries_weight()))
+            .unwrap_or_default()
+    }
+
+    /// Another connection is to ask for the rest of what comes over this one.
+    pub(crate) fn relieve(&self, socket: &TcpSocket) {
+        let mut state = self.state();
+        if let Some(engaged) = addresses(socket).and_then(|it| state.engaged.get_mut(&it)) {
+            engaged.is_relieved = true;
+        }
     }
 
     /// The kind of bottleneck that the connections have seen; `None` while it is unknown,
@@ -119,16 +151,17 @@ impl WindowManager {
         kinds.all(|kind| kind == first).then_some(first)
     }
 
-    /// Takes a connection under control while a response comes over it; `None`
-    /// if the connection is gone or cannot be held back.
+    /// Takes a connection under control while a response comes over it, which is due at
+    /// this moment; `None` if the connection is gone or cannot be held back.
     pub(crate) fn engage(
         self: &Arc<Self>,
         now: Duration,
         socket: &Arc<TcpSocket>,
+        due: Timestamp,
     ) -> Option<WindowGuard> {
-        let addresses = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
+        let addresses = addresses(socket)?;
         let mut state = self.state();
-        let held = match state.parked.remove(&addresses) {
+        let mut held = match state.parked.remove(&addresses) {
             Some((_, mut held)) => {
                 if let Err(error) = held.lever.restart(socket) {
                     tracing::warn!(%error, "a connection cannot be held back");
@@ -145,6 +178,7 @@ impl WindowManager {
                 HeldConnection { lever, place }
             }
         };
+        held.place.work_for(due);
         Some(WindowGuard {
             manager: Arc::clone(self),
             socket: Arc::clone(socket),
@@ -159,6 +193,10 @@ impl WindowManager {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn addresses(socket: &TcpSocket) -> Option<Addresses> {
+    Some((socket.local_addr().ok()?, socket.peer_addr().ok()?))
 }
 
 impl PathState {
@@ -221,7 +259,13 @@ impl WindowGuard {
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
                 let kind = lever.findings().and_then(|findings| findings.kind);
                 let mut state = self.manager.state();
-                state.engaged.insert(self.addresses, does);
+                let engaged = state.engaged.get(&self.addresses);
+                let engaged = Engaged {
+                    does,
+                    carries_weight: place.carries_weight(),
+                    is_relieved: engaged.is_some_and(|it| it.is_relieved),
+                };
+                state.engaged.insert(self.addresses, engaged);
                 let path = state.paths.entry(self.addresses.1.ip()).or_default();
                 path.bottleneck = kind.or(path.bottleneck);
                 if path.fresh == Some(self.addresses) {
@@ -238,6 +282,14 @@ impl WindowGuard {
                 None
             }
         }
+    }
+
+    /// Whether another connection is to ask for the rest. If so, the caller gives this
+    /// connection up.
+    pub(crate) fn is_relieved(&mut self) -> bool {
+        let engaged = self.manager.state().engaged.get(&self.addresses).copied();
+        self.is_given_up |= engaged.is_some_and(|it| it.is_relieved);
+        self.is_given_up
     }
 
     /// Whether to ask for the rest over a fresh connection: this one's sender

@@ -86,6 +86,27 @@ fn m_never_exceeds_what_is_tolerated_and_recovers() {
     assert_eq!(admission.update(50.0).m, 3.0);
 }
 
+#[test]
+fn m_is_raised_to_what_is_enough_and_no_further_than_is_tolerated() {
+    let mut admission = admission(4.0, 0.01, 0.5);
+    // Of the two that are open, each carries 500 of the 1500 byte/s.
+    admission.raise(3.5);
+    assert_eq!(admission.enough(1500.0, 1000.0, 2), 3.0);
+    assert_eq!(admission.enough(0.0, 1000.0, 2), 0.0);
+    assert_eq!(admission.enough(1500.0, 0.0, 2), f64::INFINITY);
+    admission.raise(2.0);
+    assert_eq!(admission.m(), 3.5, "it is never lowered");
+    admission.tolerate(2);
+    admission.raise(f64::INFINITY);
+    assert_eq!(admission.m(), 2.0);
+    admission.tolerate(u32::MAX);
+    assert_eq!(
+        admission.m(),
+        3.5,
+        "what was not tolerated is not remembered"
+    );
+}
+
 proptest! {
     #[test]
     fn without_damping_it_is_equation_2_to_the_bit(

@@ -57,7 +57,7 @@ fn the_earliest_deadline_goes_first_and_then_who_came_first() {
     let ids = [None, by(90), None, by(60)].map(|deadline| enter(&mut core, "host", deadline));
     let mut requests = Vec::new();
     for id in ids.iter().chain(&ids) {
-        requests.push(core.request(*id));
+        requests.push(core.request(START, *id));
     }
     let granted: Vec<_> = std::iter::from_fn(|| grant(&mut core, 100)).collect();
     let order: Vec<_> = granted.iter().map(|&(_, id)| id.0).collect();
@@ -71,7 +71,7 @@ fn no_more_connections_are_in_use_than_there_may_be() {
     let mut core = shared();
     let id = enter(&mut core, "host", None);
     for _ in 0..5 {
-        core.request(id);
+        core.request(START, id);
     }
     let granted = std::iter::from_fn(|| grant(&mut core, 2)).count();
     assert_eq!(granted, 2);
@@ -89,21 +89,83 @@ fn who_is_due_before_all_that_have_a_connection_gets_one_more() {
         enter(&mut core, "host", by(60)),
         enter(&mut core, "host", None),
     );
-    core.request(free);
+    core.request(START, free);
     assert_eq!(grant(&mut core, 1).map(|(_, id)| id), Some(free));
-    core.request(free);
+    core.request(START, free);
     assert_eq!(grant(&mut core, 1), None, "not for want of a deadline");
-    core.request(late);
+    core.request(START, late);
     assert_eq!(grant(&mut core, 1).map(|(_, id)| id), Some(late));
-    core.request(soon);
+    core.request(START, soon);
     assert_eq!(grant(&mut core, 1), None, "but one more is all");
     core.give_back(free);
     assert_eq!(grant(&mut core, 1).map(|(_, id)| id), Some(soon));
     core.give_back(late);
-    core.request(soon);
-    core.request(late);
+    core.request(START, soon);
+    core.request(START, late);
     assert_eq!(grant(&mut core, 1), None, "nobody is before oneself");
     assert_eq!(grant(&mut core, 0), None);
+}
+
+#[test]
+fn what_is_due_later_waits_a_moment_while_only_some_connections_carry_weight() {
+    let mut core = shared();
+    let [soon, late, free] = [by(60), by(90), None].map(|it| enter(&mut core, "host", it));
+    core.set_backlog(soon, backlog(MIB));
+    let granted = |core: &mut Core, now| {
+        core.controller.allow_for_test(4);
+        core.grant(now).map(|(_, id)| id)
+    };
+    for id in [soon, late, free] {
+        core.request(START, id);
+    }
+    assert_eq!(granted(&mut core, START), Some(soon));
+    // Each connection yields as much as any other.
+    assert_eq!(granted(&mut core, START), Some(late));
+    core.give_back(late);
+    core.set_weight(soon, 1.0);
+    core.request(START, late);
+    assert_eq!(granted(&mut core, START), None);
+    core.request(START, soon);
+    assert_eq!(granted(&mut core, START), Some(soon), "what is due first");
+    let later = START + Duration::from_secs(1);
+    assert_eq!(granted(&mut core, later), Some(late));
+    core.request(later, late);
+    core.give_back(soon);
+    core.give_back(soon);
+    assert_eq!(
+        granted(&mut core, later),
+        Some(late),
+        "nothing is due before"
+    );
+    assert_eq!(granted(&mut core, later), Some(free), "it has waited");
+}
+
+#[test]
+fn nobody_waits_for_the_order_where_all_connections_carry_weight() {
+    let settings = LaneSettings {
+        max_connections: 100,
+        weight: 0.02,
+        max_weight: 4,
+        limit_rate: None,
+        is_held: true,
+    };
+    for settings in [
+        settings,
+        LaneSettings {
+            max_weight: 1,
+            is_held: false,
+            ..settings
+        },
+    ] {
+        let mut core = Core::new(settings, Mode::Shared, EPOCH).unwrap();
+        let [soon, late] = [by(60), by(90)].map(|it| enter(&mut core, "host", it));
+        core.set_backlog(soon, backlog(MIB));
+        core.set_weight(soon, 1.0);
+        core.request(START, soon);
+        core.request(START, late);
+        assert_eq!(grant(&mut core, 4).map(|(_, id)| id), Some(soon));
+        assert_eq!(grant(&mut core, 4).map(|(_, id)| id), Some(late));
+    }
 }
 
 #[test]
@@ -114,7 +176,7 @@ fn a_host_that_wants_no_more_is_passed_over() {
         enter(&mut core, "other", None),
     );
     for id in [busy, busy, other, other] {
-        core.request(id);
+        core.request(START, id);
     }
     // "busy" refused one of two connections: it is left with one.
     for _ in 0..2 {
@@ -124,7 +186,7 @@ fn a_host_that_wants_no_more_is_passed_over() {
     core.give_back(busy);
     core.pushed_back(START, busy, Duration::ZERO);
     assert!(!core.host_admits(START, busy) && core.host_admits(START, other));
-    core.request(busy);
+    core.request(START, busy);
     let granted: Vec<_> = std::iter::from_fn(|| grant(&mut core, 9)).collect();
     let order: Vec<_> = granted.iter().map(|&(_, id)| id).collect();
     assert_eq!(order, [other, other], "and no third for busy");
@@ -141,7 +203,7 @@ fn a_host_pauses_as_long_as_it_asked() {
     let busy = enter(&mut core, "busy", None);
     let pause = Duration::from_secs(30);
     core.pushed_back(START, busy, pause);
-    core.request(busy);
+    core.request(START, busy);
     assert_eq!(grant(&mut core, 9), None);
     assert_eq!(core.host_not_before(busy), Some(pause));
     core.controller.allow_for_test(9);
@@ -158,7 +220,7 @@ fn a_member_counts_on_the_host_that_it_speaks_to_now() {
         enter(&mut core, "first", None),
         enter(&mut core, "first", None),
     );
-    core.request(moved);
+    core.request(START, moved);
     assert!(grant(&mut core, 9).is_some());
     core.set_host(moved, "second");
     core.give_back(stays_if_active(&core, moved));
@@ -180,11 +242,11 @@ fn a_clock_that_is_set_keeps_the_order() {
         enter(&mut core, "host", by(20)),
         enter(&mut core, "host", by(10)),
     );
-    core.request(second);
+    core.request(START, second);
     let set = SignedDuration::from_secs(3600);
     assert_eq!(core.plan_anew(START, set), Some(set));
     assert_eq!(core.deadline(first), Some(Deadline::new(START, START)));
-    core.request(first);
+    core.request(START, first);
     assert_eq!(grant(&mut core, 9).map(|(_, id)| id), Some(first));
     assert_eq!(grant(&mut core, 9).map(|(_, id)| id), Some(second));
 }
@@ -198,8 +260,8 @@ fn members_whose_deadline_is_over_keep_the_order_of_their_deadlines() {
     let after = enter(&mut core, "host", by(10));
     let over = Some(Deadline::new(START, START));
     assert_eq!([before, after].map(|id| core.deadline(id)), [over, over]);
-    core.request(before);
-    core.request(after);
+    core.request(START, before);
+    core.request(START, after);
     assert_eq!(grant(&mut core, 9).map(|(_, id)| id), Some(after));
     assert_eq!(grant(&mut core, 9).map(|(_, id)| id), Some(before));
 }
@@ -211,9 +273,9 @@ fn who_leaves_waits_no_more_and_what_is_withdrawn_is_not_granted() {
         enter(&mut core, "host", None),
         enter(&mut core, "host", None),
     );
-    core.request(gone);
-    let withdrawn = core.request(stays);
-    let request = core.request(stays);
+    core.request(START, gone);
+    let withdrawn = core.request(START, stays);
+    let request = core.request(START, stays);
     core.withdraw(withdrawn);
     core.leave(gone);
     assert_eq!(grant(&mut core, 9), Some((request, stays)));
@@ -262,7 +324,7 @@ proptest! {
         for (what, member, most) in steps {
             let id = MemberId(member);
             match what {
-                0 | 1 => waiting.push((core.request(id), id)),
+                0 | 1 => waiting.push((core.request(START, id), id)),
                 2 => {
                     if let Some((request, _)) = waiting.pop() {
                         core.withdraw(request);

@@ -1,0 +1,88 @@
+//! Who gets the next connection of a lane.
+
+use std::time::Duration;
+
+use dalbe::weight::MIN_WEIGHT;
+use jiff::Timestamp;
+
+use super::{Core, MemberId, Rank, RequestId};
+
+/// After this time without a request, a connection has lost its place among those that carry
+/// weight ([`crate::lane::places`]), at a sending end as well, where it takes up to 0.4 s to
+/// see that nothing moves.
+const REST: Duration = Duration::from_secs(1);
+
+impl Core {
+    /// A member asks for a connection.
+    pub(crate) fn request(&mut self, now: Duration, id: MemberId) -> RequestId {
+        let request = RequestId(self.requested);
+        self.requested += 1;
+        if let Some(member) = self.members.get_mut(&id) {
+            member.has_requested = true;
+            self.requests.insert((member.rank(id), request), now);
+        }
+        request
+    }
+
+    /// The request is no longer wanted.
+    pub(crate) fn withdraw(&mut self, request: RequestId) {
+        self.requests.retain(|&(_, other), _| other != request);
+    }
+
+    /// Grants the first request in order whose host takes one more connection, while
+    /// there are fewer connections than m allows.
+    ///
+    /// In a shared lane a request that is due before all connections in use gets one
+    /// more than m: a part of those may take as long as is left until the deadline,
+    /// and cannot be taken back.
+    pub(crate) fn grant(&mut self, now: Duration) -> Option<(RequestId, MemberId)> {
+        let allowed = self.controller.connections();
+        let spare = usize::from(self.mode.is_shared());
+        if allowed == 0 || self.active >= allowed + spare {
+            return None;
+        }
+        let rests = self.later_work_rests(now);
+        let mut requests = self.requests.iter();
+        let (&next, _) = requests.find(|&((rank, _), &made)| {
+            self.host_admits(now, MemberId(rank.arrival))
+                && !(rests && now < made + REST && self.is_due_after_others(*rank))
+        })?;
+        let (rank, request) = next;
+        if self.active == allowed && !self.is_due_first(rank) {
+            return None;
+        }
+        self.requests.remove(&next);
+        let id = MemberId(rank.arrival);
+        self.active += 1;
+        self.count(id, 1);
+        Some((request, id))
+    }
+
+    /// Whether a member is due before all members that use a connection.
+    fn is_due_first(&self, rank: Rank) -> bool {
+        let mut active = self.members.iter().filter(|(_, member)| member.active > 0);
+        rank.due != Timestamp::MAX && active.all(|(&id, member)| rank.due < member.rank(id).due)
+    }
+
+    /// Whether some connections are to weigh more than those that yield.
+    pub(crate) fn is_pressed(&self, now: Duration) -> bool {
+        self.settings.is_held && self.flow_target(now).w > MIN_WEIGHT
+    }
+
+    /// Whether a connection is to rest before it goes on to what is due later.
+    ///
+    /// A sending end cannot tell for what each connection is used. So the one that carries
+    /// the weight might go on to what is due later, while what is due first waits on
+    /// connections that yield. After a rest it is the last of them.
+    fn later_work_rests(&self, now: Duration) -> bool {
+        self.mode.is_shared()
+            && self.active >= self.mode.max_weight(&self.settings) as usize
+            && self.is_pressed(now)
+    }
+
+    /// Whether connections are in use for what is due before.
+    fn is_due_after_others(&self, rank: Rank) -> bool {
+        let mut active = self.members.iter().filter(|(_, member)| member.active > 0);
+        active.any(|(&id, member)| member.rank(id).due < rank.due)
+    }
+}
