@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -155,7 +155,7 @@ impl Nginx {
         } else {
             free_port(config.address)
         };
-        let authority = format!("{}:{port}", config.address);
+        let authority = SocketAddr::new(config.address, port).to_string();
         let text = configuration(directory.path(), &authority, config);
         fs::write(directory.path().join("nginx.conf"), text).expect("write nginx.conf");
         let mut nginx = Self {

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -42,6 +42,16 @@ impl Class {
         }
     }
 
+    /// Whose packets to this address are; the last octet tells.
+    #[must_use]
+    pub fn of(address: IpAddr) -> Option<Self> {
+        let octet = match address {
+            IpAddr::V4(address) => address.octets()[3],
+            IpAddr::V6(address) => address.octets()[15],
+        };
+        Self::ALL.into_iter().find(|class| class.octet() == octet)
+    }
+
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Foreground, Self::Background, Self::Probe];
 }
@@ -76,7 +86,18 @@ impl Host {
         for class in Class::ALL {
             host.ip(&format!("address add {}/32 dev lo", host.address(class)))?;
         }
+        host.ip(&format!(
+            "address add {}/128 dev lo",
+            host.background_ipv6()
+        ))?;
         Ok(host)
+    }
+
+    /// Where this host is reached for the background's traffic over IPv6.
+    #[must_use]
+    pub fn background_ipv6(&self) -> Ipv6Addr {
+        let (host, class) = (self.index.into(), Class::Background.octet().into());
+        Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, host, class)
     }
 
     /// Where this host is reached for traffic of this class.

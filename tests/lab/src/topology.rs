@@ -1,6 +1,7 @@
 //! Hosts and links of a scenario, with the routes between them.
 
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::host::{Class, Host};
@@ -97,6 +98,7 @@ impl Topology {
             }
             if index > 0 && index + 1 < self.hosts.len() {
                 host.sysctl("ipv4/ip_forward", "1")?;
+                host.sysctl("ipv6/conf/all/forwarding", "1")?;
             }
         }
         Ok(())
@@ -113,11 +115,18 @@ impl Topology {
                     continue;
                 }
                 let device = device(if there > here { here } else { here - 1 });
-                for class in Class::ALL {
+                let ways = Class::ALL.map(|class| {
                     let (to, from) = (other.address(class), host.address(class));
-                    let control = match class {
-                        Class::Background => format!(" congctl {congestion_control}"),
-                        Class::Foreground | Class::Probe => String::new(),
+                    (IpAddr::from(to), IpAddr::from(from))
+                });
+                let ipv6 = (
+                    other.background_ipv6().into(),
+                    host.background_ipv6().into(),
+                );
+                for (to, from) in ways.into_iter().chain([ipv6]) {
+                    let control = match Class::of(to) {
+                        Some(Class::Background) => format!(" congctl {congestion_control}"),
+                        _ => String::new(),
                     };
                     host.ip(&format!("route add {to} dev {device} src {from}{control}"))?;
                 }
@@ -203,17 +212,33 @@ queue = { bdp = 1.0 }
         let [server, _, client] = topology.hosts() else {
             panic!("two links join three hosts");
         };
-        for class in [Class::Foreground, Class::Background] {
-            let address = server.address(class);
+        let ways = [
+            (
+                server.address(Class::Foreground).into(),
+                client.address(Class::Foreground).into(),
+            ),
+            (
+                server.address(Class::Background).into(),
+                client.address(Class::Background).into(),
+            ),
+            (
+                server.background_ipv6().into(),
+                client.background_ipv6().into(),
+            ),
+        ];
+        for (address, own) in ways {
+            let address: IpAddr = address;
+            let own: IpAddr = own;
             let listener = server.within(move || TcpListener::bind((address, 0)).unwrap());
             let to = listener.local_addr().unwrap();
             let _client = client.within(move || TcpStream::connect(to).unwrap());
             let (accepted, from) = listener.accept().unwrap();
-            assert_eq!(from.ip(), client.address(class));
+            assert_eq!(from.ip(), own);
             let name = SockRef::from(&accepted).tcp_congestion().unwrap();
             let name = String::from_utf8_lossy(&name);
             let is_reno = name.trim_end_matches('\0') == "reno";
-            assert_eq!(is_reno, class == Class::Background, "{class:?}: {name}");
+            let is_background = Class::of(own) == Some(Class::Background);
+            assert_eq!(is_reno, is_background, "{own}: {name}");
         }
         let links = topology.finish().unwrap();
         assert!(links.iter().all(|link| link.forward.counters.delivered > 0));

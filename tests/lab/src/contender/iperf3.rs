@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::contender::process::{Over, Program};
 use crate::contender::site::Site;
 use crate::contender::{CongestionControl, ContenderError};
+use crate::host::Class;
 use crate::samples::BackgroundRecord;
 
 /// iperf3's server, for one test.
@@ -38,7 +39,7 @@ impl Server {
         let mut status = None;
         let is_over = over.comes_before(|| {
             status = self.program.ended();
-            let (address, port) = (site.server_address(), self.port);
+            let (address, port) = (site.server.address(Class::Background), self.port);
             status.is_some() || site.server.within(move || listens(address, port))
         });
         match status {

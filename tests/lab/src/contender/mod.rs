@@ -115,6 +115,10 @@ impl Contender {
         let takes_list = self.is_fairbat() || matches!(self, Self::None | Self::Agent);
         let has_end = is_list || background.size_mb.is_some();
         let can_be_stopped = self == Self::None || self.is_download_tool();
+        let is_ipv4 = matches!(
+            self,
+            Self::Agent | Self::RclonePush | Self::Iperf3(_) | Self::Sender(_)
+        );
         let asks = [
             (
                 background.jobs.is_some() && !self.takes_jobs(),
@@ -142,6 +146,12 @@ impl Contender {
                 (background.stopped.is_some() || background.stalls.is_some()) && !can_be_stopped,
                 "is not stopped under way: a scenario with background.stopped or stalls is for \
                  download tools"
+                    .to_owned(),
+            ),
+            (
+                background.ipv6 && is_ipv4,
+                "goes over IPv4: a scenario with background.ipv6 is for none, utp and those that \
+                 fetch from nginx or fairbat serve"
                     .to_owned(),
             ),
         ];

@@ -45,7 +45,7 @@ const MAX_HEAD: usize = 16 << 10;
 pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> Result<BackgroundRecord, String> {
     let url = Url::parse(&origin.url()).expect("nginx has a URL");
     let port = url.port().expect("nginx has a port");
-    let server = SocketAddr::new(site.server_address().into(), port);
+    let server = SocketAddr::new(site.server_address(), port);
     if !site.is_time(over) {
         return Ok(BackgroundRecord::default());
     }

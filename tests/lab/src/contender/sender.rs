@@ -226,7 +226,7 @@ impl Ends {
 
 /// Begins to connect.
 fn connect(from: SocketAddr, to: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
     socket.bind(&from.into())?;
     socket.set_nonblocking(true)?;
     match socket.connect(&to.into()) {

@@ -61,10 +61,9 @@ impl Origin {
         } else {
             String::new()
         };
-        let address = IpAddr::from(site.server_address());
         let config = Config {
             directives,
-            address,
+            address: site.server_address(),
             limit_rate: site.background.server_kb_s.map(|rate| (rate * 1e3) as u64),
             ..Config::default()
         };
@@ -95,7 +94,14 @@ impl Origin {
 
     fn serve(site: &Site) -> io::Result<Self> {
         let start = Duration::from_secs_f64(site.background.start_s);
-        let serve = Serve::start(&site.server, &site.work, "fairbat-serve", &site.origin)?;
+        let address = site.server_address();
+        let serve = Serve::start(
+            &site.server,
+            address,
+            &site.work,
+            "fairbat-serve",
+            &site.origin,
+        )?;
         Ok(Self {
             base: serve.url().to_owned(),
             server: Server::Serve {
@@ -188,18 +194,19 @@ struct Listening {
 }
 
 impl Serve {
-    /// Starts it at this host, for the files in `directory`. What it prints goes
-    /// to files in `work`, which begin with `name`.
+    /// Starts it at this host and its address, for the files in `directory`. What it
+    /// prints goes to files in `work`, which begin with `name`.
     pub(crate) fn start(
         host: &Host,
+        address: IpAddr,
         work: &Path,
         name: &str,
         directory: &Path,
     ) -> io::Result<Self> {
-        let address = host.address(Class::Background);
+        let listen = SocketAddr::new(address, 0).to_string();
         let mut command = Command::new(fairbat_binary());
         command
-            .args(["serve", "--json", "--listen", &format!("{address}:0")])
+            .args(["serve", "--json", "--listen", &listen])
             .arg(directory);
         let mut program = Program::start(host, work, name, command)?;
         let listening = program.tells(GRACE, |program| listening(&program.stdout()))?;
@@ -250,7 +257,8 @@ pub(crate) fn settle<'a>(
     work: &Path,
 ) -> io::Result<()> {
     let host = Host::new(0)?;
-    let serve = Serve::start(&host, work, "fairbat-serve-settling", directory)?;
+    let address = host.address(Class::Background).into();
+    let serve = Serve::start(&host, address, work, "fairbat-serve-settling", directory)?;
     let mut waited = Duration::ZERO;
     for name in names {
         while !is_vouched_for(&serve, name)? {

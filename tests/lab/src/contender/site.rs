@@ -1,7 +1,7 @@
 //! Where a contender works, and what it is to move.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -123,13 +123,22 @@ impl Site {
     }
 
     /// Where the server is reached.
-    pub(crate) fn server_address(&self) -> Ipv4Addr {
-        self.server.address(Class::Background)
+    pub(crate) fn server_address(&self) -> IpAddr {
+        self.address(&self.server)
     }
 
     /// Where the client is reached.
-    pub(crate) fn client_address(&self) -> Ipv4Addr {
-        self.client.address(Class::Background)
+    pub(crate) fn client_address(&self) -> IpAddr {
+        self.address(&self.client)
+    }
+
+    /// Where this host is reached for the background's traffic.
+    pub(crate) fn address(&self, host: &Host) -> IpAddr {
+        if self.background.ipv6 {
+            host.background_ipv6().into()
+        } else {
+            host.address(Class::Background).into()
+        }
     }
 
     /// What there is to move, bytes; `None` if there is no end to it.
@@ -147,7 +156,7 @@ impl Site {
         /// Below those that the kernel gives to connections, which might take it before
         /// the server does, and for nobody else.
         static NEXT: AtomicU16 = AtomicU16::new(20_000);
-        let address = host.address(Class::Background);
+        let address = self.address(host);
         host.within(move || {
             loop {
                 let port = NEXT.fetch_add(1, Ordering::Relaxed);

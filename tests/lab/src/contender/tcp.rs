@@ -38,10 +38,7 @@ struct Get {
 /// are done or the run is over. With jobs it is never done before.
 pub(crate) fn run(site: &Site, origin: &Origin, over: &Over) -> Result<BackgroundRecord, String> {
     let url = Url::parse(&origin.url()).expect("nginx has a URL");
-    let server = SocketAddr::new(
-        site.server_address().into(),
-        url.port().expect("nginx has a port"),
-    );
+    let server = SocketAddr::new(site.server_address(), url.port().expect("nginx has a port"));
     let runtime = engine::runtime(1)?;
     let gets: Vec<_> = site::arrivals(site).into_iter().map(Get::new).collect();
     for get in &gets {

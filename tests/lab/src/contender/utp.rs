@@ -7,7 +7,7 @@
 //! has come before both ends are ready is begun as soon as they are.
 
 use std::fmt::Write as _;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::contender::served::FILE;
 use crate::contender::site;
 use crate::contender::site::Site;
 use crate::contender::{ContenderError, TargetDelay};
-use crate::host::{Class, Host};
+use crate::host::Host;
 use crate::machine::Clock;
 use crate::samples::BackgroundRecord;
 
@@ -128,15 +128,15 @@ fn done(line: &str) -> Option<(usize, f64)> {
 
 impl Seed {
     pub(crate) fn start(site: &Site, target: TargetDelay) -> Result<Self, ContenderError> {
-        face(&site.server, &site.client)
-            .and_then(|()| face(&site.client, &site.server))
+        face(site, &site.server, &site.client)
+            .and_then(|()| face(site, &site.client, &site.server))
             .map_err(ContenderError::cannot("move an address to its link"))?;
         let port = site
             .free_port(&site.server)
             .map_err(ContenderError::cannot("find a port"))?;
         let list =
             List::write(site).map_err(ContenderError::cannot("write what there is to do"))?;
-        let listen = format!("{}:{port}", site.server_address());
+        let listen = SocketAddr::new(site.server_address(), port).to_string();
         let mut command = script("seed", &list, target);
         command.arg(&site.origin).arg(listen);
         let program = Program::start(&site.server, &site.work, "seed", command)
@@ -153,10 +153,8 @@ impl Seed {
 /// Moves the address of `host` from its loopback to the device that leads to
 /// `other`: as root, libtorrent binds its sockets to whichever device has the
 /// address, and would neither send nor receive over another one.
-fn face(host: &Host, other: &Host) -> io::Result<()> {
-    let (own, other) = [host, other]
-        .map(|host| host.address(Class::Background))
-        .into();
+fn face(site: &Site, host: &Host, other: &Host) -> io::Result<()> {
+    let (own, other) = [host, other].map(|host| site.address(host)).into();
     let device = host.within(move || device_to(other))?;
     // Another copy may have done it.
     let is_there = host.ip(&format!("address show dev {device} to {own} up"));
@@ -164,14 +162,19 @@ fn face(host: &Host, other: &Host) -> io::Result<()> {
         return Ok(());
     }
     // In this order: a route from an address goes away with it.
-    host.ip(&format!("address add {own}/32 dev {device}"))?;
-    host.ip(&format!("address del {own}/32 dev lo"))?;
+    let (bits, at_once) = if own.is_ipv6() {
+        (128, " nodad")
+    } else {
+        (32, "")
+    };
+    host.ip(&format!("address add {own}/{bits} dev {device}{at_once}"))?;
+    host.ip(&format!("address del {own}/{bits} dev lo"))?;
     Ok(())
 }
 
 /// The device that packets to this address leave by, from this thread's
 /// network namespace.
-fn device_to(address: Ipv4Addr) -> io::Result<String> {
+fn device_to(address: IpAddr) -> io::Result<String> {
     let output = Command::new("ip")
         .args(["-o", "route", "get", &address.to_string()])
         .output()?;
@@ -188,7 +191,7 @@ fn device_to(address: Ipv4Addr) -> io::Result<String> {
 pub(crate) fn run(site: &Site, mut seed: Seed, over: &Over) -> Result<BackgroundRecord, String> {
     let port = site.free_port(&site.client);
     let port = port.map_err(|error| format!("find a port: {error}"))?;
-    let listen = format!("{}:{port}", site.client_address());
+    let listen = SocketAddr::new(site.client_address(), port).to_string();
     let mut command = script("leech", &seed.list, seed.target);
     command.arg(&site.download).arg(listen);
     command.args([site.server_address().to_string(), seed.port.to_string()]);

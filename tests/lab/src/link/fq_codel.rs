@@ -2,6 +2,7 @@
 //! CoDel of its own; those that have just begun to send come before the others.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::link::MTU;
@@ -152,7 +153,12 @@ impl FqCodel {
 fn place(flow: Flow, seed: u64) -> usize {
     let (from, to) = flow.ports;
     let ports = [from.to_be_bytes(), to.to_be_bytes()];
-    let bytes = flow.source.into_iter().chain(flow.destination);
+    let octets = |address| match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    let addresses = [flow.source, flow.destination].map(octets);
+    let bytes = addresses.into_iter().flatten();
     let bytes = bytes.chain(ports.into_iter().flatten());
     let bytes = bytes.chain([flow.protocol]).chain(seed.to_be_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

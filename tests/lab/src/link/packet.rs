@@ -1,12 +1,15 @@
 //! A packet as a bottleneck sees it, and the mark that one may get.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use crate::host::Class;
 
 /// The bits of ECN in the second byte of an IPv4 header (RFC 3168, section 5).
 const ECN: u8 = 0b11;
 
-/// Congestion experienced.
-const CE: u8 = 0b11;
+/// Those in the second byte of an IPv6 header: the traffic class is the 5th to 12th
+/// bit (RFC 8200, section 3).
+const ECN_V6: u8 = ECN << 4;
 
 /// The bits of FIN, SYN, RST and ACK in the 14th byte of a TCP header (RFC 9293,
 /// section 3.1).
@@ -20,16 +23,71 @@ pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 
 /// What tells flows apart: the five-tuple.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Flow {
     /// Protocol above IP.
     pub protocol: u8,
     /// Address of the sender.
-    pub source: [u8; 4],
+    pub source: IpAddr,
     /// Address of the receiver.
-    pub destination: [u8; 4],
+    pub destination: IpAddr,
     /// Ports of source and destination; 0 where there are none.
     pub ports: (u16, u16),
+}
+
+impl Default for Flow {
+    /// That of all packets that are not IP.
+    fn default() -> Self {
+        let nobody = Ipv4Addr::UNSPECIFIED.into();
+        Self {
+            protocol: 0,
+            source: nobody,
+            destination: nobody,
+            ports: (0, 0),
+        }
+    }
+}
+
+/// What an IP header says.
+struct Header {
+    /// Bytes of it.
+    length: usize,
+    protocol: u8,
+    source: IpAddr,
+    destination: IpAddr,
+    is_ect: bool,
+}
+
+impl Header {
+    /// Of an IPv4 packet, or of an IPv6 packet without extension headers.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        match bytes.first()? >> 4 {
+            4 => {
+                let header = bytes.first_chunk::<20>()?;
+                let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
+                Some(Self {
+                    length: header_length(header),
+                    protocol: header[9],
+                    source: Ipv4Addr::new(s0, s1, s2, s3).into(),
+                    destination: Ipv4Addr::new(d0, d1, d2, d3).into(),
+                    is_ect: header[1] & ECN != 0,
+                })
+            }
+            6 => {
+                let header = bytes.first_chunk::<40>()?;
+                let source: &[u8; 16] = header[8..].first_chunk()?;
+                let destination: &[u8; 16] = header[24..].first_chunk()?;
+                Some(Self {
+                    length: header.len(),
+                    protocol: header[6],
+                    source: Ipv6Addr::from(*source).into(),
+                    destination: Ipv6Addr::from(*destination).into(),
+                    is_ect: header[1] & ECN_V6 != 0,
+                })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A packet, to a bottleneck.
@@ -55,7 +113,7 @@ pub struct Packet {
 
 impl Packet {
     /// Reads the headers of an IP packet in this buffer. All packets that are not
-    /// IPv4 share one flow.
+    /// IP share one flow.
     #[must_use]
     pub fn read(bytes: &[u8], buffer: usize) -> Self {
         let nobodys = Self {
@@ -63,15 +121,10 @@ impl Packet {
             buffer,
             ..Self::default()
         };
-        let Some((header, _)) = bytes.split_first_chunk::<20>() else {
+        let Some(header) = Header::read(bytes) else {
             return nobodys;
         };
-        if header[0] >> 4 != 4 {
-            return nobodys;
-        }
-        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
-        let protocol = header[9];
-        let ip_header = header_length(header);
+        let (protocol, ip_header) = (header.protocol, header.length);
         let transport_header = match protocol {
             TCP => bytes
                 .get(ip_header + 12)
@@ -87,20 +140,18 @@ impl Packet {
         let mut packet = Self {
             flow: Flow {
                 protocol,
-                source: [s0, s1, s2, s3],
-                destination: [d0, d1, d2, d3],
+                source: header.source,
+                destination: header.destination,
                 ports: (port(ip_header), port(ip_header + 2)),
             },
-            is_ect: header[1] & ECN != 0,
+            is_ect: header.is_ect,
             ..nobodys
         };
         if has_ports {
             packet.payload = bytes.len().saturating_sub(ip_header + transport_header);
             let flags = bytes.get(ip_header + 13).copied().unwrap_or_default();
             packet.is_ack = protocol == TCP && packet.payload == 0 && flags & FLAGS == ACK;
-            // The last octet of the destination; the source's is the same.
-            let mut classes = Class::ALL.into_iter();
-            packet.class = classes.find(|class| class.octet() == d3);
+            packet.class = Class::of(header.destination);
         }
         packet
     }
@@ -117,16 +168,21 @@ fn header_length(header: &[u8; 20]) -> usize {
     usize::from(header[0] & 0x0f) * 4
 }
 
-/// Sets "congestion experienced" in the header of an IPv4 packet, and its checksum.
+/// Sets "congestion experienced" in the header of an IP packet, and the checksum of an
+/// IPv4 header: both bits.
 pub(crate) fn mark_congestion(bytes: &mut [u8]) {
-    let Some((first, _)) = bytes.split_first_chunk::<20>() else {
+    let Some(first) = bytes.first_chunk::<20>() else {
         return;
     };
+    if first[0] >> 4 == 6 {
+        bytes[1] |= ECN_V6;
+        return;
+    }
     let length = header_length(first);
     let Some(header) = bytes.get_mut(..length.max(20)) else {
         return;
     };
-    header[1] |= CE;
+    header[1] |= ECN;
     header[10..12].fill(0);
     let checksum = checksum(header);
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
@@ -167,10 +223,34 @@ mod tests {
         assert_eq!((packet.bytes, packet.payload), (1500, 1448));
         assert_eq!(packet.class, Some(Class::Background));
         assert_eq!(packet.flow.ports, (80, 0x1234));
-        assert_eq!(packet.flow.source, [10, 78, 0, 2]);
-        assert_eq!(packet.flow.destination, [10, 78, 1, 2]);
+        assert_eq!(packet.flow.source, Ipv4Addr::new(10, 78, 0, 2));
+        assert_eq!(packet.flow.destination, Ipv4Addr::new(10, 78, 1, 2));
         assert!(packet.is_ect && !packet.is_marked);
         assert_eq!(packet.buffer, 7);
+    }
+
+    #[test]
+    fn a_segment_over_ipv6_is_read_and_marked_as_well() {
+        let [source, destination] =
+            [0, 1].map(|host| Ipv6Addr::from_bits((0xfd78 << 112) + (host << 16) + 2));
+        let mut bytes = vec![0; 1500];
+        (bytes[0], bytes[1], bytes[6]) = (0x60, 0b10 << 4, TCP);
+        bytes[8..24].copy_from_slice(&source.octets());
+        bytes[24..40].copy_from_slice(&destination.octets());
+        bytes[40..44].copy_from_slice(&[0, 80, 0x12, 0x34]);
+        bytes[52] = 8 << 4;
+        let packet = Packet::read(&bytes, 7);
+        assert_eq!((packet.bytes, packet.payload), (1500, 1428));
+        assert_eq!(packet.class, Some(Class::Background));
+        assert_eq!(
+            (packet.flow.source, packet.flow.destination),
+            (source.into(), destination.into())
+        );
+        assert_eq!(packet.flow.ports, (80, 0x1234));
+        assert!(packet.is_ect);
+        mark_congestion(&mut bytes);
+        assert_eq!((bytes[0], bytes[1]), (0x60, 0b11 << 4));
+        assert_eq!(Packet::read(&bytes[..39], 7).class, None);
     }
 
     #[test]
@@ -205,7 +285,7 @@ mod tests {
         let mut bytes = segment();
         assert_eq!(checksum(&bytes[..20]), 0);
         mark_congestion(&mut bytes);
-        assert_eq!(bytes[1] & ECN, CE);
+        assert_eq!(bytes[1] & ECN, ECN);
         assert_eq!(checksum(&bytes[..20]), 0);
         // What is no packet stays as it is.
         mark_congestion(&mut []);

@@ -55,6 +55,9 @@ pub struct Background {
     /// bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_kb_s: Option<f64>,
+    /// It is over IPv6; the others stay with IPv4.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ipv6: bool,
     /// When the program is stopped by SIGSTOP, and goes on, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Interval>,
@@ -191,6 +194,7 @@ impl Default for Background {
             connections: None,
             priorities: Vec::new(),
             server_kb_s: None,
+            ipv6: false,
             stopped: None,
             stalls: None,
             copies: 1,

@@ -32,12 +32,15 @@ pub struct Path {
     /// Rate of the first link against the direction of the data, Mbit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backward_mbit: Option<f64>,
+    /// The background goes over IPv6.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ipv6: bool,
 }
 
 /// What a path must look like, for people.
 const FORM: &str = "must be a rate in Mbit/s, a round-trip time in ms and a queue in \
                     bandwidth-delay products, as 40,20,0.5; after them may come a discipline, ecn, \
-                    radio=200:0.4, aggregate=4 and backward=1, as 40,20,0.5,codel,ecn";
+                    radio=200:0.4, aggregate=4, backward=1 and ipv6, as 40,20,0.5,codel,ecn";
 
 impl FromStr for Path {
     type Err = String;
@@ -57,11 +60,13 @@ impl FromStr for Path {
             radio: None,
             aggregate_ms: None,
             backward_mbit: None,
+            ipv6: false,
         };
         for word in words {
             let number = |value: &str| value.parse().map(Some).map_err(form);
             match word.split_once('=') {
                 None if word == "ecn" => path.ecn = Some(true),
+                None if word == "ipv6" => path.ipv6 = true,
                 None => {
                     let discipline = word.parse();
                     path.discipline = Some(discipline.map_err(|error| format!("{error}; {FORM}"))?);
@@ -96,6 +101,9 @@ impl std::fmt::Display for Path {
         }
         if let Some(backward_mbit) = self.backward_mbit {
             write!(f, ",backward={backward_mbit}")?;
+        }
+        if self.ipv6 {
+            f.write_str(",ipv6")?;
         }
         Ok(())
     }
@@ -153,6 +161,7 @@ impl Scenario {
             }
         }
         let background = &mut self.background;
+        background.ipv6 |= path.ipv6;
         let sizes = background.transfer.iter_mut().map(|one| &mut one.size_mb);
         let sizes = sizes.chain(&mut background.size_mb);
         sizes
@@ -176,7 +185,7 @@ mod tests {
             "40,180,0.25",
             "40,180,0.25,codel",
             "40,180,0.25,fq_codel:20:400,ecn",
-            "40,180,0.25,ecn=false,radio=50:0.4:0.1,aggregate=4,backward=0.5",
+            "40,180,0.25,ecn=false,radio=50:0.4:0.1,aggregate=4,backward=0.5,ipv6",
         ] {
             assert_eq!(text.parse::<Path>().unwrap().to_string(), text);
         }

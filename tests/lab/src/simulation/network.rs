@@ -105,7 +105,7 @@ impl Network {
             class: Some(class),
             flow: Flow {
                 protocol,
-                source: (packet.flow as u32).to_be_bytes(),
+                source: (packet.flow as u32).to_be_bytes().into(),
                 ..Flow::default()
             },
             is_ack: matches!(packet.content, Content::Acknowledgement(_)),
