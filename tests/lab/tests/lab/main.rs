@@ -9,6 +9,7 @@ mod bottleneck;
 mod bursts;
 mod calibration;
 mod fresh;
+mod in_order;
 mod leftovers;
 mod machine;
 mod matrix;
