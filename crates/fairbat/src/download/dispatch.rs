@@ -1,9 +1,12 @@
 //! From permission to work: which worker starts next, and on what.
 
 use std::cmp::Reverse;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::pieces::{Lease, LeaseId, Piece};
+use jiff::Timestamp;
+
+use super::pieces::{Lease, LeaseId, MIN_RELIEVED, Piece};
 use super::run::{Run, Worker};
 use super::transfer::{Phase, Transfer};
 use super::worker::{self, Job, TransferId, WorkerGuard, WorkerId};
@@ -18,9 +21,6 @@ const MAX_IN_PROGRESS: usize = 1024;
 
 /// How many fresh transfers are searched for one whose host may be asked now.
 const MAX_SEARCHED: usize = 256;
-
-/// A connection is not relieved of less than this, bytes: another request takes time as well.
-const MIN_RELIEVED: u64 = 32 * 1024;
 
 /// What a connection would be used for next, and of which transfer (by index).
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,8 @@ impl Run {
         loop {
             let has_room = self.asking == 0 || self.has_room();
             let next = self.next_work().filter(|_| has_room);
-            if std::mem::take(&mut self.is_carrier_free) && self.relieve_before(next) {
+            let carrier = self.free_carrier.take();
+            if carrier.is_some_and(|peer| self.relieve_before(next, peer)) {
                 self.request = None;
                 break;
             }
@@ -60,10 +61,10 @@ impl Run {
         self.wake = self.next_wake();
     }
 
-    /// The connection that carried the lane's weight is free, and nothing else is due as
-    /// soon as what comes over one that yields: it takes the rest from that one, whose
+    /// The connection to `peer` that carried the lane's weight is free, and nothing else is
+    /// due as soon as what comes over one that yields: it takes the rest from that one, whose
     /// sender would need long to become as fast. Returns whether there is such a connection.
-    fn relieve_before(&self, next: Option<Next>) -> bool {
+    fn relieve_before(&self, next: Option<Next>, peer: SocketAddr) -> bool {
         let Some(manager) = &self.context.window_manager else {
             return false;
         };
@@ -72,21 +73,20 @@ impl Run {
         }
         let due = |index: usize| self.transfers[index].rank().due();
         let next_due = next.map(|(Next::Piece(index) | Next::Probe(index))| due(index));
-        let yielding = self.workers.values().filter_map(|worker| {
-            let (socket, index) = (worker.socket.as_ref()?, worker.transfer.0 as usize);
-            let transfer = &self.transfers[index];
-            let Phase::Moving(moving) = &transfer.phase else {
-                return None;
-            };
-            let left = moving.pieces.left_of(worker.lease?);
-            let is_worth_it = transfer.is_resumable() && left > MIN_RELIEVED;
-            let is_first = next_due.is_none_or(|next| due(index) < next);
-            (is_worth_it && is_first && !manager.carries_weight(socket)).then_some((
-                Reverse(due(index)),
-                left,
-                socket,
-            ))
-        });
+        let yielding =
+            self.workers.values().filter_map(|worker| {
+                let (socket, index) = (worker.socket.as_ref()?, worker.transfer.0 as usize);
+                let transfer = &self.transfers[index];
+                let Phase::Moving(moving) = &transfer.phase else {
+                    return None;
+                };
+                let left = moving.pieces.left_of(worker.lease?);
+                let is_first = next_due.is_none_or(|next| due(index) < next);
+                let can_move = transfer.is_resumable() && self.may_connect(transfer);
+                let is_worth_it = left > MIN_RELIEVED && socket.peer_addr().ok() == Some(peer);
+                (is_first && can_move && is_worth_it && manager.can_be_relieved(socket))
+                    .then_some((Reverse(due(index)), left, socket))
+            });
         let relieved = yielding.max_by_key(|&(due, left, _)| (due, left));
         relieved
             .map(|(.., socket)| manager.relieve(socket))
@@ -276,7 +276,11 @@ impl Run {
             has_moved: false,
         };
         self.workers.insert(id, worker);
-        let due = self.transfer(transfer).rank().due();
+        // In a shared lane not everybody knows for what a connection is used.
+        let due = match self.place {
+            None => self.transfer(transfer).rank().due(),
+            Some(_) => Timestamp::MAX,
+        };
         WorkerGuard::new(id, due, self.context.messages.clone())
     }
 

@@ -22,6 +22,10 @@ use crate::ranges::RangeSet;
 #[cfg(test)]
 mod tests;
 
+/// A connection that yields keeps a lease of which no more than this is left, bytes: another
+/// one needs a round trip to ask for it.
+pub(crate) const MIN_RELIEVED: u64 = 16 * 1024;
+
 /// Names one lease; a transfer never gives the same twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(u64);

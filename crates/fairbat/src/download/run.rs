@@ -5,6 +5,7 @@
 //! connections there may be; the run decides what to do with them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -132,8 +133,9 @@ pub(crate) struct Run {
     pub(crate) request: Option<PermitRequest>,
     /// A connection that was granted and is not in use yet.
     pub(crate) granted: Option<Permit>,
-    /// Whether a connection that carried the lane's weight has just become free.
-    pub(crate) is_carrier_free: bool,
+    /// The peer of a connection that carried the weight of the run's own lane and has just
+    /// become free.
+    pub(crate) free_carrier: Option<SocketAddr>,
     /// w_min.
     pub(crate) weight: f64,
     pub(crate) retry: RetrySettings,
@@ -208,7 +210,7 @@ impl Run {
             place,
             request: None,
             granted: None,
-            is_carrier_free: false,
+            free_carrier: None,
             weight: settings.weight,
             retry: settings.retry,
             receiver: yields.then_some(settings.receiver),
@@ -386,11 +388,13 @@ impl Run {
         let (transfer, permit) = (worker.transfer, worker.permit);
         self.transfer(transfer).tasks -= 1;
         let is_finished = matches!(outcome, WorkerOutcome::Fetched(_));
-        let window_manager = self.context.window_manager.as_ref();
-        self.is_carrier_free |= is_finished
-            && window_manager
-                .zip(worker.socket)
-                .is_some_and(|(manager, socket)| manager.carries_weight(&socket));
+        if is_finished
+            && self.place.is_none()
+            && let Some((manager, socket)) = self.context.window_manager.as_ref().zip(worker.socket)
+            && manager.carries_weight(&socket)
+        {
+            self.free_carrier = socket.peer_addr().ok();
+        }
         self.end_lease(transfer, worker.lease, is_finished);
         match outcome {
             WorkerOutcome::Probed(probed) => {

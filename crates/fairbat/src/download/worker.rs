@@ -15,7 +15,7 @@ use url::Url;
 
 use super::part::file::{PartFile, Sink};
 use super::part::{Incoming, OpenedPart, PartError, PartStore, name};
-use super::pieces::FinishedChunk;
+use super::pieces::{FinishedChunk, MIN_RELIEVED};
 use crate::blocking::blocking;
 use crate::checksum::sha256_hex;
 use crate::clock::Clock;
@@ -68,7 +68,7 @@ pub(crate) enum WorkerOutcome {
     Probed(Box<Probed>),
     /// A range or stream has been written whole.
     Fetched(FinishedChunk),
-    /// It gave its connection up for a fresh one, with this much of its range written. The
+    /// It gave its connection up for another one, with this much of its range written. The
     /// rest may be requested at once.
     Cut(FinishedChunk),
     /// It failed; what it has written stays.
@@ -339,7 +339,7 @@ async fn carry_out(
 enum End {
     /// There is no more.
     Whole,
-    /// A fresh connection would bring the rest sooner.
+    /// Another connection brings the rest sooner.
     Stale,
     /// The worker was told to stop.
     Stopped,
@@ -476,7 +476,8 @@ impl<'a> BodyReceiver<'a> {
             return false;
         };
         let (now, left) = (self.context.clock.now(), here.saturating_add(beyond));
-        window.is_relieved() || here > MIN_CUT && window.is_outgrown(now, left)
+        here > MIN_RELIEVED && window.is_relieved()
+            || here > MIN_CUT && window.is_outgrown(now, left)
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {

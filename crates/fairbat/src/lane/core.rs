@@ -81,6 +81,8 @@ struct Member {
     weight: f64,
     /// Connections in use.
     active: u32,
+    /// When it last got a connection or gave one back.
+    changed_at: Duration,
     /// It makes no request before this, after a failure.
     not_before: Duration,
     /// Whether it has ever requested a permit. Until then nothing says that the lane is
@@ -192,6 +194,7 @@ impl Core {
             backlog: Backlog::default(),
             weight: 0.0,
             active: 0,
+            changed_at: Duration::ZERO,
             not_before: Duration::ZERO,
             has_requested: false,
             is_reported: false,
@@ -248,14 +251,15 @@ impl Core {
     }
 
     /// A connection is free again.
-    pub(crate) fn give_back(&mut self, id: MemberId) {
+    pub(crate) fn give_back(&mut self, now: Duration, id: MemberId) {
         self.active -= 1;
-        self.count(id, -1);
+        self.count(now, id, -1);
     }
 
     /// Counts connections of a member, if it is still there.
-    fn count(&mut self, id: MemberId, change: i32) {
+    fn count(&mut self, now: Duration, id: MemberId, change: i32) {
         if let Some(member) = self.members.get_mut(&id) {
+            member.changed_at = now;
             member.active = member.active.saturating_add_signed(change);
             let host = Arc::clone(&member.host);
             self.count_on(&host, change);

@@ -174,7 +174,7 @@ impl Lane {
             let waiting = state.waiting.remove(&request);
             // A request that is no longer awaited is being withdrawn.
             if waiting.is_none_or(|waiting| waiting.send(()).is_err()) {
-                state.core.give_back(member);
+                state.core.give_back(now, member);
             }
         }
         state.core.settle(now);
@@ -384,7 +384,7 @@ impl Drop for PermitRequest {
         state.waiting.remove(&self.id);
         // It was granted, and nobody took the permit.
         if self.turn.try_recv().is_ok() {
-            state.core.give_back(self.member);
+            state.core.give_back(self.lane.now(), self.member);
             self.lane.grant(&mut state);
         }
     }
@@ -416,9 +416,9 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.lane.state();
-        state.core.give_back(self.member);
+        let now = self.lane.now();
+        state.core.give_back(now, self.member);
         if let Some(pause) = self.refused {
-            let now = self.lane.now();
             state.core.pushed_back(now, self.member, pause);
         }
         self.lane.grant(&mut state);

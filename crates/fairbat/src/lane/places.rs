@@ -15,9 +15,9 @@ use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// A connection that does not ask keeps its place for this time, in which the next request
-/// follows. It is short, for one that has no more to do keeps the weight from those that
-/// have.
+/// A connection that does not ask keeps its place for this time, in which its next response
+/// begins on most paths. It is short, for one that has no more to do keeps the weight from
+/// those that have.
 pub(super) const KEPT: Duration = Duration::from_millis(500);
 
 /// When the work of a connection is due, the last moment if that is not known, and since

@@ -133,7 +133,7 @@ impl SendingConnection {
         let bytes = self.delivered.since_last(&info);
         if bytes > 0 || info.is_owed() {
             if self.is_resting(now) {
-                self.update_at = Some(now);
+                self.update_at = self.update_at.map(|_| now);
             }
             self.moved_at = now;
         }

@@ -134,6 +134,13 @@ impl WindowManager {
             .unwrap_or_default()
     }
 
+    /// Whether this connection is under control and yields to others of the lane.
+    pub(crate) fn can_be_relieved(&self, socket: &TcpSocket) -> bool {
+        let state = self.state();
+        let engaged = addresses(socket).and_then(|it| state.engaged.get(&it));
+        engaged.is_some_and(|it| !it.carries_weight && !it.is_relieved)
+    }
+
     /// Another connection is to ask for the rest of what comes over this one.
     pub(crate) fn relieve(&self, socket: &TcpSocket) {
         let mut state = self.state();

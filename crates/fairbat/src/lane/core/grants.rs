@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::{Core, MemberId, Rank, RequestId};
 
 /// After this time without a request, a connection has lost its place among those that carry
-/// weight ([`crate::lane::places`]), at a sending end as well, where it takes up to 0.4 s to
+/// weight ([`crate::lane::places`]), at a sending end as well, where it takes up to 0.6 s to
 /// see that nothing moves.
-const REST: Duration = Duration::from_secs(1);
+const REST: Duration = Duration::from_millis(1200);
 
 impl Core {
     /// A member asks for a connection.
@@ -34,27 +34,28 @@ impl Core {
     ///
     /// In a shared lane a request that is due before all connections in use gets one
     /// more than m: a part of those may take as long as is left until the deadline,
-    /// and cannot be taken back.
+    /// and cannot be taken back. One that is due later may have to wait for [`REST`].
     pub(crate) fn grant(&mut self, now: Duration) -> Option<(RequestId, MemberId)> {
         let allowed = self.controller.connections();
         let spare = usize::from(self.mode.is_shared());
         if allowed == 0 || self.active >= allowed + spare {
             return None;
         }
-        let rests = self.later_work_rests(now);
+        let may_rest = self.later_work_may_rest(now);
         let mut requests = self.requests.iter();
-        let (&next, _) = requests.find(|&((rank, _), &made)| {
-            self.host_admits(now, MemberId(rank.arrival))
-                && !(rests && now < made + REST && self.is_due_after_others(*rank))
-        })?;
+        let (&next, &made) =
+            requests.find(|((rank, _), _)| self.host_admits(now, MemberId(rank.arrival)))?;
         let (rank, request) = next;
+        if may_rest && now < made + REST && self.has_just_changed_before(now, rank) {
+            return None;
+        }
         if self.active == allowed && !self.is_due_first(rank) {
             return None;
         }
         self.requests.remove(&next);
         let id = MemberId(rank.arrival);
         self.active += 1;
-        self.count(id, 1);
+        self.count(now, id, 1);
         Some((request, id))
     }
 
@@ -69,20 +70,24 @@ impl Core {
         self.settings.is_held && self.flow_target(now).w > MIN_WEIGHT
     }
 
-    /// Whether a connection is to rest before it goes on to what is due later.
+    /// Whether a connection may have to rest before it goes on to what is due later.
     ///
     /// A sending end cannot tell for what each connection is used. So the one that carries
     /// the weight might go on to what is due later, while what is due first waits on
     /// connections that yield. After a rest it is the last of them.
-    fn later_work_rests(&self, now: Duration) -> bool {
+    fn later_work_may_rest(&self, now: Duration) -> bool {
         self.mode.is_shared()
             && self.active >= self.mode.max_weight(&self.settings) as usize
             && self.is_pressed(now)
     }
 
-    /// Whether connections are in use for what is due before.
-    fn is_due_after_others(&self, rank: Rank) -> bool {
-        let mut active = self.members.iter().filter(|(_, member)| member.active > 0);
-        active.any(|(&id, member)| member.rank(id).due < rank.due)
+    /// Whether connections are in use for what is due before, and one of these has just come
+    /// or gone.
+    fn has_just_changed_before(&self, now: Duration, rank: Rank) -> bool {
+        let mut before = self
+            .members
+            .iter()
+            .filter(|&(&id, member)| member.active > 0 && member.rank(id).due < rank.due);
+        before.any(|(_, member)| now < member.changed_at + REST)
     }
 }

@@ -75,7 +75,7 @@ fn no_more_connections_are_in_use_than_there_may_be() {
     }
     let granted = std::iter::from_fn(|| grant(&mut core, 2)).count();
     assert_eq!(granted, 2);
-    core.give_back(id);
+    core.give_back(START, id);
     assert!(grant(&mut core, 2).is_some());
     assert!(grant(&mut core, 2).is_none());
     assert!(grant(&mut core, 3).is_some());
@@ -97,9 +97,9 @@ fn who_is_due_before_all_that_have_a_connection_gets_one_more() {
     assert_eq!(grant(&mut core, 1).map(|(_, id)| id), Some(late));
     core.request(START, soon);
     assert_eq!(grant(&mut core, 1), None, "but one more is all");
-    core.give_back(free);
+    core.give_back(START, free);
     assert_eq!(grant(&mut core, 1).map(|(_, id)| id), Some(soon));
-    core.give_back(late);
+    core.give_back(START, late);
     core.request(START, soon);
     core.request(START, late);
     assert_eq!(grant(&mut core, 1), None, "nobody is before oneself");
@@ -121,23 +121,27 @@ fn what_is_due_later_waits_a_moment_while_only_some_connections_carry_weight() {
     assert_eq!(granted(&mut core, START), Some(soon));
     // Each connection yields as much as any other.
     assert_eq!(granted(&mut core, START), Some(late));
-    core.give_back(late);
+    core.give_back(START, late);
     core.set_weight(soon, 1.0);
     core.request(START, late);
     assert_eq!(granted(&mut core, START), None);
     core.request(START, soon);
     assert_eq!(granted(&mut core, START), Some(soon), "what is due first");
-    let later = START + Duration::from_secs(1);
-    assert_eq!(granted(&mut core, later), Some(late));
-    core.request(later, late);
-    core.give_back(soon);
-    core.give_back(soon);
+    core.give_back(START, soon);
+    assert_eq!(granted(&mut core, START + Duration::from_secs(1)), None);
+    let rested = START + Duration::from_millis(1200);
+    assert_eq!(granted(&mut core, rested), Some(late));
+    // Nothing that is due before has changed since.
+    core.give_back(rested, late);
+    core.request(rested, late);
+    assert_eq!(granted(&mut core, rested), Some(late));
+    core.request(rested, late);
+    core.give_back(rested, soon);
     assert_eq!(
-        granted(&mut core, later),
+        granted(&mut core, rested),
         Some(late),
         "nothing is due before"
     );
-    assert_eq!(granted(&mut core, later), Some(free), "it has waited");
 }
 
 #[test]
@@ -183,14 +187,14 @@ fn a_host_that_wants_no_more_is_passed_over() {
         let (request, _) = grant(&mut core, 9).expect("busy is due first");
         assert!(request.0 < 2);
     }
-    core.give_back(busy);
+    core.give_back(START, busy);
     core.pushed_back(START, busy, Duration::ZERO);
     assert!(!core.host_admits(START, busy) && core.host_admits(START, other));
     core.request(START, busy);
     let granted: Vec<_> = std::iter::from_fn(|| grant(&mut core, 9)).collect();
     let order: Vec<_> = granted.iter().map(|&(_, id)| id).collect();
     assert_eq!(order, [other, other], "and no third for busy");
-    core.give_back(busy);
+    core.give_back(START, busy);
     assert_eq!(grant(&mut core, 9).map(|(_, id)| id), Some(busy));
     assert_eq!(core.tolerated(START), u32::MAX);
     core.leave(other);
@@ -223,7 +227,7 @@ fn a_member_counts_on_the_host_that_it_speaks_to_now() {
     core.request(START, moved);
     assert!(grant(&mut core, 9).is_some());
     core.set_host(moved, "second");
-    core.give_back(stays_if_active(&core, moved));
+    core.give_back(START, stays_if_active(&core, moved));
     assert!(core.active_on.is_empty());
     core.pushed_back(START, moved, Duration::ZERO);
     assert!(core.host_admits(START, stays));
@@ -281,7 +285,7 @@ fn who_leaves_waits_no_more_and_what_is_withdrawn_is_not_granted() {
     assert_eq!(grant(&mut core, 9), Some((request, stays)));
     assert_eq!(grant(&mut core, 9), None);
     core.leave(stays);
-    core.give_back(stays);
+    core.give_back(START, stays);
     assert_eq!(core.active, 0);
     assert!(core.members.is_empty());
 }
@@ -332,7 +336,7 @@ proptest! {
                 }
                 3 => {
                     if let Some(id) = held.pop() {
-                        core.give_back(id);
+                        core.give_back(START, id);
                     }
                 }
                 4 => {
