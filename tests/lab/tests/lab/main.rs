@@ -10,6 +10,7 @@ mod bursts;
 mod calibration;
 mod fresh;
 mod in_order;
+mod ipv6;
 mod leftovers;
 mod machine;
 mod matrix;
