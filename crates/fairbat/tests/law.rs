@@ -206,7 +206,9 @@ fn a_deadline_is_met_with_no_more_connections_than_it_takes() {
             };
             let outcome = paced.run();
             let most = outcome.limits.iter().copied().fold(0.0, f64::max);
-            let needed = (others * load / (1.0 - load)).max(1.0);
+            // The aim is a tenth of the window early.
+            let asked = load / 0.9;
+            let needed = (others * asked / (1.0 - asked)).max(1.0);
             println!(
                 "load {load} beside {others} by {deadline} s: at {:.3}, m up to {most:.2} ({needed:.2} needed)",
                 outcome.end
