@@ -39,11 +39,8 @@ impl Run {
             let has_room = self.asking == 0 || self.has_room();
             let next = self.next_work().filter(|_| has_room);
             let carrier = self.free_carrier.take();
-            if carrier.is_some_and(|peer| self.relieve_before(next, peer)) {
-                self.request = None;
-                break;
-            }
-            let Some(next) = next else {
+            let waits = carrier.is_some_and(|peer| self.relieve_before(next, peer));
+            let Some(next) = next.filter(|_| !waits) else {
                 self.request = None;
                 break;
             };

@@ -32,7 +32,7 @@ use crate::transport::{
 /// path on which it matters.
 const FLUSH_EVERY: Duration = Duration::from_millis(20);
 
-/// No response with less than this to come is cut short, bytes: its connection is used again.
+/// A response with no more than this to come is not cut short for a fresh connection, bytes.
 const MIN_CUT: u64 = 64 * 1024;
 
 /// Number of a transfer within its run, in the order of arrival.

@@ -192,6 +192,7 @@ impl WindowManager {
             addresses,
             held: Some(held),
             watch: JoinSet::new(),
+            is_relieved: false,
             is_given_up: false,
             now,
         })
@@ -240,6 +241,8 @@ pub(crate) struct WindowGuard {
     held: Option<HeldConnection>,
     /// At most one. It ends with the guard, for it has a descriptor of the connection.
     watch: JoinSet<ArrivalWatch>,
+    /// Whether another connection is to ask for the rest.
+    is_relieved: bool,
     /// Whether the connection is not used again.
     is_given_up: bool,
     now: Duration,
@@ -266,11 +269,12 @@ impl WindowGuard {
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
                 let kind = lever.findings().and_then(|findings| findings.kind);
                 let mut state = self.manager.state();
-                let engaged = state.engaged.get(&self.addresses);
+                let known = state.engaged.get(&self.addresses);
+                self.is_relieved = known.is_some_and(|it| it.is_relieved);
                 let engaged = Engaged {
                     does,
                     carries_weight: place.carries_weight(),
-                    is_relieved: engaged.is_some_and(|it| it.is_relieved),
+                    is_relieved: self.is_relieved,
                 };
                 state.engaged.insert(self.addresses, engaged);
                 let path = state.paths.entry(self.addresses.1.ip()).or_default();
@@ -294,9 +298,8 @@ impl WindowGuard {
     /// Whether another connection is to ask for the rest. If so, the caller gives this
     /// connection up.
     pub(crate) fn is_relieved(&mut self) -> bool {
-        let engaged = self.manager.state().engaged.get(&self.addresses).copied();
-        self.is_given_up |= engaged.is_some_and(|it| it.is_relieved);
-        self.is_given_up
+        self.is_given_up |= self.is_relieved;
+        self.is_relieved
     }
 
     /// Whether to ask for the rest over a fresh connection: this one's sender

@@ -5,12 +5,12 @@ use std::time::Duration;
 use dalbe::weight::MIN_WEIGHT;
 use jiff::Timestamp;
 
-use super::{Core, MemberId, Rank, RequestId};
+use super::{Core, Member, MemberId, Rank, RequestId};
+use crate::lane::places::KEPT;
 
 /// After this time without a request, a connection has lost its place among those that carry
-/// weight ([`crate::lane::places`]), at a sending end as well, where it takes up to 0.6 s to
-/// see that nothing moves.
-const REST: Duration = Duration::from_millis(1200);
+/// weight, at a sending end as well, where it takes up to 0.6 s to see that nothing moves.
+const REST: Duration = KEPT.saturating_add(Duration::from_millis(700));
 
 impl Core {
     /// A member asks for a connection.
@@ -41,12 +41,11 @@ impl Core {
         if allowed == 0 || self.active >= allowed + spare {
             return None;
         }
-        let may_rest = self.later_work_may_rest(now);
         let mut requests = self.requests.iter();
         let (&next, &made) =
             requests.find(|((rank, _), _)| self.host_admits(now, MemberId(rank.arrival)))?;
         let (rank, request) = next;
-        if may_rest && now < made + REST && self.has_just_changed_before(now, rank) {
+        if now < made + REST && self.is_to_rest(now, rank) {
             return None;
         }
         if self.active == allowed && !self.is_due_first(rank) {
@@ -59,10 +58,15 @@ impl Core {
         Some((request, id))
     }
 
+    /// The members that use connections, with their ranks.
+    fn in_use(&self) -> impl Iterator<Item = (Rank, &Member)> {
+        let active = self.members.iter().filter(|(_, member)| member.active > 0);
+        active.map(|(&id, member)| (member.rank(id), member))
+    }
+
     /// Whether a member is due before all members that use a connection.
     fn is_due_first(&self, rank: Rank) -> bool {
-        let mut active = self.members.iter().filter(|(_, member)| member.active > 0);
-        rank.due != Timestamp::MAX && active.all(|(&id, member)| rank.due < member.rank(id).due)
+        rank.due != Timestamp::MAX && self.in_use().all(|(other, _)| rank.due < other.due)
     }
 
     /// Whether some connections are to weigh more than those that yield.
@@ -70,24 +74,17 @@ impl Core {
         self.settings.is_held && self.flow_target(now).w > MIN_WEIGHT
     }
 
-    /// Whether a connection may have to rest before it goes on to what is due later.
+    /// Whether a connection is to rest before it goes on to what is due later: connections
+    /// are in use for what is due before, and one of these has just come or gone.
     ///
     /// A sending end cannot tell for what each connection is used. So the one that carries
     /// the weight might go on to what is due later, while what is due first waits on
     /// connections that yield. After a rest it is the last of them.
-    fn later_work_may_rest(&self, now: Duration) -> bool {
+    fn is_to_rest(&self, now: Duration, rank: Rank) -> bool {
+        let mut before = self.in_use().filter(|(other, _)| other.due < rank.due);
         self.mode.is_shared()
             && self.active >= self.mode.max_weight(&self.settings) as usize
+            && before.any(|(_, member)| now < member.changed_at + REST)
             && self.is_pressed(now)
-    }
-
-    /// Whether connections are in use for what is due before, and one of these has just come
-    /// or gone.
-    fn has_just_changed_before(&self, now: Duration, rank: Rank) -> bool {
-        let mut before = self
-            .members
-            .iter()
-            .filter(|&(&id, member)| member.active > 0 && member.rank(id).due < rank.due);
-        before.any(|(_, member)| now < member.changed_at + REST)
     }
 }

@@ -12,15 +12,16 @@ fn by(seconds: i64) -> Option<Timestamp> {
     Some(EPOCH + SignedDuration::from_secs(seconds))
 }
 
+const SETTINGS: LaneSettings = LaneSettings {
+    max_connections: 100,
+    weight: 0.02,
+    max_weight: 1,
+    limit_rate: None,
+    is_held: true,
+};
+
 fn core_of(mode: Mode) -> Core {
-    let settings = LaneSettings {
-        max_connections: 100,
-        weight: 0.02,
-        max_weight: 1,
-        limit_rate: None,
-        is_held: true,
-    };
-    Core::new(settings, mode, EPOCH).unwrap()
+    Core::new(SETTINGS, mode, EPOCH).unwrap()
 }
 
 fn shared() -> Core {
@@ -146,21 +147,15 @@ fn what_is_due_later_waits_a_moment_while_only_some_connections_carry_weight() {
 
 #[test]
 fn nobody_waits_for_the_order_where_all_connections_carry_weight() {
-    let settings = LaneSettings {
-        max_connections: 100,
-        weight: 0.02,
+    let all_carry = LaneSettings {
         max_weight: 4,
-        limit_rate: None,
-        is_held: true,
+        ..SETTINGS
     };
-    for settings in [
-        settings,
-        LaneSettings {
-            max_weight: 1,
-            is_held: false,
-            ..settings
-        },
-    ] {
+    let none_yields = LaneSettings {
+        is_held: false,
+        ..SETTINGS
+    };
+    for settings in [all_carry, none_yields] {
         let mut core = Core::new(settings, Mode::Shared, EPOCH).unwrap();
         let [soon, late] = [by(60), by(90)].map(|it| enter(&mut core, "host", it));
         core.set_backlog(soon, backlog(MIB));
