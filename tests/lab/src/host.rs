@@ -83,14 +83,17 @@ impl Host {
             index,
         };
         host.ip("link set lo up")?;
-        for class in Class::ALL {
-            host.ip(&format!("address add {}/32 dev lo", host.address(class)))?;
+        for address in host.addresses() {
+            host.ip(&format!("address add {address} dev lo"))?;
         }
-        host.ip(&format!(
-            "address add {}/128 dev lo",
-            host.background_ipv6()
-        ))?;
         Ok(host)
+    }
+
+    /// Where this host is reached: for each class, and by the background over IPv6.
+    #[must_use]
+    pub fn addresses(&self) -> [IpAddr; 4] {
+        let [foreground, background, probe] = Class::ALL.map(|class| self.address(class).into());
+        [foreground, background, probe, self.background_ipv6().into()]
     }
 
     /// Where this host is reached for the background's traffic over IPv6.

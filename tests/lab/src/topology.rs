@@ -1,7 +1,6 @@
 //! Hosts and links of a scenario, with the routes between them.
 
 use std::io;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::host::{Class, Host};
@@ -115,15 +114,7 @@ impl Topology {
                     continue;
                 }
                 let device = device(if there > here { here } else { here - 1 });
-                let ways = Class::ALL.map(|class| {
-                    let (to, from) = (other.address(class), host.address(class));
-                    (IpAddr::from(to), IpAddr::from(from))
-                });
-                let ipv6 = (
-                    other.background_ipv6().into(),
-                    host.background_ipv6().into(),
-                );
-                for (to, from) in ways.into_iter().chain([ipv6]) {
+                for (to, from) in other.addresses().into_iter().zip(host.addresses()) {
                     let control = match Class::of(to) {
                         Some(Class::Background) => format!(" congctl {congestion_control}"),
                         _ => String::new(),
@@ -212,23 +203,7 @@ queue = { bdp = 1.0 }
         let [server, _, client] = topology.hosts() else {
             panic!("two links join three hosts");
         };
-        let ways = [
-            (
-                server.address(Class::Foreground).into(),
-                client.address(Class::Foreground).into(),
-            ),
-            (
-                server.address(Class::Background).into(),
-                client.address(Class::Background).into(),
-            ),
-            (
-                server.background_ipv6().into(),
-                client.background_ipv6().into(),
-            ),
-        ];
-        for (address, own) in ways {
-            let address: IpAddr = address;
-            let own: IpAddr = own;
+        for (address, own) in server.addresses().into_iter().zip(client.addresses()) {
             let listener = server.within(move || TcpListener::bind((address, 0)).unwrap());
             let to = listener.local_addr().unwrap();
             let _client = client.within(move || TcpStream::connect(to).unwrap());

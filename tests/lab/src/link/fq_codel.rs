@@ -153,12 +153,15 @@ impl FqCodel {
 fn place(flow: Flow, seed: u64) -> usize {
     let (from, to) = flow.ports;
     let ports = [from.to_be_bytes(), to.to_be_bytes()];
-    let octets = |address| match address {
-        IpAddr::V4(address) => address.octets().to_vec(),
-        IpAddr::V6(address) => address.octets().to_vec(),
+    // Of an IPv4 address the last four bytes.
+    let octets = |address| {
+        let (octets, unused) = match address {
+            IpAddr::V4(address) => (address.to_ipv6_mapped().octets(), 12),
+            IpAddr::V6(address) => (address.octets(), 0),
+        };
+        octets.into_iter().skip(unused)
     };
-    let addresses = [flow.source, flow.destination].map(octets);
-    let bytes = addresses.into_iter().flatten();
+    let bytes = octets(flow.source).chain(octets(flow.destination));
     let bytes = bytes.chain(ports.into_iter().flatten());
     let bytes = bytes.chain([flow.protocol]).chain(seed.to_be_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

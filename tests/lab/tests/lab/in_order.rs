@@ -1,6 +1,6 @@
 //! Several deadlines that cannot all be met, beside a greedy flow.
 
-use crate::{is_root, record_of, shared, while_the_machine_runs};
+use crate::{is_root, only_contender, record_of, shared, while_the_machine_runs};
 
 /// Three files in another order than that of their deadlines, which ask for more than
 /// there is: the run has several connections, of which one carries the weight.
@@ -33,9 +33,7 @@ fn what_is_due_first_is_there_first_however_late() {
         let Some(record) = record_of(SCENARIO, "fairbat") else {
             return;
         };
-        let [fairbat] = &record.background[..] else {
-            panic!("{} contenders", record.background.len());
-        };
+        let fairbat = only_contender(&record);
         let places: Vec<_> = fairbat.transfers.iter().map(|one| one.place).collect();
         assert_eq!(
             places,

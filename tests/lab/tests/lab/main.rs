@@ -29,6 +29,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use fairbat_lab::machine::{HARMLESS, tried};
 use fairbat_lab::record::Record;
+use fairbat_lab::samples::BackgroundRecord;
 
 /// Exit status of `lab` where the machine does not allow what was asked for.
 const CANNOT: i32 = 77;
@@ -114,6 +115,14 @@ fn record_of(scenario: &str, contender: &str) -> Option<Record> {
     let directory = tempfile::tempdir().expect("a temp dir");
     let lab = lab_with(scenario, contender, directory.path());
     recorded(lab, directory.path())
+}
+
+/// What is recorded of the one contender of a run.
+fn only_contender(record: &Record) -> &BackgroundRecord {
+    let [contender] = &record.background[..] else {
+        panic!("{} contenders", record.background.len());
+    };
+    contender
 }
 
 /// Asserts that this contender uses more than this share of the scenario's link.

@@ -3,7 +3,7 @@
 
 use fairbat_lab::record::Record;
 
-use crate::{is_root, record_of, shared};
+use crate::{is_root, only_contender, record_of, shared};
 
 /// Where it happens: 4 Mbit/s of the link are somebody else's.
 const LINK: &str = "
@@ -37,9 +37,7 @@ fn the_agent_pushes_jobs_in_the_order_of_their_deadlines_and_is_held_back_by_our
     let Some(record) = pushed("agent", jobs) else {
         return;
     };
-    let [agent] = &record.background[..] else {
-        panic!("{} contenders", record.background.len());
-    };
+    let agent = only_contender(&record);
     let control = agent.held_by.as_deref().expect("a congestion control");
     assert!(control.starts_with("fairbat_vegas"), "{control}");
     let places: Vec<_> = agent.transfers.iter().map(|one| one.place).collect();
@@ -65,9 +63,7 @@ fn rclone_pushes_the_same_files() {
     let Some(record) = pushed("rclone-push", what) else {
         return;
     };
-    let [rclone] = &record.background[..] else {
-        panic!("{} contenders", record.background.len());
-    };
+    let rclone = only_contender(&record);
     assert_eq!((rclone.bytes, &rclone.failure), (Some(2_000_000), &None));
     assert!(rclone.transfers[0].met == Some(true), "{rclone:?}");
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use fairbat_tests::bin::fairbat_binary;
 
-use crate::{is_root, lab_with, recorded, shared, uses, was_possible};
+use crate::{is_root, lab_with, only_contender, recorded, shared, uses, was_possible};
 
 /// A deadline that a share of the link is enough for, beside a greedy flow.
 const SCENARIO: &str = "
@@ -58,9 +58,7 @@ fn a_download_is_held_back_by_a_congestion_control_of_ours() {
     let Some(record) = recorded(lab, directory.path()) else {
         return;
     };
-    let [download] = &record.background[..] else {
-        panic!("{} contenders", record.background.len());
-    };
+    let download = only_contender(&record);
     let control = download.held_by.as_deref().expect("a congestion control");
     assert!(control.starts_with("fairbat_vegas"), "{control}");
     assert_eq!(
