@@ -48,6 +48,9 @@ pub(crate) struct DelaySample {
     pub(crate) base: Duration,
     /// Queueing delay of the data since the last sample, s; `None` without data.
     pub(crate) queueing: Option<f64>,
+    /// The longest that this may have been, s. A fall of the kernel's average leaves open
+    /// by how much: it also takes over a shorter value as it is.
+    longest: Option<f64>,
 }
 
 impl QueueDelays {
@@ -98,10 +101,11 @@ impl QueueDelays {
         let max = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TIMESTAMP_TICK;
         let observed = self.observed.take();
         let observed = observed.map(|delay| delay.map(|s| s.min(max.as_secs_f64())));
+        let above = |rtt: Duration| rtt.saturating_sub(base).as_secs_f64();
         DelaySample {
             base,
-            queueing: observed
-                .unwrap_or_else(|| newest.map(|rtt| rtt.saturating_sub(base).as_secs_f64())),
+            queueing: observed.unwrap_or_else(|| newest.map(above)),
+            longest: observed.unwrap_or_else(|| newest.map(|newest| above(newest.max(rtt)))),
         }
     }
 
@@ -111,7 +115,7 @@ impl QueueDelays {
     pub(crate) fn keep(&mut self, now: Duration, sample: &DelaySample, out_of_order: u32) {
         self.base.keep(now);
         self.one_way.keep(now);
-        let Some(queue) = sample.queueing else {
+        let Some(queue) = sample.longest else {
             return;
         };
         let fresh = FlatDelay {
@@ -420,5 +424,51 @@ mod samples_tests {
         // Others may keep a queue of the same length.
         assert!(still(27 * TIMESTAMP_TICK, 3, flows).is_empty());
         assert_eq!(still(27 * TIMESTAMP_TICK, 3, pauses), [5, 10, 15]);
+    }
+}
+
+#[cfg(test)]
+mod flat_delay_tests {
+    use super::*;
+
+    /// The base after a path of 60 ms and then these averages of the kernel, in µs, over and
+    /// over again, of a flow at rest that gets two segments every quarter of a second.
+    fn base_after(averages: &[u64], seconds: u64) -> Duration {
+        let mut delays = QueueDelays::default();
+        let first = [60_000].into_iter().cycle().take(20);
+        let rest = averages.iter().copied().cycle();
+        let all = first.chain(rest.take(4 * seconds as usize));
+        let mut base = Duration::ZERO;
+        for (look, average) in (0..).zip(all) {
+            let now = Duration::from_millis(250 * u64::from(look));
+            let rtt = Duration::from_micros(average);
+            let info = TcpInfo {
+                rcv_rtt: Some(rtt),
+                ..TcpInfo::parse(&[0; 240]).unwrap()
+            };
+            let sample = delays.update(now, &info, rtt, 2 * look, true);
+            delays.keep(now, &sample, 0);
+            base = sample.base;
+        }
+        base
+    }
+
+    #[test]
+    fn a_longer_path_is_known_by_a_flat_delay() {
+        // Samples of 101 and 102 ms; and once in a while the kernel takes over the time of
+        // a whole window, 101 ms, as it is. Computed back, that would be a sample of 96 ms.
+        let longer = [
+            101_000, 101_125, 101_234, 101_330, 101_414, 101_487, 101_552,
+        ];
+        assert_eq!(base_after(&longer, 9), Duration::from_millis(60));
+        let base = base_after(&longer, 15);
+        assert!((101_000..=101_600).contains(&base.as_micros()), "{base:?}");
+    }
+
+    #[test]
+    fn a_queue_that_rises_and_falls_is_no_longer_path() {
+        // CUBIC's sawtooth, of some seconds, in a short queue.
+        let queue: Vec<_> = (0..24).map(|look| 90_000 + 250 * look).collect();
+        assert_eq!(base_after(&queue, 60), Duration::from_millis(60));
     }
 }
