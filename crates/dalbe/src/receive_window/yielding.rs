@@ -23,8 +23,8 @@
 //! short, and the flow comes back fast.
 //!
 //! Where the rate varies by itself, as radio's does (`variation`), a queue says little. The
-//! window then stays, and a test asks from time to time. Where packets come in bursts, as on
-//! Wi-Fi (`bursts`), the time for which they wait is no queue.
+//! window then stays, and a test asks from time to time. The time for which packets wait for
+//! their burst, as on Wi-Fi (`bursts`), or for a late one (`jitter`) is no queue.
 //!
 //! At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low
 //! and Hegde 2006, eq. 1). To see the delay without a queue, it makes room for a moment
@@ -32,7 +32,9 @@
 //!
 //! The rule knows nothing of weights, deadlines, sockets, nor of kinds of queues.
 
+mod ceiling;
 mod depth;
+mod jitter;
 mod knock;
 mod levels;
 mod phase;
@@ -65,7 +67,6 @@ const NOISE_TARGETS: f64 = 2.5;
 
 /// A queue of so many targets is long: with it, somebody has come.
 const LONG_QUEUE_TARGETS: f64 = 8.0;
-
 /// A test holds this share of a whole path after a second loss, ...
 const TESTED_SHARE_AFTER_OWN_LOSS: f64 = 0.6;
 /// ... and this share of what is carried after noise.
@@ -89,7 +90,6 @@ const UNLIMITING_FACTOR: f64 = 1.25;
 
 /// A sender that uses this share of a window, and less than a limiting one, lags behind.
 const LAGGING_SHARE: f64 = 0.45;
-
 /// It does so for at most this long after others have left (`stale`).
 const LAGGING_TIME: Duration = Duration::from_secs(10);
 
@@ -191,6 +191,7 @@ impl YieldingWindow {
         } else {
             f64::INFINITY
         };
+        self.levels.see_delay(sample.queueing, self.target);
         if let Some(round) = self.rounds.update(now, sample, long) {
             self.round(now, sample, &round);
         }
@@ -237,8 +238,7 @@ impl YieldingWindow {
         let packet = self.levels.packet(sample.excess);
         let target = self.levels.target(packet, base);
         let queues = round.beyond(self.levels.between_bursts());
-        let queue = queues.standing();
-        self.levels.learn_queue(now, queue, target);
+        let queue = self.levels.learn_queue(now, &queues, target);
         if !self.knock.is_on() {
             self.levels.learn_depth(queues.min, target, base);
         }

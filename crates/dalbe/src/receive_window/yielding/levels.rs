@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
+use super::ceiling::Ceiling;
 use super::depth::QueueDepth;
+use super::jitter::Jitter;
 use super::step::Step;
 use super::variation::Variation;
 
@@ -129,11 +131,6 @@ const SMALL_WINDOW: f64 = 10.0;
 /// ... and up to this many in any.
 const UNUSED_SEGMENTS: f64 = 2.5;
 
-/// After a proven loss, the window stays below this share of the level that was lost,
-/// ...
-const CEILING_SHARE: f64 = 0.93;
-/// ... which rises by this much in a second.
-const CEILING_RISE: f64 = 0.01;
 /// A loss at less than this share of the capacity was no full path.
 const MIN_CEILING_SHARE: f64 = 0.8;
 
@@ -162,9 +159,9 @@ pub(crate) struct Levels {
     is_steady: bool,
     /// The level at which a test has found nobody.
     proven: f64,
-    /// A level that loses data, and since when it is known.
-    ceiling: Option<(f64, Duration)>,
+    ceiling: Ceiling,
     variation: Variation,
+    jitter: Jitter,
     /// Steps beyond the level that was met.
     beyond: u32,
     /// The longest delay of the last round trip, s.
@@ -187,8 +184,9 @@ impl Default for Levels {
             met: 0.0,
             is_steady: true,
             proven: f64::INFINITY,
-            ceiling: None,
+            ceiling: Ceiling::default(),
             variation: Variation::default(),
+            jitter: Jitter::default(),
             beyond: 0,
             last_max: 0.0,
         }
@@ -203,9 +201,7 @@ impl Levels {
         self.met *= factor;
         self.proven *= factor;
         self.variation.scale(factor);
-        if let Some((level, _)) = &mut self.ceiling {
-            *level *= factor;
-        }
+        self.ceiling.scale(factor);
     }
 
     /// Takes a round trip that carried so much, on a path of this base. While the flow
@@ -240,9 +236,19 @@ impl Levels {
         self.base = base;
     }
 
-    /// Takes the queue of a round trip, s, where one up to `target`, s, is none.
-    pub(crate) fn learn_queue(&mut self, now: Duration, queue: f64, target: f64) {
+    /// Takes the delay of a sample with data, s, where one up to `target`, s, is no queue.
+    pub(crate) fn see_delay(&mut self, delay: Option<f64>, target: f64) {
+        if let Some(delay) = delay.filter(|_| target > 0.0) {
+            self.jitter
+                .see((delay - self.between_bursts()).max(0.0), target);
+        }
+    }
+
+    /// Takes the delays of a round trip; returns the standing queue, s.
+    pub(crate) fn learn_queue(&mut self, now: Duration, delays: &Round, target: f64) -> f64 {
+        let queue = self.jitter.learn(delays, target);
         self.variation.see(now, queue, target);
+        queue
     }
 
     /// Takes the shortest queue of a round trip that is not in a knock, s.
@@ -379,14 +385,14 @@ impl Levels {
         self.prove();
         self.variation.learn(now, self.met, self.full());
         let is_full = self.met > MIN_CEILING_SHARE * self.full();
-        self.ceiling = (by_loss && is_full).then_some((self.met, now));
+        self.ceiling = Ceiling((by_loss && is_full).then_some((self.met, now)));
     }
 
     /// A climb has come to its top, after all others had left.
     pub(crate) fn prove_all(&mut self) {
         self.met = self.full();
         self.proven = self.full();
-        self.ceiling = None;
+        self.ceiling = Ceiling::default();
     }
 
     /// Others were found: nothing is proven any more.
@@ -446,10 +452,7 @@ impl Levels {
 
     /// The widest window that does not lose data again, as far as it is known.
     pub(crate) fn ceiling(&self, now: Duration) -> f64 {
-        self.ceiling.map_or(f64::INFINITY, |(level, since)| {
-            let age = now.saturating_sub(since).as_secs_f64();
-            level * (CEILING_SHARE + CEILING_RISE * age)
-        })
+        self.ceiling.window(now)
     }
 
     /// The next window without a queue, of which so much was used. A sender that `may_lag`
@@ -466,7 +469,8 @@ impl Levels {
         let careful = (CAREFUL_GROWTH * window.sqrt())
             .min(MAX_CAREFUL_GROWTH.max(MAX_CAREFUL_SHARE * window));
         let free = FREE_TOP_SHARE * self.full() - window;
-        let top = self.varies().then_some(VARYING_TOP_SHARE * self.full());
+        let full = self.full() * (1.0 + self.jitter.explained() / self.base);
+        let top = self.varies().then_some(VARYING_TOP_SHARE * full);
         let growth = if let Some(top) = top.filter(|top| *top > window) {
             (top - window).min(GROWTH_BESIDE_CHANGE * window)
         } else if self.is_beside_change() && free > 0.0 {
