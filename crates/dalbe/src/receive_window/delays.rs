@@ -12,7 +12,7 @@ const MAX_FLAT_CHANGE: f64 = 0.002;
 const MAX_FLAT_CHANGE_SHARE: f64 = 0.01;
 /// ... for this time. No traffic keeps such a queue: CUBIC's sawtooth takes
 /// some seconds, and BBR probes every eight round trips. A flat delay is the
-/// path's own.
+/// path's own, if it is longer than it may change: CoDel keeps a queue of 5 ms.
 const MIN_FLAT_TIME: Duration = Duration::from_secs(10);
 
 /// The queueing delay of one connection.
@@ -130,7 +130,7 @@ impl QueueDelays {
         let varies = MAX_FLAT_CHANGE + MAX_FLAT_CHANGE_SHARE * sample.base.as_secs_f64();
         if flat.max - flat.min > varies || out_of_order != flat.out_of_order {
             *flat = fresh;
-        } else if now >= flat.since + MIN_FLAT_TIME {
+        } else if now >= flat.since + MIN_FLAT_TIME && flat.min > varies {
             self.base = MinFilter::default();
             self.one_way = MinFilter::default();
             self.flat = None;
@@ -469,6 +469,9 @@ mod flat_delay_tests {
     fn a_queue_that_rises_and_falls_is_no_longer_path() {
         // CUBIC's sawtooth, of some seconds, in a short queue.
         let queue: Vec<_> = (0..24).map(|look| 90_000 + 250 * look).collect();
+        assert_eq!(base_after(&queue, 60), Duration::from_millis(60));
+        // CoDel's, which is never longer than a flat one may change.
+        let queue = [60_500, 61_500, 62_000, 61_200];
         assert_eq!(base_after(&queue, 60), Duration::from_millis(60));
     }
 }
