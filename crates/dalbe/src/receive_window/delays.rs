@@ -98,14 +98,15 @@ impl QueueDelays {
         let newest = self.samples.newest(now, rtt, segments, base, short);
         // The queue on the way here is part of the round trip. A longer one-way
         // delay comes from a clock that drifts.
-        let max = newest.unwrap_or(rtt).max(rtt).saturating_sub(base) + TIMESTAMP_TICK;
+        let longest = newest.map(|newest| newest.max(rtt));
+        let max = longest.unwrap_or(rtt).saturating_sub(base) + TIMESTAMP_TICK;
         let observed = self.observed.take();
         let observed = observed.map(|delay| delay.map(|s| s.min(max.as_secs_f64())));
         let above = |rtt: Duration| rtt.saturating_sub(base).as_secs_f64();
         DelaySample {
             base,
             queueing: observed.unwrap_or_else(|| newest.map(above)),
-            longest: observed.unwrap_or_else(|| newest.map(|newest| above(newest.max(rtt)))),
+            longest: observed.unwrap_or_else(|| longest.map(above)),
         }
     }
 

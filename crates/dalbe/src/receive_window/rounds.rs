@@ -83,11 +83,17 @@ struct Present {
 
 /// Queueing delays, s.
 #[derive(Debug, Clone, Copy)]
-struct Delays {
-    min: f64,
-    max: f64,
+pub(crate) struct Delays {
+    pub(crate) min: f64,
+    pub(crate) max: f64,
     sum: f64,
-    count: u32,
+    pub(crate) count: u32,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 impl Delays {
@@ -98,7 +104,7 @@ impl Delays {
         count: 0,
     };
 
-    fn add(&mut self, delay: f64) {
+    pub(crate) fn add(&mut self, delay: f64) {
         self.min = self.min.min(delay);
         self.max = self.max.max(delay);
         self.sum += delay;

@@ -64,9 +64,9 @@ const OWN_TARGETS: f64 = 2.0;
 /// A queue that returns in a test is noise once more, if it is shorter than this many
 /// targets.
 const NOISE_TARGETS: f64 = 2.5;
-
 /// A queue of so many targets is long: with it, somebody has come.
 const LONG_QUEUE_TARGETS: f64 = 8.0;
+
 /// A test holds this share of a whole path after a second loss, ...
 const TESTED_SHARE_AFTER_OWN_LOSS: f64 = 0.6;
 /// ... and this share of what is carried after noise.

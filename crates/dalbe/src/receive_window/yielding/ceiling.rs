@@ -8,11 +8,19 @@ const SHARE: f64 = 0.93;
 /// ... which rises by this much in a second.
 const RISE: f64 = 0.01;
 
+/// A loss at less than this share of the capacity was no full path.
+const MIN_FULL_SHARE: f64 = 0.8;
+
 /// A level that loses data, and since when it is known; `None` without one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ceiling(pub(crate) Option<(f64, Duration)>);
+pub(crate) struct Ceiling(Option<(f64, Duration)>);
 
 impl Ceiling {
+    /// A test has found nobody after a loss at this level of a path that carries `full`.
+    pub(crate) fn after_loss(now: Duration, level: f64, full: f64) -> Self {
+        Self((level > MIN_FULL_SHARE * full).then_some((level, now)))
+    }
+
     /// Segments have become this many times as many.
     pub(crate) fn scale(&mut self, factor: f64) {
         if let Some((level, _)) = &mut self.0 {

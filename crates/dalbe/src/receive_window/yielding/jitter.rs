@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::receive_window::rounds::Round;
+use crate::receive_window::rounds::{Delays, Round};
 
 /// Delays have a wide range if it is more than so many targets.
 const WIDE_TARGETS: f64 = 4.0;
@@ -39,9 +39,8 @@ const EXPLAINED_SHARE: f64 = 0.5;
 /// How late single packets are, on one path.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Jitter {
-    /// Number, and least and longest delay, s, of the latest samples, fewer than
-    /// [`SAMPLES`].
-    samples: (u32, f64, f64),
+    /// The latest samples, fewer than [`SAMPLES`].
+    samples: Delays,
     /// The share of samples that tremble.
     trembling: f64,
     /// Least and longest delay of the last round trips, s.
@@ -56,12 +55,9 @@ pub(crate) struct Jitter {
 impl Jitter {
     /// Takes the delay of one sample, s, where one up to `target`, s, is no queue.
     pub(crate) fn see(&mut self, delay: f64, target: f64) {
-        let (count, min, max) = match self.samples {
-            (0, ..) => (1, delay, delay),
-            (count, min, max) => (count + 1, min.min(delay), max.max(delay)),
-        };
-        self.samples = (count % SAMPLES, min, max);
-        if count == SAMPLES {
+        self.samples.add(delay);
+        if self.samples.count == SAMPLES {
+            let Delays { min, max, .. } = std::mem::take(&mut self.samples);
             let trembles = max - min > WIDE_TARGETS * target && max > TREMBLING_FACTOR * min;
             self.trembling += TREMBLING_GAIN * (f64::from(u8::from(trembles)) - self.trembling);
         }

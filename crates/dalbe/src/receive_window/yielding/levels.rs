@@ -131,9 +131,6 @@ const SMALL_WINDOW: f64 = 10.0;
 /// ... and up to this many in any.
 const UNUSED_SEGMENTS: f64 = 2.5;
 
-/// A loss at less than this share of the capacity was no full path.
-const MIN_CEILING_SHARE: f64 = 0.8;
-
 /// What a flow knows of its path.
 #[derive(Debug, Clone)]
 pub(crate) struct Levels {
@@ -384,8 +381,11 @@ impl Levels {
     pub(crate) fn prove_by_test(&mut self, now: Duration, by_loss: bool) {
         self.prove();
         self.variation.learn(now, self.met, self.full());
-        let is_full = self.met > MIN_CEILING_SHARE * self.full();
-        self.ceiling = Ceiling((by_loss && is_full).then_some((self.met, now)));
+        self.ceiling = if by_loss {
+            Ceiling::after_loss(now, self.met, self.full())
+        } else {
+            Ceiling::default()
+        };
     }
 
     /// A climb has come to its top, after all others had left.
