@@ -191,7 +191,7 @@ impl YieldingWindow {
         } else {
             f64::INFINITY
         };
-        self.levels.see_delay(sample.queueing, self.target);
+        self.levels.see_delay(now, sample.queueing, self.target);
         if let Some(round) = self.rounds.update(now, sample, long) {
             self.round(now, sample, &round);
         }

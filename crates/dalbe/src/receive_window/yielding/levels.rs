@@ -234,10 +234,10 @@ impl Levels {
     }
 
     /// Takes the delay of a sample with data, s, where one up to `target`, s, is no queue.
-    pub(crate) fn see_delay(&mut self, delay: Option<f64>, target: f64) {
+    pub(crate) fn see_delay(&mut self, now: Duration, delay: Option<f64>, target: f64) {
         if let Some(delay) = delay.filter(|_| target > 0.0) {
-            self.jitter
-                .see((delay - self.between_bursts()).max(0.0), target);
+            let queue = delay - self.between_bursts();
+            self.jitter.see(now, queue, target);
         }
     }
 
