@@ -80,19 +80,16 @@ impl Jitter {
         self.range += WIDE_GAIN * (max - min - self.range);
         self.is_known = self.gone > MIN_GONE || self.is_known && self.wide > MIN_WIDE;
         if self.is_known {
-            (min - self.explained()).max(0.0)
+            (min - EXPLAINED_SHARE * self.range).max(0.0)
         } else {
             delays.standing()
         }
     }
 
-    /// The delay that lateness explains, s; 0 where packets come in time.
-    pub(crate) fn explained(&self) -> f64 {
-        if self.is_known {
-            EXPLAINED_SHARE * self.range
-        } else {
-            0.0
-        }
+    /// The mean range of delays, s, which is about how long data waits for late packets at
+    /// full load; 0 where packets come in time.
+    pub(crate) fn range(&self) -> f64 {
+        if self.is_known { self.range } else { 0.0 }
     }
 }
 
@@ -142,10 +139,10 @@ mod tests {
     fn delays_that_are_gone_at_once_are_no_queue_until_they_stay() {
         let mut jitter = Jitter::default();
         assert!(take(&mut jitter, &LATE, 50) < 6.0);
-        assert_eq!(jitter.explained(), 0.0, "not known yet");
+        assert_eq!(jitter.range(), 0.0, "not known yet");
         take(&mut jitter, &LATE, 150);
-        let explained = jitter.explained();
-        assert!((0.008..0.011).contains(&explained), "{explained}");
+        let range = jitter.range();
+        assert!((0.016..0.022).contains(&range), "{range}");
         assert_eq!(take(&mut jitter, &[25.0], 2), 0.0, "two late round trips");
         assert!(take(&mut jitter, &[25.0], 1) > 14.0, "and a queue");
     }
@@ -161,7 +158,7 @@ mod tests {
         for delays in [&grows[..], &pages] {
             let mut jitter = Jitter::default();
             take(&mut jitter, delays, 1000);
-            assert_eq!(jitter.explained(), 0.0, "{jitter:?}");
+            assert_eq!(jitter.range(), 0.0, "{jitter:?}");
         }
     }
 
@@ -169,7 +166,7 @@ mod tests {
     fn samples_that_are_far_apart_do_not_tell() {
         let mut jitter = Jitter::default();
         take_every(Duration::from_millis(100), &mut jitter, &LATE, 1000);
-        assert_eq!(jitter.explained(), 0.0, "{jitter:?}");
+        assert_eq!(jitter.range(), 0.0, "{jitter:?}");
     }
 
     #[test]
@@ -179,7 +176,7 @@ mod tests {
         // At full load, some packet is always late.
         let full = [6.0, 8.0, 10.0, 16.0, 18.0, 14.0, 11.0, 12.0, 9.0];
         assert!(take(&mut jitter, &full, 500) < 1.0);
-        assert!(jitter.explained() > 0.0, "{jitter:?}");
+        assert!(jitter.range() > 0.0, "{jitter:?}");
         let steady = [20.0, 21.0, 22.0, 21.0, 20.0, 19.0];
         assert!(take(&mut jitter, &steady, 200) > 18.0);
     }

@@ -469,10 +469,12 @@ impl Levels {
         let careful = (CAREFUL_GROWTH * window.sqrt())
             .min(MAX_CAREFUL_GROWTH.max(MAX_CAREFUL_SHARE * window));
         let free = FREE_TOP_SHARE * self.full() - window;
-        let full = self.full() * (1.0 + self.jitter.explained() / self.base);
+        let full = self.full() * (1.0 + self.jitter.range() / self.base);
         let top = self.varies().then_some(VARYING_TOP_SHARE * full);
         let growth = if let Some(top) = top.filter(|top| *top > window) {
             (top - window).min(GROWTH_BESIDE_CHANGE * window)
+        } else if self.jitter.range() > 0.0 && window < full {
+            (full - window).min(GROWTH_BESIDE_CHANGE * window)
         } else if self.is_beside_change() && free > 0.0 {
             free.min(GROWTH_BESIDE_CHANGE * window).max(careful)
         } else if window < NEAR_BELOW * self.met {
