@@ -234,6 +234,9 @@ struct base {
 	/* The smallest round-trip time ever, that of the handshake's small packets among
 	 * them; 0 if unknown. The kernel forgets it after some minutes. */
 	__u32 least_us;
+	/* The round-trip time while the flow last carried most of what the path carries; 0
+	 * before. */
+	__u32 loaded_us;
 };
 
 /* Growth with a weight; see weighted.h. Windows in 1/256 packets. */

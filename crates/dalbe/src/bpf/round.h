@@ -27,11 +27,18 @@
  * seconds. */
 #define FLAT_TIME_US 10000000ULL
 #define FLAT_ROUNDS 30
+/* A queue of others gets shorter when a flow gives up most of what the path carries. If the
+ * delay is as long as with that load, this is enough. That would not show in a queue of
+ * fewer times what a flat delay may vary. */
+#define FLAT_AS_LOADED_US 3000000ULL
+#define FLAT_AS_LOADED_ROUNDS 9
+#define MIN_CHANGES 4
 
 static __always_inline void base_forget(struct base *base)
 {
 	base->now_us = 0;
 	base->before_us = 0;
+	base->loaded_us = 0;
 	base->flat_since_us = 0;
 }
 
@@ -40,7 +47,8 @@ static __always_inline void base_forget(struct base *base)
 APART __u32 base_update(struct base *base, __u64 now_us, __u32 rtt_us, bool is_held,
 			__u32 losses)
 {
-	__u32 known;
+	__u32 known, varies_us, rounds = FLAT_ROUNDS;
+	__u64 time_us = FLAT_TIME_US;
 
 	if (!base)
 		return rtt_us;
@@ -67,9 +75,14 @@ APART __u32 base_update(struct base *base, __u64 now_us, __u32 rtt_us, bool is_h
 		base->flat_rounds++;
 		base->flat_min_us = min_of(base->flat_min_us, rtt_us);
 		base->flat_max_us = max_of(base->flat_max_us, rtt_us);
-		if (base->flat_max_us - base->flat_min_us <= FLAT_US + known / 128) {
-			if (base->flat_rounds >= FLAT_ROUNDS &&
-			    now_us > base->flat_since_us + FLAT_TIME_US) {
+		varies_us = FLAT_US + known / 128;
+		if (base->flat_max_us - base->flat_min_us <= varies_us) {
+			if (base->loaded_us && base->loaded_us <= base->flat_max_us + varies_us &&
+			    base->flat_min_us > known + MIN_CHANGES * varies_us) {
+				rounds = FLAT_AS_LOADED_ROUNDS;
+				time_us = FLAT_AS_LOADED_US;
+			}
+			if (base->flat_rounds >= rounds && now_us > base->flat_since_us + time_us) {
 				base_forget(base);
 				base->now_us = rtt_us;
 				base->began_us = now_us;
@@ -246,6 +259,8 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	sample->carried_q8 = scaled(sample->delivered * PACKET_Q8, sample->base_us, sample->elapsed_us);
 	sample->used_q8 = scaled(sample->delivered * PACKET_Q8, sample->mean_us, sample->elapsed_us);
 	level_learn(&s->yielding, sample, is_held);
+	if (!is_held && sample->carried_q8 > level_full(&s->yielding, sample->base_us) / 2)
+		s->base.loaded_us = sample->rtt_min_us;
 	if (!s->base.least_us || least_rtt_us(tp) < s->base.least_us)
 		s->base.least_us = least_rtt_us(tp);
 	sample->packet_us = level_packet(&s->yielding, sample->segment, s->trains.capacity,

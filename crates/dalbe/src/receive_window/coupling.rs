@@ -148,6 +148,11 @@ impl Seat {
         self.group.coupled().law.sees_queue()
     }
 
+    /// Whether the flows carry most of what the path carries.
+    pub(crate) fn carries_most(&self) -> bool {
+        self.group.coupled().law.carries_most()
+    }
+
     /// Whether an [`ArrivalWatch`] is due. One of several connections has only a part of
     /// each burst.
     pub(crate) fn begin_watch(&self, now: Duration) -> bool {

@@ -1,19 +1,14 @@
 //! The length of the queue: round-trip times, or the observer's one-way delays,
 //! above the smallest recent value.
 
-use super::{PacketArrivals, TIMESTAMP_TICK};
-use crate::socket::TcpInfo;
+mod flat;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A delay is flat if it changes by no more than this, s, ...
-const MAX_FLAT_CHANGE: f64 = 0.002;
-/// ... plus this share of the base, ...
-const MAX_FLAT_CHANGE_SHARE: f64 = 0.01;
-/// ... for this time. No traffic keeps such a queue: CUBIC's sawtooth takes
-/// some seconds, and BBR probes every eight round trips. A flat delay is the
-/// path's own, if it is longer than it may change: CoDel keeps a queue of 5 ms.
-const MIN_FLAT_TIME: Duration = Duration::from_secs(10);
+use self::flat::FlatDelay;
+use super::{PacketArrivals, TIMESTAMP_TICK};
+use crate::socket::TcpInfo;
 
 /// The queueing delay of one connection.
 #[derive(Debug, Clone, Default)]
@@ -27,18 +22,7 @@ pub(crate) struct QueueDelays {
     /// Queueing delay by the observer since the last sample, s; `None` without an
     /// observer.
     observed: Option<Option<f64>>,
-    flat: Option<FlatDelay>,
-}
-
-/// A delay that does not change.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct FlatDelay {
-    since: Duration,
-    /// Queueing delay, s.
-    min: f64,
-    max: f64,
-    /// Segments received out of order so far.
-    out_of_order: u32,
+    flat: FlatDelay,
 }
 
 /// The delay at one sample.
@@ -116,31 +100,19 @@ impl QueueDelays {
     pub(crate) fn keep(&mut self, now: Duration, sample: &DelaySample, out_of_order: u32) {
         self.base.keep(now);
         self.one_way.keep(now);
-        let Some(queue) = sample.longest else {
-            return;
-        };
-        let fresh = FlatDelay {
-            since: now,
-            min: queue,
-            max: queue,
-            out_of_order,
-        };
-        let flat = self.flat.get_or_insert(fresh);
-        flat.min = flat.min.min(queue);
-        flat.max = flat.max.max(queue);
-        let varies = MAX_FLAT_CHANGE + MAX_FLAT_CHANGE_SHARE * sample.base.as_secs_f64();
-        if flat.max - flat.min > varies || out_of_order != flat.out_of_order {
-            *flat = fresh;
-        } else if now >= flat.since + MIN_FLAT_TIME && flat.min > varies {
+        let base = sample.base.as_secs_f64();
+        if let Some(queue) = sample.longest
+            && self.flat.is_longer_path(now, queue, base, out_of_order)
+        {
             self.base = MinFilter::default();
             self.one_way = MinFilter::default();
-            self.flat = None;
         }
     }
 
-    /// The flow is not at rest, so the queue may be its own.
-    pub(crate) fn move_on(&mut self) {
-        self.flat = None;
+    /// The flow is not at rest, so the queue may be its own. `carries_most` tells whether it
+    /// carries most of what the path carries.
+    pub(crate) fn move_on(&mut self, sample: &DelaySample, carries_most: bool) {
+        self.flat.move_on(sample.longest, carries_most);
     }
 }
 
@@ -425,54 +397,5 @@ mod samples_tests {
         // Others may keep a queue of the same length.
         assert!(still(27 * TIMESTAMP_TICK, 3, flows).is_empty());
         assert_eq!(still(27 * TIMESTAMP_TICK, 3, pauses), [5, 10, 15]);
-    }
-}
-
-#[cfg(test)]
-mod flat_delay_tests {
-    use super::*;
-
-    /// The base after a path of 60 ms and then these averages of the kernel, in µs, over and
-    /// over again, of a flow at rest that gets two segments every quarter of a second.
-    fn base_after(averages: &[u64], seconds: u64) -> Duration {
-        let mut delays = QueueDelays::default();
-        let first = [60_000].into_iter().cycle().take(20);
-        let rest = averages.iter().copied().cycle();
-        let all = first.chain(rest.take(4 * seconds as usize));
-        let mut base = Duration::ZERO;
-        for (look, average) in (0..).zip(all) {
-            let now = Duration::from_millis(250 * u64::from(look));
-            let rtt = Duration::from_micros(average);
-            let info = TcpInfo {
-                rcv_rtt: Some(rtt),
-                ..TcpInfo::parse(&[0; 240]).unwrap()
-            };
-            let sample = delays.update(now, &info, rtt, 2 * look, true);
-            delays.keep(now, &sample, 0);
-            base = sample.base;
-        }
-        base
-    }
-
-    #[test]
-    fn a_longer_path_is_known_by_a_flat_delay() {
-        // Samples of 101 and 102 ms; and once in a while the kernel takes over the time of
-        // a whole window, 101 ms, as it is. Computed back, that would be a sample of 96 ms.
-        let longer = [
-            101_000, 101_125, 101_234, 101_330, 101_414, 101_487, 101_552,
-        ];
-        assert_eq!(base_after(&longer, 9), Duration::from_millis(60));
-        let base = base_after(&longer, 15);
-        assert!((101_000..=101_600).contains(&base.as_micros()), "{base:?}");
-    }
-
-    #[test]
-    fn a_queue_that_rises_and_falls_is_no_longer_path() {
-        // CUBIC's sawtooth, of some seconds, in a short queue.
-        let queue: Vec<_> = (0..24).map(|look| 90_000 + 250 * look).collect();
-        assert_eq!(base_after(&queue, 60), Duration::from_millis(60));
-        // CoDel's, which is never longer than a flat one may change.
-        let queue = [60_500, 61_500, 62_000, 61_200];
-        assert_eq!(base_after(&queue, 60), Duration::from_millis(60));
     }
 }

@@ -109,6 +109,14 @@ impl YieldRule {
             Self::Vulture(law) => law.sees_others(),
         }
     }
+
+    /// Whether the flow carries most of what the path carries.
+    pub(crate) fn carries_most(&self) -> bool {
+        match self {
+            Self::Delay(seat) => seat.carries_most(),
+            Self::Vulture(_) => false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -41,7 +41,6 @@ mod phase;
 mod step;
 mod variation;
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use self::knock::Knock;
@@ -74,12 +73,6 @@ const TESTED_AGAIN_SHARE: f64 = 0.95;
 /// The first window that loses data is halved: what the path carries is unknown.
 const FIRST_LOSS_SHARE: f64 = 0.5;
 
-/// A sender that takes such a share of the level at which a queue was met, ...
-const ROOM_LEFT: RangeInclusive<f64> = 0.7..=0.87;
-/// ... and no more than this share of the window, for as long as a test takes, has made it:
-/// it may follow the same rules.
-const LIMITED_BY_SENDER: f64 = 0.9;
-
 /// The first test only lets the burst of slow start pass.
 const FIRST_TEST_ROUND_TRIPS: f64 = 8.0;
 /// A loss within so many round trips of the first belongs to the same burst.
@@ -104,6 +97,9 @@ const AFTER_LOSSES: Duration = Duration::from_secs(7);
 
 /// Other traffic that has kept a queue for so many round trips has left when it is gone.
 const MIN_QUEUED_ROUND_TRIPS: u32 = 8;
+
+/// More than this share of what the path carries is most of it.
+const MOST: f64 = 0.5;
 
 /// The flow makes room when it has not seen the base for this time, ...
 const MAX_BASE_UNSEEN: Duration = Duration::from_secs(15);
@@ -145,6 +141,11 @@ impl YieldingWindow {
     /// Whether a queue of others may hold the window down.
     pub(crate) fn sees_queue(&self) -> bool {
         matches!(self.phase, Phase::Testing(_) | Phase::Yielding { .. })
+    }
+
+    /// Whether the flow carries most of what the path carries.
+    pub(crate) fn carries_most(&self) -> bool {
+        self.levels.whole() > MOST * self.levels.full()
     }
 
     /// Whether an [`ArrivalWatch`] is due.
@@ -277,8 +278,7 @@ impl YieldingWindow {
         if is_queued {
             self.queued = now;
         }
-        let is_test_of_sender = ROOM_LEFT.contains(&(carried / self.levels.met()))
-            && used <= LIMITED_BY_SENDER * self.window;
+        let is_test_of_sender = step.is_test_of_sender(self.levels.met(), self.window);
         if !is_test_of_sender || has_queue || round.is_lost() {
             self.taken = now;
         }

@@ -1,5 +1,6 @@
 //! What the law goes by in one step.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::receive_window::MIN_WINDOW_SEGMENTS;
@@ -28,6 +29,12 @@ const MIN_STEP_DOWN: f64 = 0.85;
 const FAST_GAIN: f64 = 0.5;
 /// ... and by at most this many segments.
 const MAX_FAST_STEP: f64 = 1.0;
+
+/// A sender that takes such a share of the level at which a queue was met, ...
+const ROOM_LEFT: RangeInclusive<f64> = 0.7..=0.87;
+/// ... and no more than this share of the window, for as long as a test takes, has made it:
+/// it may follow the same rules.
+const LIMITED_BY_SENDER: f64 = 0.9;
 
 /// The measurements of one step, in segments and seconds.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +66,12 @@ impl Step {
     /// The moment so many round trips later.
     pub(crate) fn after(&self, round_trips: f64) -> Duration {
         self.now + Duration::from_secs_f64(self.rtt * round_trips)
+    }
+
+    /// Whether the sender leaves as much of the level at which a queue was `met`, segments,
+    /// as a test of its own does, and not for want of a wider `window`.
+    pub(crate) fn is_test_of_sender(&self, met: f64, window: f64) -> bool {
+        ROOM_LEFT.contains(&(self.carried / met)) && self.used <= LIMITED_BY_SENDER * window
     }
 
     /// Our own part of a queue, segments.
