@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 13
+#define CONGESTION_VERSION 14
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -234,8 +234,8 @@ struct base {
 	/* The smallest round-trip time ever, that of the handshake's small packets among
 	 * them; 0 if unknown. The kernel forgets it after some minutes. */
 	__u32 least_us;
-	/* The round-trip time while the flow last carried most of what the path carries; 0
-	 * before. */
+	/* The least round-trip time of the last round trip, us, if the flow carried much of what
+	 * the path carries in it and the delay has not changed since; otherwise 0. */
 	__u32 loaded_us;
 };
 

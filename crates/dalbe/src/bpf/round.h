@@ -27,12 +27,13 @@
  * seconds. */
 #define FLAT_TIME_US 10000000ULL
 #define FLAT_ROUNDS 30
-/* A queue of others gets shorter when a flow gives up most of what the path carries. If the
- * delay is as long as with that load, this is enough. That would not show in a queue of
- * fewer times what a flat delay may vary. */
-#define FLAT_AS_LOADED_US 3000000ULL
-#define FLAT_AS_LOADED_ROUNDS 9
-#define MIN_CHANGES 4
+/* A queue of others becomes shorter within a round trip when a flow gives up much of what
+ * the path carries, 0.3. A delay that does not is the path's own after this time, us, and
+ * this many round trips, if it is more than this many times what it may change. */
+#define MUCH_Q16 19661
+#define AS_LOADED_TIME_US 3000000ULL
+#define AS_LOADED_ROUNDS 9
+#define MIN_LONG_CHANGES 4
 
 static __always_inline void base_forget(struct base *base)
 {
@@ -77,10 +78,11 @@ APART __u32 base_update(struct base *base, __u64 now_us, __u32 rtt_us, bool is_h
 		base->flat_max_us = max_of(base->flat_max_us, rtt_us);
 		varies_us = FLAT_US + known / 128;
 		if (base->flat_max_us - base->flat_min_us <= varies_us) {
-			if (base->loaded_us && base->loaded_us <= base->flat_max_us + varies_us &&
-			    base->flat_min_us > known + MIN_CHANGES * varies_us) {
-				rounds = FLAT_AS_LOADED_ROUNDS;
-				time_us = FLAT_AS_LOADED_US;
+			if (base->loaded_us > known + MIN_LONG_CHANGES * varies_us &&
+			    base->loaded_us <= base->flat_max_us + varies_us &&
+			    base->flat_min_us <= base->loaded_us + varies_us) {
+				rounds = AS_LOADED_ROUNDS;
+				time_us = AS_LOADED_TIME_US;
 			}
 			if (base->flat_rounds >= rounds && now_us > base->flat_since_us + time_us) {
 				base_forget(base);
@@ -92,6 +94,8 @@ APART __u32 base_update(struct base *base, __u64 now_us, __u32 rtt_us, bool is_h
 			return known;
 		}
 	}
+	if (base->flat_since_us)
+		base->loaded_us = 0;
 	base->flat_since_us = now_us;
 	base->flat_min_us = rtt_us;
 	base->flat_max_us = rtt_us;
@@ -259,8 +263,12 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	sample->carried_q8 = scaled(sample->delivered * PACKET_Q8, sample->base_us, sample->elapsed_us);
 	sample->used_q8 = scaled(sample->delivered * PACKET_Q8, sample->mean_us, sample->elapsed_us);
 	level_learn(&s->yielding, sample, is_held);
-	if (!is_held && sample->carried_q8 > level_full(&s->yielding, sample->base_us) / 2)
-		s->base.loaded_us = sample->rtt_min_us;
+	if (!is_held && sample->is_timed)
+		s->base.loaded_us = sample->carried_q8 > times_q16(level_full(&s->yielding,
+								      sample->base_us),
+							   MUCH_Q16)
+					    ? sample->rtt_min_us
+					    : 0;
 	if (!s->base.least_us || least_rtt_us(tp) < s->base.least_us)
 		s->base.least_us = least_rtt_us(tp);
 	sample->packet_us = level_packet(&s->yielding, sample->segment, s->trains.capacity,

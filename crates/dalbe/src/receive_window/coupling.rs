@@ -148,9 +148,9 @@ impl Seat {
         self.group.coupled().law.sees_queue()
     }
 
-    /// Whether the flows carry most of what the path carries.
-    pub(crate) fn carries_most(&self) -> bool {
-        self.group.coupled().law.carries_most()
+    /// Whether the flows carry much of what the path carries.
+    pub(crate) fn carries_much(&self) -> bool {
+        self.group.coupled().law.carries_much()
     }
 
     /// Whether an [`ArrivalWatch`] is due. One of several connections has only a part of

@@ -109,10 +109,10 @@ impl QueueDelays {
         }
     }
 
-    /// The flow is not at rest, so the queue may be its own. `carries_most` tells whether it
-    /// carries most of what the path carries.
-    pub(crate) fn move_on(&mut self, sample: &DelaySample, carries_most: bool) {
-        self.flat.move_on(sample.longest, carries_most);
+    /// The flow is not at rest, so the queue may be its own. `carries_much` tells whether it
+    /// carries much of what the path carries.
+    pub(crate) fn move_on(&mut self, sample: &DelaySample, carries_much: bool) {
+        self.flat.move_on(sample.longest, carries_much);
     }
 }
 

@@ -322,7 +322,7 @@ impl ReceiveWindowLimiter {
         if window < pause::SMALLEST_WINDOW_BELOW * segment && self.rule.sees_others() {
             self.delays.keep(now, &delay, sample.out_of_order);
         } else {
-            self.delays.move_on(&delay, self.rule.carries_most());
+            self.delays.move_on(&delay, self.rule.carries_much());
         }
         let is_over = self.opening.is_over();
         if is_over && self.pauses.pause().is_none() {

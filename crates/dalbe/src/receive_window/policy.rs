@@ -110,10 +110,10 @@ impl YieldRule {
         }
     }
 
-    /// Whether the flow carries most of what the path carries.
-    pub(crate) fn carries_most(&self) -> bool {
+    /// Whether the flow carries much of what the path carries.
+    pub(crate) fn carries_much(&self) -> bool {
         match self {
-            Self::Delay(seat) => seat.carries_most(),
+            Self::Delay(seat) => seat.carries_much(),
             Self::Vulture(_) => false,
         }
     }

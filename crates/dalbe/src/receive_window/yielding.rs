@@ -98,8 +98,8 @@ const AFTER_LOSSES: Duration = Duration::from_secs(7);
 /// Other traffic that has kept a queue for so many round trips has left when it is gone.
 const MIN_QUEUED_ROUND_TRIPS: u32 = 8;
 
-/// More than this share of what the path carries is most of it.
-const MOST: f64 = 0.5;
+/// More than this share of what the path carries is much of it.
+const MUCH: f64 = 0.3;
 
 /// The flow makes room when it has not seen the base for this time, ...
 const MAX_BASE_UNSEEN: Duration = Duration::from_secs(15);
@@ -143,9 +143,9 @@ impl YieldingWindow {
         matches!(self.phase, Phase::Testing(_) | Phase::Yielding { .. })
     }
 
-    /// Whether the flow carries most of what the path carries.
-    pub(crate) fn carries_most(&self) -> bool {
-        self.levels.whole() > MOST * self.levels.full()
+    /// Whether the flow carries much of what the path carries.
+    pub(crate) fn carries_much(&self) -> bool {
+        self.levels.whole() > MUCH * self.levels.full()
     }
 
     /// Whether an [`ArrivalWatch`] is due.

@@ -14,21 +14,20 @@ const MAX_CHANGE_SHARE: f64 = 0.01;
 /// some seconds, and BBR probes every eight round trips. A flat delay is the
 /// path's own, if it is longer than it may change: CoDel keeps a queue of 5 ms.
 const MIN_TIME: Duration = Duration::from_secs(10);
-/// A queue of others gets shorter when a flow gives up most of what the path carries. If the
-/// delay is as long as with that load, it is the path's own after this time.
+
+/// A queue of others becomes shorter within a round trip when a flow gives up much of what
+/// the path carries. A delay that does not is the path's own after this time ...
 const MIN_TIME_AS_LOADED: Duration = Duration::from_secs(3);
-/// That would not show in a delay of fewer times what it may change. A longer one may once be
-/// longer still: that is a processor that was taken away.
-const MIN_CHANGES: f64 = 4.0;
+/// ... and so many samples, ...
+const MIN_SAMPLES_AS_LOADED: u32 = 10;
+/// ... if it is more than this many times what it may change.
+const MIN_LONG_CHANGES: f64 = 4.0;
 
 /// The delay of a flow at rest.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlatDelay {
-    /// The last queueing delay while the flow carried most of what the path carries, s.
-    loaded: Option<f64>,
-    /// The last one at rest, s.
-    last: Option<f64>,
     flat: Option<Flat>,
+    loaded: Option<Loaded>,
 }
 
 /// Since when the delay is flat.
@@ -42,12 +41,54 @@ struct Flat {
     out_of_order: u32,
 }
 
+/// The delay while the flow carried much, as long as it has not changed since.
+#[derive(Debug, Clone, Copy)]
+struct Loaded {
+    /// Queueing delay, s.
+    delay: f64,
+    /// When the flow came to rest.
+    rested: Option<Duration>,
+    /// Samples since then.
+    samples: u32,
+    /// Whether the last sample was later.
+    was_late: bool,
+}
+
+impl Loaded {
+    /// Takes the queueing delay of a flow at rest, s, which may change by `varies`, s. Returns
+    /// the same for the next one if the delay is as before.
+    fn at_rest(mut self, now: Duration, queue: f64, varies: f64) -> Option<Self> {
+        // A single one that is late tells nothing: the host may have paused.
+        let is_late = queue > self.delay + varies;
+        let is_shorter = queue < self.delay - varies;
+        if is_shorter || is_late && self.was_late || self.delay < MIN_LONG_CHANGES * varies {
+            return None;
+        }
+        self.was_late = is_late;
+        self.rested.get_or_insert(now);
+        self.samples += 1;
+        Some(self)
+    }
+
+    /// Whether the delay has been the same for long enough.
+    fn is_proven(&self, now: Duration) -> bool {
+        self.samples >= MIN_SAMPLES_AS_LOADED
+            && self.rested.is_some_and(|at| now >= at + MIN_TIME_AS_LOADED)
+    }
+}
+
 impl FlatDelay {
-    /// Takes the queueing delay of a flow that is not at rest, s, and whether it carries most
+    /// Takes the queueing delay of a flow that is not at rest, s, and whether it carries much
     /// of what the path carries.
-    pub(super) fn move_on(&mut self, queue: Option<f64>, carries_most: bool) {
-        self.loaded = queue.filter(|_| carries_most).or(self.loaded);
-        self.last = None;
+    pub(super) fn move_on(&mut self, queue: Option<f64>, carries_much: bool) {
+        let last = self.loaded.map(|loaded| loaded.delay);
+        let delay = queue.or(last).filter(|_| carries_much);
+        self.loaded = delay.map(|delay| Loaded {
+            delay,
+            rested: None,
+            samples: 0,
+            was_late: false,
+        });
         self.flat = None;
     }
 
@@ -62,10 +103,8 @@ impl FlatDelay {
         out_of_order: u32,
     ) -> bool {
         let varies = MAX_CHANGE + MAX_CHANGE_SHARE * base;
-        let least = self.last.map_or(queue, |last| last.min(queue));
-        self.last = Some(queue);
-        let is_long = least > MIN_CHANGES * varies;
-        let queue = if is_long { least } else { queue };
+        let loaded = self.loaded.take();
+        self.loaded = loaded.and_then(|loaded| loaded.at_rest(now, queue, varies));
         let fresh = Flat {
             since: now,
             min: queue,
@@ -77,15 +116,9 @@ impl FlatDelay {
         flat.max = flat.max.max(queue);
         if flat.max - flat.min > varies || out_of_order != flat.out_of_order {
             *flat = fresh;
-            return false;
         }
-        let is_as_loaded = is_long && self.loaded.is_some_and(|most| most <= flat.max + varies);
-        let min_time = if is_as_loaded {
-            MIN_TIME_AS_LOADED
-        } else {
-            MIN_TIME
-        };
-        let is_longer = now >= flat.since + min_time && flat.min > varies;
+        let is_flat = now >= flat.since + MIN_TIME && flat.min > varies;
+        let is_longer = is_flat || self.loaded.is_some_and(|loaded| loaded.is_proven(now));
         if is_longer {
             *self = Self::default();
         }
@@ -103,7 +136,7 @@ mod tests {
     /// The base after a path of 60 ms, which becomes one of `before`, and then these averages
     /// of the kernel, in µs, over and over again, of a flow at rest that gets two segments
     /// every quarter of a second.
-    fn base_after(before: u64, averages: &[u64], seconds: usize, carried_most: bool) -> Duration {
+    fn base_after(before: u64, averages: &[u64], seconds: usize, carries_much: bool) -> Duration {
         const ACTIVE: u32 = 30;
         let mut delays = QueueDelays::default();
         let first = [[60_000; 20].as_slice(), &[before; 10]].concat();
@@ -119,7 +152,7 @@ mod tests {
             };
             let sample = delays.update(now, &info, rtt, 2 * look, true);
             if look < ACTIVE {
-                delays.move_on(&sample, carried_most);
+                delays.move_on(&sample, carries_much);
             } else {
                 delays.keep(now, &sample, 0);
             }
@@ -143,14 +176,26 @@ mod tests {
     }
 
     #[test]
-    fn it_is_known_soon_if_the_delay_is_as_long_as_with_most_of_the_load() {
+    fn it_is_known_soon_if_the_delay_is_as_long_as_with_load() {
+        let longer = Duration::from_micros(101_000)..Duration::from_micros(101_600);
         assert_eq!(base_after(101_000, &LONGER, 2, true), SHORT);
-        assert!(base_after(101_000, &LONGER, 6, true) > SHORT);
-        // A single one that is longer is none.
-        let with_late = [LONGER.as_slice(), &[102_500]].concat();
-        assert!(base_after(101_000, &with_late, 6, true) > SHORT);
-        // A queue of others has become shorter.
-        assert_eq!(base_after(130_000, &LONGER, 9, true), SHORT);
+        let base = base_after(101_000, &LONGER, 6, true);
+        assert!(longer.contains(&base), "{base:?}");
+        // A single sample that is late is none.
+        let late = [LONGER.as_slice(), &[102_100, 101_500]].concat();
+        let base = base_after(101_000, &late, 6, true);
+        assert!(longer.contains(&base), "{base:?}");
+    }
+
+    #[test]
+    fn a_queue_that_changes_when_the_flow_gives_up_its_part_is_no_longer_path() {
+        // Somebody has left, or somebody has come who fills the queue from then on.
+        for before in [130_000, 61_000, 75_000] {
+            assert_eq!(base_after(before, &LONGER, 9, true), SHORT);
+        }
+        // It falls for a round trip, and then is as long as before.
+        let falls = [[80_000].as_slice(), &[101_300; 100]].concat();
+        assert_eq!(base_after(101_000, &falls, 9, true), SHORT);
     }
 
     #[test]

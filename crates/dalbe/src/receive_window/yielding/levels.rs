@@ -236,8 +236,7 @@ impl Levels {
     /// Takes the delay of a sample with data, s, where one up to `target`, s, is no queue.
     pub(crate) fn see_delay(&mut self, now: Duration, delay: Option<f64>, target: f64) {
         if let Some(delay) = delay.filter(|_| target > 0.0) {
-            let queue = delay - self.between_bursts();
-            self.jitter.see(now, queue, target);
+            self.jitter.see(now, delay - self.between_bursts(), target);
         }
     }
 
@@ -471,10 +470,10 @@ impl Levels {
         let free = FREE_TOP_SHARE * self.full() - window;
         let full = self.full() * (1.0 + self.jitter.range() / self.base);
         let top = self.varies().then_some(VARYING_TOP_SHARE * full);
-        let growth = if let Some(top) = top.filter(|top| *top > window) {
-            (top - window).min(GROWTH_BESIDE_CHANGE * window)
-        } else if self.jitter.range() > 0.0 && window < full {
-            (full - window).min(GROWTH_BESIDE_CHANGE * window)
+        let is_late = self.jitter.range() > 0.0 && self.proven.is_finite();
+        let to = top.or(is_late.then_some(full));
+        let growth = if let Some(to) = to.filter(|to| *to > window) {
+            (to - window).min(GROWTH_BESIDE_CHANGE * window)
         } else if self.is_beside_change() && free > 0.0 {
             free.min(GROWTH_BESIDE_CHANGE * window).max(careful)
         } else if window < NEAR_BELOW * self.met {

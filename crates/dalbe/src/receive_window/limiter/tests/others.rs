@@ -143,8 +143,8 @@ fn yielding() -> Flow {
 
 /// The windows of this second beside a queue of about this length, s.
 fn beside(flow: &mut Flow, queue: f64, second: u32) -> Vec<f64> {
-    // A queue that hardly changes would be a longer path.
-    flow.others = queue * (1.0 + 0.4 * f64::from(second % 2));
+    // A queue that never changes would be a longer path.
+    flow.others = queue + 0.001 * f64::from(second % 2);
     flow.run(1.0)
 }
 
