@@ -207,6 +207,16 @@ fn packets_less_than_20_ms_apart_make_no_interval() {
 }
 
 #[test]
+fn a_longer_route_is_known_soon() {
+    holds("a_longer_route");
+}
+
+#[test]
+fn a_queue_that_falls_when_a_flow_gives_way_is_no_longer_route() {
+    holds("a_newcomer_is_no_longer_route");
+}
+
+#[test]
 fn timestamps_may_wrap_and_packets_may_overtake_each_other() {
     holds("variations_of_odd_timestamps");
 }

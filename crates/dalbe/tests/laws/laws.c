@@ -8,6 +8,7 @@
 #include "coupled.h"
 #include "native.h"
 #include "path.h"
+#include "route_cases.h"
 
 static void whole_windows(void)
 {
@@ -556,6 +557,8 @@ int main(int count, char **arguments)
 		{"a_long_queue_that_has_gone_hides_nobody", a_long_queue_that_has_gone_hides_nobody},
 		{"others_that_stayed_have_left", others_that_stayed_have_left},
 		{"a_rate_that_varies", a_rate_that_varies},
+		{"a_longer_route", a_longer_route},
+		{"a_newcomer_is_no_longer_route", a_newcomer_is_no_longer_route},
 		{"shorter_than_the_least", shorter_than_the_least},
 		{"bursts", bursts},
 		{"parts_of_a_group", parts_of_a_group},
