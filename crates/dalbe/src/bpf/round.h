@@ -263,12 +263,15 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	sample->carried_q8 = scaled(sample->delivered * PACKET_Q8, sample->base_us, sample->elapsed_us);
 	sample->used_q8 = scaled(sample->delivered * PACKET_Q8, sample->mean_us, sample->elapsed_us);
 	level_learn(&s->yielding, sample, is_held);
-	if (!is_held && sample->is_timed)
-		s->base.loaded_us = sample->carried_q8 > times_q16(level_full(&s->yielding,
-								      sample->base_us),
-							   MUCH_Q16)
-					    ? sample->rtt_min_us
-					    : 0;
+	if (!is_held && sample->is_timed) {
+		/* A test holds a part of the level at which a queue was met. */
+		__u32 level_q8 = s->yielding.phase == PHASE_TESTING ? s->yielding.met_q8
+								     : sample->carried_q8;
+		__u32 full_q8 = level_full(&s->yielding, sample->base_us);
+
+		s->base.loaded_us =
+			level_q8 > times_q16(full_q8, MUCH_Q16) ? sample->rtt_min_us : 0;
+	}
 	if (!s->base.least_us || least_rtt_us(tp) < s->base.least_us)
 		s->base.least_us = least_rtt_us(tp);
 	sample->packet_us = level_packet(&s->yielding, sample->segment, s->trains.capacity,

@@ -78,9 +78,6 @@ const FIRST_TEST_ROUND_TRIPS: f64 = 8.0;
 /// A loss within so many round trips of the first belongs to the same burst.
 const BURST_ROUND_TRIPS: f64 = 5.0;
 
-/// A window this many times as wide as a limiting one does not limit the flow.
-const UNLIMITING_FACTOR: f64 = 1.25;
-
 /// A sender that uses this share of a window, and less than a limiting one, lags behind.
 const LAGGING_SHARE: f64 = 0.45;
 /// It does so for at most this long after others have left (`stale`).
@@ -143,9 +140,13 @@ impl YieldingWindow {
         matches!(self.phase, Phase::Testing(_) | Phase::Yielding { .. })
     }
 
-    /// Whether the flow carries much of what the path carries.
+    /// Whether the flow carries much of what the path carries, or did before a test.
     pub(crate) fn carries_much(&self) -> bool {
-        self.levels.whole() > MUCH * self.levels.full()
+        let level = match self.phase {
+            Phase::Testing(_) => self.levels.met(),
+            _ => self.levels.whole(),
+        };
+        level > MUCH * self.levels.full()
     }
 
     /// Whether an [`ArrivalWatch`] is due.
@@ -326,9 +327,7 @@ impl YieldingWindow {
             Phase::Filling | Phase::Climbing { .. } | Phase::Testing(_) if !step.is_limiting => {
                 // The sender decides, but it must not add much to the queue.
                 self.phase = Phase::Filling;
-                let used = step.used.max(self.levels.whole());
-                let unlimiting = UNLIMITING_FACTOR * used / LIMITING_SHARE;
-                self.lower(step, unlimiting, AFTER_GROWTH);
+                self.lower(step, step.unlimiting(self.levels.whole()), AFTER_GROWTH);
             }
             Phase::Testing(test) => self.fail(step, test),
             Phase::Climbing { is_free: true } if !step.is_lost => {

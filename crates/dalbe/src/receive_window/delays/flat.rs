@@ -10,9 +10,11 @@ use std::time::Duration;
 const MAX_CHANGE: f64 = 0.002;
 /// ... plus this share of the base, ...
 const MAX_CHANGE_SHARE: f64 = 0.01;
+/// ... nor by more than this share of itself: CoDel keeps short queues that change, ...
+const MAX_CHANGE_OF_SHORT: f64 = 0.5;
 /// ... for this time. No traffic keeps such a queue: CUBIC's sawtooth takes
 /// some seconds, and BBR probes every eight round trips. A flat delay is the
-/// path's own, if it is longer than it may change: CoDel keeps a queue of 5 ms.
+/// path's own. A short one may be the wait for a burst of which little is seen at rest.
 const MIN_TIME: Duration = Duration::from_secs(10);
 
 /// A queue of others becomes shorter within a round trip when a flow gives up much of what
@@ -114,10 +116,11 @@ impl FlatDelay {
         let flat = self.flat.get_or_insert(fresh);
         flat.min = flat.min.min(queue);
         flat.max = flat.max.max(queue);
-        if flat.max - flat.min > varies || out_of_order != flat.out_of_order {
+        let short = MAX_CHANGE_OF_SHORT * flat.min;
+        if flat.max - flat.min > varies.min(short) || out_of_order != flat.out_of_order {
             *flat = fresh;
         }
-        let is_flat = now >= flat.since + MIN_TIME && flat.min > varies;
+        let is_flat = now >= flat.since + MIN_TIME && flat.min > 0.0;
         let is_longer = is_flat || self.loaded.is_some_and(|loaded| loaded.is_proven(now));
         if is_longer {
             *self = Self::default();
@@ -176,6 +179,13 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_that_is_in_step_with_bursts_does_not_starve() {
+        let in_step = [62_000, 62_000, 62_030, 62_010, 61_980, 62_000];
+        assert_eq!(base_after(60_100, &in_step, 9, true), SHORT);
+        assert!(base_after(60_100, &in_step, 15, true) > Duration::from_micros(61_500));
+    }
+
+    #[test]
     fn it_is_known_soon_if_the_delay_is_as_long_as_with_load() {
         let longer = Duration::from_micros(101_000)..Duration::from_micros(101_600);
         assert_eq!(base_after(101_000, &LONGER, 2, true), SHORT);
@@ -203,7 +213,7 @@ mod tests {
         // CUBIC's sawtooth, of some seconds, in a short queue.
         let queue: Vec<_> = (0..24).map(|look| 90_000 + 250 * look).collect();
         assert_eq!(base_after(90_000, &queue, 60, true), SHORT);
-        // CoDel's, which is never longer than a flat one may change.
+        // CoDel's, which is short, but changes.
         let queue = [60_500, 61_500, 62_000, 61_200];
         assert_eq!(base_after(60_500, &queue, 60, true), SHORT);
     }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::receive_window::MIN_WINDOW_SEGMENTS;
+use crate::receive_window::{LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
 
 /// Round trips from one step to the next, until its effect shows: after growth, ...
 pub(crate) const AFTER_GROWTH: f64 = 1.0;
@@ -35,6 +35,9 @@ const ROOM_LEFT: RangeInclusive<f64> = 0.7..=0.87;
 /// ... and no more than this share of the window, for as long as a test takes, has made it:
 /// it may follow the same rules.
 const LIMITED_BY_SENDER: f64 = 0.9;
+
+/// A window this many times as wide as a limiting one does not limit the flow.
+const UNLIMITING_FACTOR: f64 = 1.25;
 
 /// The measurements of one step, in segments and seconds.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +75,12 @@ impl Step {
     /// as a test of its own does, and not for want of a wider `window`.
     pub(crate) fn is_test_of_sender(&self, met: f64, window: f64) -> bool {
         ROOM_LEFT.contains(&(self.carried / met)) && self.used <= LIMITED_BY_SENDER * window
+    }
+
+    /// A window that does not limit what is used now, nor what was carried when data last came
+    /// `whole`, segments.
+    pub(crate) fn unlimiting(&self, whole: f64) -> f64 {
+        UNLIMITING_FACTOR * self.used.max(whole) / LIMITING_SHARE
     }
 
     /// Our own part of a queue, segments.
