@@ -161,9 +161,9 @@ impl YieldingWindow {
         }
     }
 
-    /// Whether the window is about what the path carries.
+    /// Whether the window is wide, and changes little.
     fn is_steady(&self) -> bool {
-        matches!(self.phase, Phase::Filling | Phase::Testing(_))
+        matches!(self.phase, Phase::Filling | Phase::Testing(_)) || self.knock.is_on()
     }
 
     /// What the buffer of the path holds at once, bytes; infinite while no data was lost.
