@@ -46,8 +46,9 @@ struct Flat {
 /// The delay while the flow carried much, as long as it has not changed since.
 #[derive(Debug, Clone, Copy)]
 struct Loaded {
-    /// Queueing delay, s.
-    delay: f64,
+    /// Least and longest queueing delay with load and since then, s.
+    min: f64,
+    max: f64,
     /// When the flow came to rest.
     rested: Option<Duration>,
     /// Samples since then.
@@ -61,10 +62,13 @@ impl Loaded {
     /// the same for the next one if the delay is as before.
     fn at_rest(mut self, now: Duration, queue: f64, varies: f64) -> Option<Self> {
         // A single one that is late tells nothing: the host may have paused.
-        let is_late = queue > self.delay + varies;
-        let is_shorter = queue < self.delay - varies;
-        if is_shorter || is_late && self.was_late || self.delay < MIN_LONG_CHANGES * varies {
+        let is_late = queue > self.min + varies;
+        let is_shorter = queue < self.max - varies;
+        if is_shorter || is_late && self.was_late || self.min < MIN_LONG_CHANGES * varies {
             return None;
+        }
+        if !is_late {
+            (self.min, self.max) = (self.min.min(queue), self.max.max(queue));
         }
         self.was_late = is_late;
         self.rested.get_or_insert(now);
@@ -83,10 +87,11 @@ impl FlatDelay {
     /// Takes the queueing delay of a flow that is not at rest, s, and whether it carries much
     /// of what the path carries.
     pub(super) fn move_on(&mut self, queue: Option<f64>, carries_much: bool) {
-        let last = self.loaded.map(|loaded| loaded.delay);
+        let last = self.loaded.map(|loaded| loaded.max);
         let delay = queue.or(last).filter(|_| carries_much);
         self.loaded = delay.map(|delay| Loaded {
-            delay,
+            min: delay,
+            max: delay,
             rested: None,
             samples: 0,
             was_late: false,
