@@ -234,8 +234,9 @@ struct base {
 	/* The smallest round-trip time ever, that of the handshake's small packets among
 	 * them; 0 if unknown. The kernel forgets it after some minutes. */
 	__u32 least_us;
-	/* The least round-trip time of the last round trip, us, if the flow carried much of what
-	 * the path carries in it and the delay has not changed since; otherwise 0. */
+	/* The least round-trip time of the last round trip that was not at rest, us, if the
+	 * flow carried much of what the path carries, or did before a test, and the delay has
+	 * been the same since; otherwise 0. */
 	__u32 loaded_us;
 };
 

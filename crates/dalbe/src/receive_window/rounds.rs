@@ -83,17 +83,11 @@ struct Present {
 
 /// Queueing delays, s.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Delays {
-    pub(crate) min: f64,
-    pub(crate) max: f64,
+struct Delays {
+    min: f64,
+    max: f64,
     sum: f64,
-    pub(crate) count: u32,
-}
-
-impl Default for Delays {
-    fn default() -> Self {
-        Self::NONE
-    }
+    count: u32,
 }
 
 impl Delays {
@@ -104,7 +98,7 @@ impl Delays {
         count: 0,
     };
 
-    pub(crate) fn add(&mut self, delay: f64) {
+    fn add(&mut self, delay: f64) {
         self.min = self.min.min(delay);
         self.max = self.max.max(delay);
         self.sum += delay;
