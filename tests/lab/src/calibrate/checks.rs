@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::calibrate::datagrams::Pattern;
 use crate::calibrate::passage::{FULL, Way, delays, rate_of, through};
 use crate::calibrate::{ATTEMPTS, Figure, VAIN_ATTEMPTS, disciplines, usual_link, varying};
-use crate::machine::{Clock, HARMLESS, Watch};
+use crate::machine::{Clock, Watch};
 use crate::scenario::{Interval, LinkSpec, QueueSpec, RateStep};
 use crate::statistics::{mean, percentile};
 
@@ -16,7 +16,7 @@ pub enum Verdict {
     /// All are within their tolerances.
     Right,
     /// Of some nothing can be said: whenever they were out of their
-    /// tolerances, the machine stood still meanwhile.
+    /// tolerances, the machine was late itself.
     Unknown,
     /// Some are out of their tolerances.
     Wrong,
@@ -61,17 +61,14 @@ fn measure(
     loop {
         let watch = Watch::start(Clock::start())?;
         let figures = what()?;
-        let longest = watch.longest()?;
+        let lateness = watch.lateness()?;
         figures.iter().for_each(|figure| print(&figure.line()));
         if figures.iter().all(Figure::is_right) {
             return Ok(Verdict::Right);
         }
-        if longest > HARMLESS {
+        if !lateness.is_harmless() {
             vain += 1;
-            print(&format!(
-                "  does not count: the machine stood still for {:.1} ms",
-                longest.as_secs_f64() * 1e3
-            ));
+            print(&format!("  does not count: {lateness}"));
         } else {
             wrong += 1;
         }

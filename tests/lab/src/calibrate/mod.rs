@@ -4,7 +4,7 @@
 //! A machine that is busy with something else can only make a link look
 //! worse, so a figure out of its tolerance is measured again, up to
 //! three times; every attempt is printed. A link that is wrong is
-//! wrong each time. An attempt during which the machine stood still (see
+//! wrong each time. An attempt during which the machine was late by itself (see
 //! [`crate::machine`]) tells nothing of the link, and does not count.
 
 mod checks;
@@ -26,9 +26,9 @@ use crate::traffic::Sources;
 /// How often a figure is measured before it counts as wrong.
 const ATTEMPTS: usize = 3;
 
-/// How often a figure is measured while the machine stands still, before it
+/// How often a figure is measured while the machine is late by itself, before it
 /// counts as one that cannot be measured there.
-const VAIN_ATTEMPTS: usize = 5;
+const VAIN_ATTEMPTS: usize = 3;
 
 /// A figure beside what it should be.
 #[derive(Debug, Clone, PartialEq)]

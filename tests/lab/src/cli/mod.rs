@@ -139,7 +139,7 @@ fn calibrate() -> Outcome {
         }
         Verdict::Unknown => {
             eprintln!(
-                "lab: this machine stands still too often to tell what its links do, see above; \
+                "lab: this machine is late too often to tell what its links do, see above; \
                  try again when it, or its host, has less to do"
             );
             Ok(ExitCode::from(CANNOT))
