@@ -7,7 +7,7 @@
 //! within a burst, data comes faster than the bottleneck carries it.
 //!
 //! bpf/bursts.h is the same for a sender, which sees each acknowledgement. A receiver
-//! without privilege watches the bytes that have come, every millisecond for a moment.
+//! without privilege watches the bytes that have come, twice a millisecond for a moment.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const BURST_SPEED: f64 = 3.0;
 
 /// So many bursts in a watch, with this share of its bytes, show that all data comes in
 /// bursts.
-const MIN_BURSTS: u32 = 4;
+const MIN_BURSTS: usize = 4;
 const MIN_BURST_SHARE: f64 = 0.6;
 
 /// Bursts of this many times the least size would have been seen.
@@ -54,7 +54,7 @@ const AGREED_FACTOR: f64 = 2.0;
 /// When so many bytes had come of a connection.
 type Look = (Duration, u64);
 
-/// What has come of a connection, seen every millisecond for a moment.
+/// What has come of a connection, seen twice a millisecond for a moment.
 #[derive(Debug, Clone, Default)]
 pub struct ArrivalWatch {
     seen: Vec<Look>,
@@ -66,10 +66,10 @@ pub struct ArrivalWatch {
 }
 
 impl ArrivalWatch {
-    /// From one look to the next.
-    pub const TICK: Duration = Duration::from_millis(1);
+    /// From one look to the next: less than a burst takes to come and to be read.
+    pub const TICK: Duration = Duration::from_micros(500);
     /// How many looks a watch has.
-    pub const TICKS: usize = 120;
+    pub const TICKS: usize = 240;
 
     /// Takes a look at the connection; `None` if that failed.
     pub fn add(&mut self, now: Duration, info: Option<&TcpInfo>) {
@@ -96,6 +96,13 @@ fn span(looks: &[Look]) -> (f64, f64) {
         let time = ended.saturating_sub(*began).as_secs_f64();
         (bytes.saturating_sub(*before) as f64, time)
     })
+}
+
+/// The middle one of the times from one of these moments to the next, s.
+fn median_gap(moments: &[f64]) -> f64 {
+    let mut gaps: Vec<_> = moments.windows(2).map(|two| two[1] - two[0]).collect();
+    gaps.sort_by(f64::total_cmp);
+    gaps.get(gaps.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 /// The bursts on a path.
@@ -158,17 +165,20 @@ impl Bursts {
         }
         // Smaller bursts, and slower ones, are not seen.
         let least = |time| segment * BURST_SEGMENTS.max(BURST_SPEED * capacity * time);
-        let (mut together, mut count) = (0.0, 0_u32);
-        for (more, took) in watch.runs().map(span) {
+        let (mut together, mut ends) = (0.0, Vec::new());
+        for run in watch.runs() {
+            let (more, took) = span(run);
             if more >= least(took) {
                 together += more;
-                count += 1;
+                ends.extend(run.last().map(|(at, _)| at.as_secs_f64()));
             }
         }
         let rate = bytes / length;
-        if count >= MIN_BURSTS && together >= MIN_BURST_SHARE * bytes {
-            // So long the rate of the watch takes for a mean burst.
-            let between = together / f64::from(count) / rate;
+        if ends.len() >= MIN_BURSTS && together >= MIN_BURST_SHARE * bytes {
+            // So long the rate of the watch takes for a mean burst. A small window has no part
+            // of some of them.
+            let mean = together / ends.len() as f64 / rate;
+            let between = mean.min(median_gap(&ends));
             if (MIN_BETWEEN..=MAX_BETWEEN.min(MAX_BETWEEN_SHARE * base)).contains(&between) {
                 self.follow(now, between);
             }
@@ -209,13 +219,16 @@ mod tests {
     }
 
     /// A watch of segments that come at these times, ms, of which as many as `lost` says
-    /// have come out of order at each tick.
+    /// have come out of order at each tick, where a tick takes half a ms.
     fn watch(arrivals: impl Iterator<Item = f64>, lost: impl Fn(usize) -> u32) -> ArrivalWatch {
         let arrivals: Vec<_> = arrivals.collect();
         let mut watch = ArrivalWatch::default();
         for tick in 0..ArrivalWatch::TICKS {
             let now = ArrivalWatch::TICK * u32::try_from(tick).unwrap();
-            let come = arrivals.iter().filter(|at| **at <= tick as f64).count();
+            let come = arrivals
+                .iter()
+                .filter(|at| **at <= 0.5 * tick as f64)
+                .count();
             watch.add(now, Some(&info(come as u64 * SEGMENT, lost(tick))));
         }
         watch
@@ -261,6 +274,18 @@ mod tests {
     }
 
     #[test]
+    fn a_small_window_has_a_part_of_some_bursts() {
+        // Four bursts of a round trip of 48 ms, every 4 ms.
+        let part = || {
+            let all = (0..3).flat_map(|round| (0..16).map(move |n| (round, n)));
+            let at = |(round, n)| f64::from(48 * round + 4 * (n / 4)) + 0.1 * f64::from(n % 4);
+            watch(all.map(at), |_| 0)
+        };
+        let between = learnt(&[part(), part()]);
+        assert!((0.003..0.005).contains(&between), "{between}");
+    }
+
+    #[test]
     fn bursts_that_are_gone_are_forgotten() {
         let known = learnt(&[bursts(), bursts()]);
         assert_eq!(learnt(&[bursts(), bursts(), apart()]), known);
@@ -290,10 +315,10 @@ mod tests {
     #[test]
     fn what_fills_holes_is_no_burst() {
         let all = || (0..100).map(|n| f64::from(n / 7) * 8.0);
-        let holes = || watch(all(), |tick| u32::from(tick > 60));
+        let holes = || watch(all(), |tick| u32::from(tick > 120));
         assert_eq!(learnt(&[holes(), holes()]), 0.0);
         let mut failed = bursts();
-        failed.add(Duration::from_millis(120), None);
+        failed.add(ArrivalWatch::TICK * 240, None);
         assert_eq!(learnt(&[failed.clone(), failed]), 0.0);
     }
 

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use dalbe::ebpf::Observer;
@@ -19,7 +19,6 @@ use dalbe::receive_window::{
 use dalbe::socket::TcpSocket;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 
 use super::tap::ReceiveWindow;
 use crate::lane::Lane;
@@ -192,6 +191,7 @@ impl WindowManager {
             addresses,
             held: Some(held),
             watch: JoinSet::new(),
+            watches: None,
             is_relieved: false,
             is_given_up: false,
             now,
@@ -239,8 +239,10 @@ pub(crate) struct WindowGuard {
     addresses: Addresses,
     /// `None` after the lever has failed.
     held: Option<HeldConnection>,
-    /// At most one. It ends with the guard, for it has a descriptor of the connection.
+    /// At most one.
     watch: JoinSet<ArrivalWatch>,
+    /// The watch ends with it, and so with the guard: it has a descriptor of the connection.
+    watches: Option<mpsc::Sender<()>>,
     /// Whether another connection is to ask for the rest.
     is_relieved: bool,
     /// Whether the connection is not used again.
@@ -264,7 +266,10 @@ impl WindowGuard {
                 }
                 if self.watch.is_empty() && lever.begin_watch(now) {
                     let (socket, lane) = (Arc::clone(&self.socket), self.manager.lane.clone());
-                    self.watch.spawn(watch_arrivals(socket, lane));
+                    let (alive, guard) = mpsc::channel();
+                    self.watches = Some(alive);
+                    self.watch
+                        .spawn_blocking(move || watch_arrivals(&socket, &lane, &guard));
                 }
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
                 let kind = lever.findings().and_then(|findings| findings.kind);
@@ -326,14 +331,15 @@ impl WindowGuard {
     }
 }
 
-/// Watches what arrives.
-async fn watch_arrivals(socket: Arc<TcpSocket>, lane: Lane) -> ArrivalWatch {
+/// Watches what arrives until the guard is gone. It has a thread of its own, since a runtime
+/// keeps time in milliseconds, and what comes in step with them would look spread.
+fn watch_arrivals(socket: &TcpSocket, lane: &Lane, guard: &mpsc::Receiver<()>) -> ArrivalWatch {
     let mut watch = ArrivalWatch::default();
-    let mut ticks = tokio::time::interval(ArrivalWatch::TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for _ in 0..ArrivalWatch::TICKS {
-        ticks.tick().await;
         watch.add(lane.now(), socket.info().ok().as_ref());
+        if guard.recv_timeout(ArrivalWatch::TICK) != Err(mpsc::RecvTimeoutError::Timeout) {
+            break;
+        }
     }
     watch
 }
