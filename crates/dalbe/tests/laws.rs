@@ -217,6 +217,11 @@ fn a_queue_that_falls_when_a_flow_gives_way_is_no_longer_route() {
 }
 
 #[test]
+fn a_queue_that_has_become_shorter_is_no_longer_route() {
+    holds("a_shorter_queue_is_no_longer_route");
+}
+
+#[test]
 fn timestamps_may_wrap_and_packets_may_overtake_each_other() {
     holds("variations_of_odd_timestamps");
 }

@@ -79,8 +79,8 @@ APART __u32 base_update(struct base *base, __u64 now_us, __u32 rtt_us, bool is_h
 		varies_us = FLAT_US + known / 128;
 		if (base->flat_max_us - base->flat_min_us <= varies_us) {
 			if (base->loaded_us > known + MIN_LONG_CHANGES * varies_us &&
-			    base->loaded_us <= base->flat_max_us + varies_us &&
-			    base->flat_min_us <= base->loaded_us + varies_us) {
+			    max_of(base->flat_max_us, base->loaded_us) <=
+				    min_of(base->flat_min_us, base->loaded_us) + varies_us) {
 				rounds = AS_LOADED_ROUNDS;
 				time_us = AS_LOADED_TIME_US;
 			}

@@ -559,6 +559,7 @@ int main(int count, char **arguments)
 		{"a_rate_that_varies", a_rate_that_varies},
 		{"a_longer_route", a_longer_route},
 		{"a_newcomer_is_no_longer_route", a_newcomer_is_no_longer_route},
+		{"a_shorter_queue_is_no_longer_route", a_shorter_queue_is_no_longer_route},
 		{"shorter_than_the_least", shorter_than_the_least},
 		{"bursts", bursts},
 		{"parts_of_a_group", parts_of_a_group},

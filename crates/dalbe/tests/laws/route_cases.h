@@ -49,3 +49,22 @@ static void a_newcomer_is_no_longer_route(void)
 	EXPECT(flow.s.base.now_us <= 65000, "it takes the queue for the route, of %u us",
 	       flow.s.base.now_us);
 }
+
+/* A queue of others that has become shorter by more than a delay varies is none that stays
+ * as it was, however flat it is then. */
+static void a_shorter_queue_is_no_longer_route(void)
+{
+	struct flow flow;
+	__u64 rested_us;
+
+	flow_begin(&flow);
+	flow_alone(&flow, &SHORT_ROUTE, flow.now_us + 20 * SECOND_US);
+	for (__u32 i = 0; i < 200 && flow.s.yielding.phase != PHASE_YIELDING; i++)
+		flow_round(&flow, &SHORT_ROUTE, 20000);
+	EXPECT(flow.s.yielding.phase == PHASE_YIELDING, "it does not yield");
+	rested_us = flow.now_us;
+	for (__u32 i = 0; flow.now_us < rested_us + 9 * SECOND_US; i++)
+		flow_round(&flow, &SHORT_ROUTE, 17800 + i % 2 * 1400);
+	EXPECT(flow.s.base.now_us <= 65000, "it takes the queue for the route, of %u us",
+	       flow.s.base.now_us);
+}
