@@ -34,7 +34,13 @@ pub(crate) struct DoctorArgs {
     /// With --path: download for at most this long
     ///
     /// Ten seconds or less show little. Long paths need more.
-    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = parse_duration)]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "20s",
+        value_parser = parse_duration,
+        requires = "path"
+    )]
     pub(crate) measure: Duration,
 
     #[command(flatten)]

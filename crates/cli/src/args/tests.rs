@@ -268,6 +268,13 @@ fn nothing_at_all_prints_the_help() {
 }
 
 #[test]
+fn the_time_of_a_look_at_a_path_needs_the_path() {
+    assert!(parse(&["doctor"]).is_ok());
+    assert!(parse(&["doctor", "--path", "http://h/f", "--measure", "5s"]).is_ok());
+    assert!(error(&["doctor", "--measure", "5s"]).contains("--path"));
+}
+
+#[test]
 fn a_list_makes_urls_optional() {
     let Ok(Command::Get(args)) = parse(&["get", "-i", "list"]) else {
         panic!("a list is enough");
