@@ -22,9 +22,13 @@
  * of a processor that was taken away. */
 #define MIN_BETWEEN_BURSTS_US 2000
 #define MAX_BETWEEN_BURSTS_US 20000
-/* Delays vary by this part of the time between bursts at least. Otherwise somebody has left
- * out acknowledgements. */
+/* Delays vary by this part of the time between bursts at least. Otherwise somebody may have
+ * left out acknowledgements, ... */
 #define LEAST_RANGE_PART 2
+/* ... but not between so many gaps in a row, each a part of the time that is close. A window
+ * that is in step with the bursts has the same delay all the time. */
+#define QUICK_GAPS 2
+#define QUICK_PART 3
 /* The time between bursts follows that of a round trip by one part in so many. */
 #define BURSTS_RISE 2
 #define BURSTS_FALL 16
@@ -36,11 +40,16 @@
 /* Takes an acknowledgement of so many packets, none of which follows a hole. */
 static __always_inline void burst_take(struct round *round, __u32 now_us, __u32 packets)
 {
-	__u32 before = now_us - round->acknowledged_us <= round->close_us ? round->burst : 0;
+	__u32 gap_us = now_us - round->acknowledged_us;
+	__u32 before = gap_us <= round->close_us ? round->burst : 0;
+	__u32 quick_before = gap_us <= round->close_us / QUICK_PART ? round->quick_gaps + 1 : 0;
 
 	round->acknowledged_us = now_us;
 	round->burst = min_of(before + packets, 255);
 	round->most = max_of(round->most, round->burst);
+	round->quick_gaps = min_of(quick_before, QUICK_GAPS);
+	if (quick_before >= QUICK_GAPS && round->burst >= BURST_PACKETS)
+		round->is_quick = 1;
 }
 
 /* Takes the bursts of a round trip. */
@@ -59,7 +68,7 @@ static __always_inline void burst_learn(struct yielding *own, struct round *roun
 	if (round->is_slow_start || !sample->is_limited || !is_known)
 		return;
 	if (is_burst && seen_us > own->between_bursts_us) {
-		if (range_us >= seen_us / LEAST_RANGE_PART)
+		if (round->is_quick || range_us >= seen_us / LEAST_RANGE_PART)
 			own->between_bursts_us +=
 				(seen_us - own->between_bursts_us) / BURSTS_RISE;
 		own->apart = 0;

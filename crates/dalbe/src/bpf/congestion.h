@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 15
+#define CONGESTION_VERSION 16
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -167,6 +167,10 @@ struct round {
 	__u8 is_paced : 1;
 	/* Whether the flow shares a window with others (group.h). */
 	__u8 is_coupled : 1;
+	/* Acknowledgements in a row that came far closer together than packets leave the
+	 * bottleneck, up to QUICK_GAPS, and whether that made a burst of this round trip. */
+	__u8 quick_gaps : 2;
+	__u8 is_quick : 1;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 
