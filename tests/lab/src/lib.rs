@@ -9,6 +9,7 @@ pub mod deadline;
 pub mod files;
 pub mod host;
 pub mod jobs;
+pub mod lateness;
 pub mod link;
 pub mod machine;
 pub mod matrix;

@@ -14,6 +14,9 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl;
 use nix::unistd::Pid;
 
+use crate::lateness::Histogram;
+use crate::samples::Lateness;
+
 /// Moments of one run. Copies tell the same time.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -93,8 +96,13 @@ pub(crate) fn be_punctual() -> io::Result<()> {
 pub const HARMLESS: Duration = Duration::from_millis(5);
 
 /// How late a processor may take up what is due, in all but one case of a hundred,
-/// without harm to the same: half of what a link is allowed.
-const PUNCTUAL: Duration = Duration::from_micros(500);
+/// without harm to the same, ms: half of what a link is allowed.
+const PUNCTUAL_MS: f64 = 0.5;
+
+/// Whether processors that were so late do no harm to what a lab measures.
+pub fn is_harmless(lateness: Lateness) -> bool {
+    lateness.max_ms <= HARMLESS.as_secs_f64() * 1e3 && lateness.p99_ms <= PUNCTUAL_MS
+}
 
 /// How often each processor is looked at.
 const TICK: Duration = Duration::from_millis(1);
@@ -116,7 +124,8 @@ pub fn tried<T>(bears: Duration, run: impl Fn() -> T + UnwindSafe + Copy) -> thr
     loop {
         let watch = Watch::start(Clock::start()).expect("watch the machine");
         let outcome = catch_unwind(run);
-        let longest = watch.lateness().expect("watch the machine").longest;
+        let lateness = watch.lateness().expect("watch the machine");
+        let longest = Duration::from_secs_f64(lateness.max_ms * 1e-3);
         match outcome {
             Err(panic) if longest <= bears => resume_unwind(panic),
             Err(_) if attempt < ATTEMPTS => {
@@ -138,35 +147,7 @@ pub fn undisturbed<T>(bears: Duration, run: impl Fn() -> T + UnwindSafe + Copy) 
 #[derive(Debug)]
 pub struct Watch {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<io::Result<Vec<Duration>>>>,
-}
-
-/// How late the processors took up what was due to run before all else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lateness {
-    /// Once.
-    pub longest: Duration,
-    /// At most, in all but one case of a hundred.
-    pub p99: Duration,
-}
-
-impl Lateness {
-    /// Whether it does no harm to what a lab measures.
-    pub fn is_harmless(self) -> bool {
-        self.longest <= HARMLESS && self.p99 <= PUNCTUAL
-    }
-}
-
-impl fmt::Display for Lateness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        write!(
-            f,
-            "the machine was up to {:.1} ms late by itself, 99 % within {:.1} ms",
-            ms(self.longest),
-            ms(self.p99)
-        )
-    }
+    threads: Vec<JoinHandle<io::Result<Histogram>>>,
 }
 
 impl Watch {
@@ -197,27 +178,20 @@ impl Watch {
     /// When a processor could not be watched.
     pub fn lateness(self) -> io::Result<Lateness> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut looks = Vec::new();
+        let mut all = Histogram::default();
         for thread in self.threads {
-            looks.extend(thread.join().expect("the watch does not panic")?);
+            all.add(&thread.join().expect("the watch does not panic")?);
         }
-        looks.sort_unstable();
-        Ok(Lateness {
-            longest: looks.last().copied().unwrap_or_default(),
-            p99: looks
-                .get(looks.len() * 99 / 100)
-                .copied()
-                .unwrap_or_default(),
-        })
+        Ok(all.summary())
     }
 }
 
-fn watch(stop: &AtomicBool, clock: Clock) -> Vec<Duration> {
-    let mut looks = Vec::new();
+fn watch(stop: &AtomicBool, clock: Clock) -> Histogram {
+    let mut looks = Histogram::default();
     while !stop.load(Ordering::Relaxed) {
         let due = clock.now() + TICK;
         clock.sleep_until(due);
-        looks.push(clock.now().saturating_sub(due));
+        looks.count(clock.now().saturating_sub(due));
     }
     looks
 }

@@ -17,12 +17,13 @@ pub struct LinkRecord {
     pub lateness: Lateness,
 }
 
-/// How late packets were handed over, both directions together, ms.
+/// How late what was due has come, ms: packets of a link that were handed over, both
+/// directions together, or processors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
-    /// Half of the packets were at most so late.
+    /// Half of it was at most so late.
     pub median_ms: f64,
-    /// 99 % of the packets were at most so late.
+    /// 99 % of it was at most so late.
     pub p99_ms: f64,
     /// The latest.
     pub max_ms: f64,

@@ -219,16 +219,14 @@ mod tests {
     }
 
     /// A watch of segments that come at these times, ms, of which as many as `lost` says
-    /// have come out of order at each tick, where a tick takes half a ms.
+    /// have come out of order at each tick.
     fn watch(arrivals: impl Iterator<Item = f64>, lost: impl Fn(usize) -> u32) -> ArrivalWatch {
         let arrivals: Vec<_> = arrivals.collect();
         let mut watch = ArrivalWatch::default();
         for tick in 0..ArrivalWatch::TICKS {
             let now = ArrivalWatch::TICK * u32::try_from(tick).unwrap();
-            let come = arrivals
-                .iter()
-                .filter(|at| **at <= 0.5 * tick as f64)
-                .count();
+            let ms = now.as_micros() as f64 / 1e3;
+            let come = arrivals.iter().filter(|at| **at <= ms).count();
             watch.add(now, Some(&info(come as u64 * SEGMENT, lost(tick))));
         }
         watch
@@ -318,7 +316,7 @@ mod tests {
         let holes = || watch(all(), |tick| u32::from(tick > 120));
         assert_eq!(learnt(&[holes(), holes()]), 0.0);
         let mut failed = bursts();
-        failed.add(ArrivalWatch::TICK * 240, None);
+        failed.add(Duration::from_millis(120), None);
         assert_eq!(learnt(&[failed.clone(), failed]), 0.0);
     }
 

@@ -30,6 +30,16 @@ static void a_longer_route(void)
 	EXPECT(flow.cwnd > 70, "then it has %u packets", flow.cwnd);
 }
 
+/* Begins a flow that is alone and then gives way to a queue of 20 ms. */
+static void flow_gives_way(struct flow *flow)
+{
+	flow_begin(flow);
+	flow_alone(flow, &SHORT_ROUTE, flow->now_us + 20 * SECOND_US);
+	for (__u32 i = 0; i < 200 && flow->s.yielding.phase != PHASE_YIELDING; i++)
+		flow_round(flow, &SHORT_ROUTE, 20000);
+	EXPECT(flow->s.yielding.phase == PHASE_YIELDING, "it does not yield");
+}
+
 /* Somebody comes, fills what the flow leaves, and keeps a queue of one length for nearly
  * ten seconds. */
 static void a_newcomer_is_no_longer_route(void)
@@ -37,11 +47,7 @@ static void a_newcomer_is_no_longer_route(void)
 	struct flow flow;
 	__u64 rested_us;
 
-	flow_begin(&flow);
-	flow_alone(&flow, &SHORT_ROUTE, flow.now_us + 20 * SECOND_US);
-	for (__u32 i = 0; i < 200 && flow.s.yielding.phase != PHASE_YIELDING; i++)
-		flow_round(&flow, &SHORT_ROUTE, 20000);
-	EXPECT(flow.s.yielding.phase == PHASE_YIELDING, "it does not yield");
+	flow_gives_way(&flow);
 	rested_us = flow.now_us;
 	flow_round(&flow, &SHORT_ROUTE, 5000);
 	while (flow.now_us < rested_us + 9 * SECOND_US)
@@ -57,11 +63,7 @@ static void a_shorter_queue_is_no_longer_route(void)
 	struct flow flow;
 	__u64 rested_us;
 
-	flow_begin(&flow);
-	flow_alone(&flow, &SHORT_ROUTE, flow.now_us + 20 * SECOND_US);
-	for (__u32 i = 0; i < 200 && flow.s.yielding.phase != PHASE_YIELDING; i++)
-		flow_round(&flow, &SHORT_ROUTE, 20000);
-	EXPECT(flow.s.yielding.phase == PHASE_YIELDING, "it does not yield");
+	flow_gives_way(&flow);
 	rested_us = flow.now_us;
 	for (__u32 i = 0; flow.now_us < rested_us + 9 * SECOND_US; i++)
 		flow_round(&flow, &SHORT_ROUTE, 17800 + i % 2 * 1400);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::calibrate::datagrams::Pattern;
 use crate::calibrate::passage::{FULL, Way, delays, rate_of, through};
 use crate::calibrate::{ATTEMPTS, Figure, VAIN_ATTEMPTS, disciplines, usual_link, varying};
-use crate::machine::{Clock, Watch};
+use crate::machine::{Clock, Watch, is_harmless};
 use crate::scenario::{Interval, LinkSpec, QueueSpec, RateStep};
 use crate::statistics::{mean, percentile};
 
@@ -66,9 +66,13 @@ fn measure(
         if figures.iter().all(Figure::is_right) {
             return Ok(Verdict::Right);
         }
-        if !lateness.is_harmless() {
+        if !is_harmless(lateness) {
             vain += 1;
-            print(&format!("  does not count: {lateness}"));
+            print(&format!(
+                "  does not count: the machine was up to {:.1} ms late by itself, \
+                 99 % within {:.1} ms",
+                lateness.max_ms, lateness.p99_ms
+            ));
         } else {
             wrong += 1;
         }

@@ -28,7 +28,7 @@ const ATTEMPTS: usize = 3;
 
 /// How often a figure is measured while the machine is late by itself, before it
 /// counts as one that cannot be measured there.
-const VAIN_ATTEMPTS: usize = 3;
+const VAIN_ATTEMPTS: usize = 5;
 
 /// A figure beside what it should be.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,9 +12,10 @@ use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 use tun_rs::SyncDevice;
 
+use crate::lateness::Histogram;
 use crate::link::bottleneck::{Arriving, Bottleneck};
 use crate::link::packet::{Packet, mark_congestion};
-use crate::link::{Histogram, MTU, PATIENCE};
+use crate::link::{MTU, PATIENCE};
 use crate::machine::{Clock, be_punctual};
 use crate::samples::LinkRecord;
 

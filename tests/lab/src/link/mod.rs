@@ -29,7 +29,7 @@ use crate::link::bottleneck::{Bottleneck, Settings};
 use crate::link::forwarder::Forwarder;
 pub use crate::link::rate::{Rate, bytes_per_s};
 use crate::machine::{Clock, Context as _};
-use crate::samples::{Lateness, LinkRecord};
+use crate::samples::LinkRecord;
 
 /// Size of the largest packet, bytes.
 pub const MTU: u16 = 1500;
@@ -148,81 +148,4 @@ fn open(host: &Host, name: &str) -> io::Result<SyncDevice> {
         set.doing(format_args!("set up the TUN device {name}"))?;
         Ok(device)
     })
-}
-
-/// Width of a step.
-const STEP: Duration = Duration::from_micros(10);
-
-/// Steps; later than all of them is counted in the last.
-const STEPS: usize = 1000;
-
-/// Counted delays.
-#[derive(Debug)]
-pub(crate) struct Histogram {
-    counts: Vec<u64>,
-    max: Duration,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Self {
-            counts: vec![0; STEPS],
-            max: Duration::ZERO,
-        }
-    }
-}
-
-impl Histogram {
-    /// Counts one delay.
-    pub(crate) fn count(&mut self, late: Duration) {
-        let step = (late.as_nanos() / STEP.as_nanos()) as usize;
-        self.counts[step.min(STEPS - 1)] += 1;
-        self.max = self.max.max(late);
-    }
-
-    /// Upper bounds of the steps that hold the percentiles.
-    pub(crate) fn summary(&self) -> Lateness {
-        let total: u64 = self.counts.iter().sum();
-        let percentile = |share: f64| {
-            let rank = (total as f64 * share).ceil().max(1.0) as u64;
-            let mut seen = 0;
-            let step = self.counts.iter().position(|count| {
-                seen += count;
-                seen >= rank
-            });
-            let bound = match step {
-                // The last step has no upper bound.
-                Some(step) if step + 1 < STEPS => STEP * (step as u32 + 1),
-                _ => self.max,
-            };
-            bound.min(self.max).as_secs_f64() * 1e3
-        };
-        Lateness {
-            median_ms: percentile(0.5),
-            p99_ms: percentile(0.99),
-            max_ms: self.max.as_secs_f64() * 1e3,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_upper_bounds() {
-        let mut histogram = Histogram::default();
-        assert_eq!(histogram.summary(), Lateness::default());
-        for micros in 0..1000 {
-            histogram.count(Duration::from_micros(micros));
-        }
-        histogram.count(Duration::from_millis(30));
-        let summary = histogram.summary();
-        assert!((summary.median_ms - 0.51).abs() < 1e-9, "{summary:?}");
-        assert!((summary.p99_ms - 1.0).abs() < 1e-9, "{summary:?}");
-        assert!((summary.max_ms - 30.0).abs() < 1e-9, "{summary:?}");
-        let mut late = Histogram::default();
-        late.count(Duration::from_millis(30));
-        assert!((late.summary().p99_ms - 30.0).abs() < 1e-9);
-    }
 }
