@@ -5,11 +5,11 @@
  * A packet waits there for its burst, so delays vary by the time between bursts, and nobody
  * is in the way. A small window that is in step with the bursts meets the same part of that
  * time in each round trip, and takes it for a queue that never goes. But acknowledgements
- * come closer together then than packets leave the bottleneck.
+ * come closer together then than packets leave the bottleneck, and either the gaps between
+ * such bursts are equal, which slow start may show before the first queue, or delays vary.
  *
- * Only a flow that fills its window in congestion avoidance tells: in slow start the
- * capacity is not known yet. The flows of a group have a part of each burst, so a group
- * knows what its first flow has learnt. Up to 255 packets of a burst are counted.
+ * Only a flow that fills its window tells. The flows of a group have a part of each burst, so
+ * a group knows what its first flow has learnt. Up to 255 packets of a burst are counted.
  */
 #pragma once
 
@@ -18,38 +18,67 @@
 /* So many packets that are acknowledged together are a burst: two have one
  * acknowledgement, and two such may be late. */
 #define BURST_PACKETS 4
+/* Acknowledgements closer together than half of the time of a packet are of one burst, and
+ * than this, us: the capacity may not be known yet, or only a part of it. */
+#define MAX_CLOSE_US 500
 /* Bursts count from this time between them on, us, and up to this one: a longer one is that
  * of a processor that was taken away. */
 #define MIN_BETWEEN_BURSTS_US 2000
 #define MAX_BETWEEN_BURSTS_US 20000
-/* Delays vary by this part of the time between bursts at least. Otherwise somebody may have
- * left out acknowledgements, ... */
+/* Bursts of several acknowledgements show by so many gaps between them that are as long as the
+ * one before. (A receiver that leaves out acknowledgements sends one for a burst.) Gaps are
+ * equal if they differ by one part in so many at most. */
+#define EQUAL_GAPS 2
+#define EQUAL_PART 8
+/* Unit of a gap: 128 us. */
+#define GAP_SHIFT 7
+/* A gap takes one part in so many of a round trip at most: a window may be one burst. */
+#define GAP_PART 3
+/* Other bursts show by delays that vary by this part of the time between them at least, and
+ * the time that is known follows that of a round trip by one part in so many. */
 #define LEAST_RANGE_PART 2
-/* ... but not between so many gaps in a row, each a part of the time that is close. A window
- * that is in step with the bursts has the same delay all the time. */
-#define QUICK_GAPS 2
-#define QUICK_PART 3
-/* The time between bursts follows that of a round trip by one part in so many. */
 #define BURSTS_RISE 2
-#define BURSTS_FALL 16
-/* Round trips of so many packets show that there are no bursts once they have carried what
- * comes in this many times the time between them. */
+/* Round trips of so many packets without a burst show that there are none once they have
+ * carried what comes in this many times the time between them, or in so many times if a burst
+ * would be small. The time falls by one part in so many. */
 #define MIN_APART_PACKETS (2 * BURST_PACKETS)
 #define APART_TIMES 2
+#define APART_TIMES_OF_SMALL 32
+#define BURSTS_FALL 16
+
+/* Takes the gap after a burst. */
+static __always_inline void burst_end(struct round *round, __u32 gap_us)
+{
+	__u32 gap = min_of(gap_us >> GAP_SHIFT, 255), before = round->gap;
+	__u32 difference = gap > before ? gap - before : before - gap;
+	bool is_equal = round->is_several && round->burst >= BURST_PACKETS &&
+			gap_us >= MIN_BETWEEN_BURSTS_US && gap_us <= MAX_BETWEEN_BURSTS_US &&
+			gap_us <= round->base_us / GAP_PART &&
+			difference <= gap / EQUAL_PART;
+
+	round->burst = 0;
+	/* What a round trip has shown stays until its end. */
+	if (round->equal_gaps == EQUAL_GAPS)
+		return;
+	round->equal_gaps = is_equal ? round->equal_gaps + 1 : 0;
+	round->gap = gap;
+}
 
 /* Takes an acknowledgement of so many packets, none of which follows a hole. */
 static __always_inline void burst_take(struct round *round, __u32 now_us, __u32 packets)
 {
-	__u32 gap_us = now_us - round->acknowledged_us;
-	__u32 before = gap_us <= round->close_us ? round->burst : 0;
-	__u32 quick_before = gap_us <= round->close_us / QUICK_PART ? round->quick_gaps + 1 : 0;
+	__u32 gap_us = (now_us - round->acknowledged_us) & 0xffffff;
+	__u32 close_us = round->close_us ? min_of(round->close_us, MAX_CLOSE_US) : MAX_CLOSE_US;
 
+	/* A change of the receiver's window acknowledges nothing. */
+	if (!packets)
+		return;
+	if (gap_us > close_us)
+		burst_end(round, gap_us);
+	round->is_several = gap_us <= close_us;
 	round->acknowledged_us = now_us;
-	round->burst = min_of(before + packets, 255);
+	round->burst = min_of(round->burst + packets, 255);
 	round->most = max_of(round->most, round->burst);
-	round->quick_gaps = min_of(quick_before, QUICK_GAPS);
-	if (quick_before >= QUICK_GAPS && round->burst >= BURST_PACKETS)
-		round->is_quick = 1;
 }
 
 /* Takes the bursts of a round trip. */
@@ -60,15 +89,22 @@ static __always_inline void burst_learn(struct yielding *own, struct round *roun
 	/* A capacity that grows fast made packets look closer than they are. */
 	bool is_known = round->close_us <= close_us + close_us / 4;
 	__u32 seen_us = level_takes_us(own, round->most);
-	__u32 range_us = minus(sample->rtt_max_us, sample->rtt_min_us);
+	__u32 range_us = minus(sample->rtt_max_us, sample->rtt_min_us), times = APART_TIMES;
 	bool is_burst = round->most >= BURST_PACKETS && seen_us >= MIN_BETWEEN_BURSTS_US &&
 			seen_us <= MAX_BETWEEN_BURSTS_US;
 
 	round->close_us = close_us;
-	if (round->is_slow_start || !sample->is_limited || !is_known)
+	if (!sample->is_limited)
+		return;
+	if (round->equal_gaps == EQUAL_GAPS) {
+		own->between_bursts_us = max_of(own->between_bursts_us, round->gap << GAP_SHIFT);
+		own->apart = 0;
+		return;
+	}
+	if (round->is_slow_start || !is_known)
 		return;
 	if (is_burst && seen_us > own->between_bursts_us) {
-		if (round->is_quick || range_us >= seen_us / LEAST_RANGE_PART)
+		if (range_us >= seen_us / LEAST_RANGE_PART)
 			own->between_bursts_us +=
 				(seen_us - own->between_bursts_us) / BURSTS_RISE;
 		own->apart = 0;
@@ -76,10 +112,14 @@ static __always_inline void burst_learn(struct yielding *own, struct round *roun
 	}
 	if (sample->delivered < MIN_APART_PACKETS)
 		return;
+	if (scaled(sample->delivered, own->between_bursts_us, sample->elapsed_us) < BURST_PACKETS)
+		times = APART_TIMES_OF_SMALL;
 	own->apart = min_of(own->apart + sample->delivered, 65536);
-	if (level_takes_us(own, own->apart) < APART_TIMES * own->between_bursts_us)
+	if (level_takes_us(own, own->apart) < times * own->between_bursts_us)
 		return;
 	own->apart = 0;
 	own->between_bursts_us -=
 		(own->between_bursts_us - (is_burst ? seen_us : 0)) / BURSTS_FALL;
+	if (own->between_bursts_us < MIN_BETWEEN_BURSTS_US)
+		own->between_bursts_us = 0;
 }

@@ -126,7 +126,8 @@ static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struc
 	observe(sample, s, tp, round, tp->delivered - round->delivered, wanted, now_us);
 	burst_learn(&s->yielding, round, sample);
 	round->base_us = sample->base_us;
-	round->patience_us = patience_us(wanted->w_q16, sample->base_us);
+	round->patience_us = patience_us(wanted->w_q16, sample->base_us) +
+			     s->yielding.between_bursts_us;
 	round->least_us = MIN_RTT_US;
 	round->is_coupled = 0;
 	round->pair_rate = 0;

@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 16
+#define CONGESTION_VERSION 17
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -145,11 +145,14 @@ struct round {
 	__u32 train_end;
 	__u32 train_us;
 	__u32 tested;
-	/* What was acknowledged last, a sequence number, and when, us. */
+	/* What was acknowledged last, a sequence number, and when, us, modulo 2^24. */
 	__u32 acknowledged;
-	__u32 acknowledged_us;
-	/* Packets closer together than this, us, are a burst (bursts.h): the packets of the
-	 * present one, and of the largest one of this round trip. */
+	__u32 acknowledged_us : 24;
+	/* The last gap between bursts (bursts.h), 2^GAP_SHIFT us, up to 255. */
+	__u32 gap : 8;
+	/* Half of the time of a packet, us; 0 while the capacity is not known. Packets closer
+	 * together are a burst (bursts.h): the packets of the present one, and of the largest
+	 * one of this round trip. */
 	__u16 close_us;
 	__u8 burst;
 	__u8 most;
@@ -167,10 +170,10 @@ struct round {
 	__u8 is_paced : 1;
 	/* Whether the flow shares a window with others (group.h). */
 	__u8 is_coupled : 1;
-	/* Acknowledgements in a row that came far closer together than packets leave the
-	 * bottleneck, up to QUICK_GAPS, and whether that made a burst of this round trip. */
-	__u8 quick_gaps : 2;
-	__u8 is_quick : 1;
+	/* Whether the present burst has several acknowledgements, and so many equal gaps in a
+	 * row in this round trip, up to EQUAL_GAPS. */
+	__u8 is_several : 1;
+	__u8 equal_gaps : 2;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 

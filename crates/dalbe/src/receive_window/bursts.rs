@@ -6,8 +6,8 @@
 //! part of that time in each round trip, and takes it for a queue that never goes. But
 //! within a burst, data comes faster than the bottleneck carries it.
 //!
-//! bpf/bursts.h is the same for a sender, which sees each acknowledgement. A receiver
-//! without privilege watches the bytes that have come, twice a millisecond for a moment.
+//! bpf/bursts.h tells bursts for a sender, by each acknowledgement. A receiver without
+//! privilege watches the bytes that have come, twice a millisecond for a moment.
 
 use std::time::Duration;
 
