@@ -25,10 +25,12 @@
  * of a processor that was taken away. */
 #define MIN_BETWEEN_BURSTS_US 2000
 #define MAX_BETWEEN_BURSTS_US 20000
-/* Bursts of several acknowledgements show by so many gaps between them that are as long as the
- * one before. (A receiver that leaves out acknowledgements sends one for a burst.) Gaps are
- * equal if they differ by one part in so many at most. */
-#define EQUAL_GAPS 2
+/* So many bursts in a row show by the gaps between them, where each has several
+ * acknowledgements: a receiver that leaves out acknowledgements sends one. In slow start, two
+ * are enough: the first window holds no more. Gaps are equal if they differ by one part in so
+ * many at most. */
+#define BURSTS_IN_A_ROW 3
+#define FIRST_BURSTS_IN_A_ROW 2
 #define EQUAL_PART 8
 /* Unit of a gap: 128 us. */
 #define GAP_SHIFT 7
@@ -46,21 +48,31 @@
 #define APART_TIMES_OF_SMALL 32
 #define BURSTS_FALL 16
 
+/* Whether a round trip has shown bursts. It has until its end. */
+static __always_inline bool burst_is_shown(const struct round *round)
+{
+	return round->bursts >= (round->is_slow_start ? FIRST_BURSTS_IN_A_ROW : BURSTS_IN_A_ROW);
+}
+
 /* Takes the gap after a burst. */
 static __always_inline void burst_end(struct round *round, __u32 gap_us)
 {
 	__u32 gap = min_of(gap_us >> GAP_SHIFT, 255), before = round->gap;
 	__u32 difference = gap > before ? gap - before : before - gap;
-	bool is_equal = round->is_several && round->burst >= BURST_PACKETS &&
-			gap_us >= MIN_BETWEEN_BURSTS_US && gap_us <= MAX_BETWEEN_BURSTS_US &&
-			gap_us <= round->base_us / GAP_PART &&
-			difference <= gap / EQUAL_PART;
+	__u32 bursts = round->bursts + 1;
 
-	round->burst = 0;
-	/* What a round trip has shown stays until its end. */
-	if (round->equal_gaps == EQUAL_GAPS)
+	if (burst_is_shown(round))
 		return;
-	round->equal_gaps = is_equal ? round->equal_gaps + 1 : 0;
+	if (!round->is_several || round->burst < BURST_PACKETS)
+		bursts = 0;
+	round->bursts = bursts;
+	if (burst_is_shown(round))
+		return;
+	if (gap_us < MIN_BETWEEN_BURSTS_US || gap_us > MAX_BETWEEN_BURSTS_US ||
+	    gap_us > round->base_us / GAP_PART)
+		round->bursts = 0;
+	else if (bursts > 1 && difference > gap / EQUAL_PART)
+		round->bursts = 1;
 	round->gap = gap;
 }
 
@@ -73,8 +85,10 @@ static __always_inline void burst_take(struct round *round, __u32 now_us, __u32 
 	/* A change of the receiver's window acknowledges nothing. */
 	if (!packets)
 		return;
-	if (gap_us > close_us)
+	if (gap_us > close_us) {
 		burst_end(round, gap_us);
+		round->burst = 0;
+	}
 	round->is_several = gap_us <= close_us;
 	round->acknowledged_us = now_us;
 	round->burst = min_of(round->burst + packets, 255);
@@ -96,7 +110,7 @@ static __always_inline void burst_learn(struct yielding *own, struct round *roun
 	round->close_us = close_us;
 	if (!sample->is_limited)
 		return;
-	if (round->equal_gaps == EQUAL_GAPS) {
+	if (burst_is_shown(round)) {
 		own->between_bursts_us = max_of(own->between_bursts_us, round->gap << GAP_SHIFT);
 		own->apart = 0;
 		return;

@@ -38,6 +38,8 @@ SOCKET_MAP(state, struct state);
  * of a connection leave at once (round.h). The packets after them are spaced. */
 #define HYSTART_FROM_ROUND 2
 _Static_assert(HYSTART_FROM_ROUND < 4, "struct round has two bits");
+/* Several round trips with fewer packets than these, as heads of responses make, count as one. */
+#define MIN_OPENING_PACKETS 4
 /* Slow start of a flow that yields ends at this share of what a train has shown: 0.95. */
 #define OPENED_Q16 62259
 
@@ -156,7 +158,8 @@ static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struc
 			tp->snd_cwnd += TRAIN;
 		}
 	}
-	round->turns = min_of(round->turns + 1, HYSTART_FROM_ROUND);
+	round->turns = min_of(round->turns + 1,
+			      sample->delivered < MIN_OPENING_PACKETS ? 1 : HYSTART_FROM_ROUND);
 	pace(sk, round, is_paced);
 }
 

@@ -170,10 +170,10 @@ struct round {
 	__u8 is_paced : 1;
 	/* Whether the flow shares a window with others (group.h). */
 	__u8 is_coupled : 1;
-	/* Whether the present burst has several acknowledgements, and so many equal gaps in a
-	 * row in this round trip, up to EQUAL_GAPS. */
+	/* Whether the present burst has several acknowledgements, and the bursts in a row before
+	 * it in this round trip, up to BURSTS_IN_A_ROW. */
 	__u8 is_several : 1;
-	__u8 equal_gaps : 2;
+	__u8 bursts : 2;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 

@@ -70,7 +70,7 @@ static __always_inline void begin_round(struct tcp_sock *tp, struct round *round
 	round->rtt_sum_us = 0;
 	round->samples = 0;
 	round->most = 0;
-	round->equal_gaps = 0;
+	round->bursts = 0;
 	round->cwnd = tp->snd_cwnd;
 	round->is_slow_start = is_in_slow_start(tp);
 }

@@ -66,7 +66,7 @@ static __u32 bursts_of(struct yielding *own, struct arrivals_of_bursts seen)
 				burst_learn(own, &round, &look);
 				look.delivered = 0;
 				round.most = 0;
-				round.equal_gaps = 0;
+				round.bursts = 0;
 			}
 			look.delivered += seen.packets;
 		}
@@ -120,12 +120,16 @@ static void bursts(void)
 	/* ... which slow start shows, too, though its window does not fill a round trip. */
 	other.is_slow_start = true;
 	EXPECT_BETWEEN(7500, 8100, other);
-	other.until_us = 40000;
+	other.until_us = 16000;
 	EXPECT_BETWEEN(7500, 8100, other);
 	/* The time stamps of the kernel begin anew after 2^24 us. */
 	other.from_us = 0xffffff - 20000;
 	EXPECT_BETWEEN(7500, 8100, other);
-	/* Unequal gaps, short and long ones, and few in a round trip do not, ... */
+	/* Later on, two in a round trip do not. Nor do unequal gaps, short and long ones, long
+	 * parts of a round trip, and packets apart. */
+	other.is_slow_start = false;
+	EXPECT_BETWEEN(0, 0, other);
+	other.until_us = 0;
 	other.uneven_us = 2000;
 	EXPECT_BETWEEN(0, 0, other);
 	other = arrivals(7, 1500, 1000, 64000, 4);
@@ -137,7 +141,6 @@ static void bursts(void)
 	other = arrivals(20, 16000, 1000, 32000, 4);
 	other.is_slow_start = true;
 	EXPECT_BETWEEN(0, 0, other);
-	/* ... nor do packets apart. */
 	other = apart;
 	other.is_slow_start = true;
 	EXPECT_BETWEEN(0, 0, other);

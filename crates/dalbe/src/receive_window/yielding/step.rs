@@ -107,9 +107,8 @@ impl Step {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_window_follows_what_is_carried_in_small_steps() {
-        let step = |carried| Step {
+    fn step(carried: f64) -> Step {
+        Step {
             now: Duration::ZERO,
             has_come: false,
             carried,
@@ -122,7 +121,25 @@ mod tests {
             is_lost: false,
             has_holes: false,
             gap: 0.1,
-        };
+        }
+    }
+
+    #[test]
+    fn a_sender_that_leaves_room_below_its_window_has_made_a_test() {
+        assert!(step(80.0).is_test_of_sender(100.0, 100.0));
+        assert!(
+            !step(80.0).is_test_of_sender(100.0, 82.0),
+            "our window does"
+        );
+        assert!(!step(95.0).is_test_of_sender(100.0, 120.0), "little room");
+        assert!(
+            !step(50.0).is_test_of_sender(100.0, 100.0),
+            "it sends little"
+        );
+    }
+
+    #[test]
+    fn a_window_follows_what_is_carried_in_small_steps() {
         let own = step(100.0).own_queue();
         assert_eq!(step(100.0).followed(100.0 + own, f64::INFINITY), 104.0);
         assert_eq!(step(100.0).followed(103.0, f64::INFINITY), 103.5);
