@@ -54,24 +54,29 @@ static __always_inline bool burst_is_shown(const struct round *round)
 	return round->bursts >= (round->is_slow_start ? FIRST_BURSTS_IN_A_ROW : BURSTS_IN_A_ROW);
 }
 
-/* Takes the gap after a burst. */
+/* Whether so much time may be that between bursts. */
+static __always_inline bool burst_may_wait(__u32 us)
+{
+	return us >= MIN_BETWEEN_BURSTS_US && us <= MAX_BETWEEN_BURSTS_US;
+}
+
+/* Ends a burst by the gap after it. */
 static __always_inline void burst_end(struct round *round, __u32 gap_us)
 {
+	bool is_burst = round->is_several && round->burst >= BURST_PACKETS;
 	__u32 gap = min_of(gap_us >> GAP_SHIFT, 255), before = round->gap;
-	__u32 difference = gap > before ? gap - before : before - gap;
-	__u32 bursts = round->bursts + 1;
 
+	round->burst = 0;
 	if (burst_is_shown(round))
 		return;
-	if (!round->is_several || round->burst < BURST_PACKETS)
-		bursts = 0;
-	round->bursts = bursts;
+	round->bursts = is_burst ? round->bursts + 1 : 0;
+	/* The gap that is kept is the one between two of them. */
 	if (burst_is_shown(round))
 		return;
-	if (gap_us < MIN_BETWEEN_BURSTS_US || gap_us > MAX_BETWEEN_BURSTS_US ||
-	    gap_us > round->base_us / GAP_PART)
+	if (!burst_may_wait(gap_us) || gap_us > round->base_us / GAP_PART)
 		round->bursts = 0;
-	else if (bursts > 1 && difference > gap / EQUAL_PART)
+	else if (round->bursts > 1 &&
+		 max_of(gap, before) - min_of(gap, before) > gap / EQUAL_PART)
 		round->bursts = 1;
 	round->gap = gap;
 }
@@ -81,15 +86,14 @@ static __always_inline void burst_take(struct round *round, __u32 now_us, __u32 
 {
 	__u32 gap_us = (now_us - round->acknowledged_us) & 0xffffff;
 	__u32 close_us = round->close_us ? min_of(round->close_us, MAX_CLOSE_US) : MAX_CLOSE_US;
+	bool is_close = gap_us <= close_us;
 
 	/* A change of the receiver's window acknowledges nothing. */
 	if (!packets)
 		return;
-	if (gap_us > close_us) {
+	if (!is_close)
 		burst_end(round, gap_us);
-		round->burst = 0;
-	}
-	round->is_several = gap_us <= close_us;
+	round->is_several = is_close;
 	round->acknowledged_us = now_us;
 	round->burst = min_of(round->burst + packets, 255);
 	round->most = max_of(round->most, round->burst);
@@ -104,8 +108,7 @@ static __always_inline void burst_learn(struct yielding *own, struct round *roun
 	bool is_known = round->close_us <= close_us + close_us / 4;
 	__u32 seen_us = level_takes_us(own, round->most);
 	__u32 range_us = minus(sample->rtt_max_us, sample->rtt_min_us), times = APART_TIMES;
-	bool is_burst = round->most >= BURST_PACKETS && seen_us >= MIN_BETWEEN_BURSTS_US &&
-			seen_us <= MAX_BETWEEN_BURSTS_US;
+	bool is_burst = round->most >= BURST_PACKETS && burst_may_wait(seen_us);
 
 	round->close_us = close_us;
 	if (!sample->is_limited)
