@@ -14,8 +14,8 @@ use crate::contender::process::{End, Over};
 use crate::host::Host;
 use crate::samples::BackgroundRecord;
 
-/// How often its connections are looked at. For each look, the kernel searches all of its table
-/// of connections: ten looks a second take a third of two processors with 18 labs.
+/// How often its connections are looked at. Each look is a process: ten looks a second took a third
+/// of two processors with 18 labs.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Which connections of a host are meant.
