@@ -90,6 +90,14 @@ pub(crate) fn be_punctual() -> io::Result<()> {
     Ok(())
 }
 
+/// How long something that could run has waited for a processor since the machine started: the
+/// "some" of `/proc/pressure/cpu` (psi.rst). `None` where the kernel does not tell.
+pub(crate) fn waited() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/pressure/cpu").ok()?;
+    let (_, total) = text.lines().next()?.rsplit_once("total=")?;
+    total.parse().ok().map(Duration::from_micros)
+}
+
 /// For how long a processor may stand still without harm to what a lab measures:
 /// its shortest queues and delays take longer, and of what is compared the last
 /// hundredth is left out.

@@ -84,6 +84,10 @@ impl Record {
             fetches: &self.fetches,
             background: &self.background,
             lab_cpu_s: self.summary.lab_cores * self.setup.duration_s,
+            waited_s: self
+                .summary
+                .waited
+                .map(|share| share * self.setup.duration_s),
         })
     }
 

@@ -11,7 +11,7 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 
 use crate::contender::{Contender, ContenderError, Running};
 use crate::host::Host;
-use crate::machine::{Clock, Context as _};
+use crate::machine::{Clock, Context as _, waited};
 use crate::record::Record;
 use crate::rivals::LoadedRival;
 use crate::samples::BackgroundRecord;
@@ -73,6 +73,7 @@ pub fn run(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let clock = Clock::start();
     let topology = Topology::join(scenario, hosts, *seed, plan.sampling, clock)?;
     let cpu_before = own_cpu()?;
+    let waited_before = waited();
     let end = Duration::from_secs_f64(scenario.duration_s);
     let (server, client) = (&topology.hosts()[0], &topology.hosts()[scenario.link.len()]);
     let prober = prober::start(client, server, clock, end)?;
@@ -80,6 +81,8 @@ pub fn run(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let contenders = start_contenders(plan, &copies, topology.hosts(), clock)?;
     clock.sleep_until(end);
     let cpu_s = (own_cpu()? - cpu_before).as_secs_f64();
+    let waited_s = waited().zip(waited_before);
+    let waited_s = waited_s.map(|(after, before)| (after - before).as_secs_f64());
     let background = finish_all(contenders);
     let received = sources.finish()?;
     let rtt = prober.finish();
@@ -92,6 +95,7 @@ pub fn run(plan: &Plan) -> Result<Record, Box<dyn Error>> {
         fetches: &received.fetches,
         background: &background,
         lab_cpu_s: cpu_s,
+        waited_s,
     });
     Ok(Record {
         scenario: plan.name.clone(),

@@ -192,10 +192,15 @@ pub(crate) fn measured(matrix: &MatrixRecord) -> String {
         let figures = matrix.runs.iter().map(figure);
         figures.fold(0.0, f64::max)
     };
+    let waited = matrix.runs.iter().filter_map(|run| run.summary.waited);
+    let waited = waited.reduce(f64::max).map_or_else(String::new, |share| {
+        let percent = 100.0 * share;
+        format!(" Something waited for a processor during at most {percent:.0} % of a run.")
+    });
     let mut text = format!(
         "\n`{}`, commit {}, seeds {}{}, begun {}. {}, {}. Labs side by side: {}. The busiest run took \
          {:.2} of a core for its links and {:.2} for the lab as a whole. The least exact handed 99 % \
-         of its packets over within {:.2} ms of their time.\n\n",
+         of its packets over within {:.2} ms of their time.{waited}\n\n",
         provenance.command,
         provenance.commit,
         seeds.join(", "),

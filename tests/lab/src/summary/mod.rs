@@ -81,6 +81,10 @@ pub struct Summary {
     /// Processor time of the lab with its generators and links, share of one
     /// core.
     pub lab_cores: f64,
+    /// In which share of the time something that could run waited for a processor: of all labs
+    /// that ran side by side. `None` where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<f64>,
     /// What became of transfers with deadlines; of the whole run, whatever part
     /// of it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +134,8 @@ pub struct Measured<'a> {
     pub background: &'a [BackgroundRecord],
     /// Processor time of the lab with its generators and links, s.
     pub lab_cpu_s: f64,
+    /// For how long something waited for a processor, s; `None` where the kernel does not tell.
+    pub waited_s: Option<f64>,
 }
 
 /// The figures over the measured part of the scenario.
@@ -185,6 +191,9 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         late_p99_ms: late.fold(0.0, f64::max),
         link_cores: ratio(link_cpu, setup.duration_s),
         lab_cores: ratio(measured.lab_cpu_s, setup.duration_s),
+        waited: measured
+            .waited_s
+            .map(|waited| ratio(waited, setup.duration_s)),
         deadline: DeadlineFigures::of(setup, measured.background),
         yielding: YieldFigures::of(setup, measured.links, measured.background),
         jobs: JobsFigures::of(setup, measured.fetches, measured.background),

@@ -39,6 +39,7 @@ fn of<'a>(setup: &'a Scenario, links: &'a [LinkRecord]) -> Measured<'a> {
         fetches: &[],
         background: &[],
         lab_cpu_s: 5.0,
+        waited_s: Some(2.5),
     }
 }
 
@@ -58,6 +59,7 @@ fn links_are_measured_in_the_window_only() {
     assert!((summary.queue_mean_packets - 6.5).abs() < 1e-9);
     assert!((summary.link_cores - 0.4).abs() < 1e-9);
     assert!((summary.lab_cores - 0.5).abs() < 1e-9);
+    assert_eq!(summary.waited, Some(0.25));
 }
 
 #[test]
@@ -194,6 +196,7 @@ fn nothing_is_zero_and_never_nan() {
     for links in [&[][..], &empty[..]] {
         let measured = Measured {
             lab_cpu_s: 0.0,
+            waited_s: None,
             ..of(&setup, links)
         };
         assert_eq!(summarise(&measured), none);

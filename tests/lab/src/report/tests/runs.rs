@@ -163,6 +163,7 @@ fn summary(record: &Record) -> Summary {
         fetches: &record.fetches,
         background: &record.background,
         lab_cpu_s: 10.0,
+        waited_s: None,
     })
 }
 
