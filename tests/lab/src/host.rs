@@ -56,10 +56,6 @@ impl Class {
     pub const ALL: [Self; 3] = [Self::Foreground, Self::Background, Self::Probe];
 }
 
-/// The size of the table of connections in namespaces that are made from one on (ip-sysctl.rst).
-/// That of the machine has a quarter of a million entries, and ss(8) looks at each of them.
-const CHILD_CONNECTIONS: (&str, &str) = ("/proc/sys/net/ipv4/tcp_child_ehash_entries", "1024");
-
 /// A network namespace. Clones are the same one.
 #[derive(Debug, Clone)]
 pub struct Host {
@@ -74,29 +70,33 @@ impl Host {
     /// # Errors
     /// Without the right to make namespaces (root).
     pub fn new(index: u8) -> io::Result<Self> {
-        // A thread of its own: this one stays where it is.
-        let made = std::thread::spawn(|| {
-            let enter_new = || {
-                unshare(CloneFlags::CLONE_NEWNET)
-                    .doing("make a network namespace (needs root and a kernel with namespaces)")
-            };
-            enter_new()?;
-            // For children of that one. It is only faster, so a kernel older than 6.1 does.
-            let _ = std::fs::write(CHILD_CONNECTIONS.0, CHILD_CONNECTIONS.1);
-            enter_new()?;
-            let path = "/proc/thread-self/ns/net";
-            File::open(path).doing(format_args!("open {path} (is /proc mounted?)"))
-        });
-        let namespace = made.join().expect("the thread does not panic")?;
-        let host = Self {
-            namespace: Arc::new(namespace),
-            index,
-        };
+        let parent = Self::unshared(index)?;
+        // The size of the table of connections in namespaces that are made from that one. The
+        // machine's own has a quarter of a million entries, and ss(8) looks at each of them. It
+        // is only faster, so a kernel older than 6.1, which has no such setting, does.
+        let _ = parent.sysctl("ipv4/tcp_child_ehash_entries", "1024");
+        let host = parent.within(move || Self::unshared(index))?;
         host.ip("link set lo up")?;
         for address in host.addresses() {
             host.ip(&format!("address add {address} dev lo"))?;
         }
         Ok(host)
+    }
+
+    /// A new namespace as the kernel makes it.
+    fn unshared(index: u8) -> io::Result<Self> {
+        // A thread of its own: this one stays where it is.
+        let made = std::thread::spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET)
+                .doing("make a network namespace (needs root and a kernel with namespaces)")?;
+            let path = "/proc/thread-self/ns/net";
+            File::open(path).doing(format_args!("open {path} (is /proc mounted?)"))
+        });
+        let namespace = made.join().expect("the thread does not panic")?;
+        Ok(Self {
+            namespace: Arc::new(namespace),
+            index,
+        })
     }
 
     /// Where this host is reached: for each class, and by the background over IPv6.
