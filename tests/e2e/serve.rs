@@ -40,6 +40,13 @@ struct Serving {
     address: SocketAddr,
 }
 
+/// An address that no other process listens on, so a server that is killed gets its
+/// port again.
+fn own_address() -> String {
+    let [.., third, fourth] = std::process::id().to_be_bytes();
+    format!("127.19.{third}.{fourth}:0")
+}
+
 impl Serving {
     /// On a free port, with these flags.
     fn start(flags: &[&str]) -> Self {
@@ -70,6 +77,13 @@ impl Serving {
             directory,
             running,
         }
+    }
+
+    /// SIGKILL. The listening socket may outlive its connections by a moment, so this
+    /// waits until the process has ended: only then is its port free again.
+    fn kill(&mut self) {
+        self.running.signal("KILL");
+        wait_until("it to end", SOON, || !self.running.is_running());
     }
 
     fn path(&self, name: &str) -> PathBuf {

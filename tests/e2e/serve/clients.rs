@@ -4,13 +4,12 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 
-use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::repr_digest;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::tls::Identity;
 use fairbat_tests::workdir::{Workdir, write_secret};
 
-use super::{Content, FILE, SOON, Serving, curl, value};
+use super::{Content, FILE, SOON, Serving, curl, own_address, value};
 
 #[test]
 fn curl_gets_files_and_ranges() {
@@ -142,7 +141,7 @@ fn fairbat_gets_what_fairbat_serves() {
 
 #[test]
 fn a_download_goes_on_when_the_server_comes_back() {
-    let mut server = Serving::start(&[]);
+    let mut server = Serving::run(|run| run.args(["--listen", &own_address()]));
     let large = Content::new(404, 8_000_000);
     server.put("large", &large);
     let work = Workdir::new();
@@ -153,13 +152,12 @@ fn a_download_goes_on_when_the_server_comes_back() {
     let get = get.args(["--retry", "1000"]);
     let mut get = get.arg(server.url("large")).spawn();
     get.wait_for_progress(&work.join("large"), 1_000_000);
-    server.running.signal("KILL");
-    wait_until("the download to notice", SOON, || {
-        get.events().iter().any(|event| event["event"] == "retry")
+    server.kill();
+    get.wait_for_event("the download to notice", |event| event["event"] == "retry");
+    let listen = server.address.to_string();
+    let _again = Serving::of(server.directory.path(), |run| {
+        run.args(["--listen", &listen])
     });
-    let address = server.address.to_string();
-    let again = Fairbat::new(server.directory.path());
-    let _again = again.args(["serve", ".", "--listen", &address]).spawn();
     let outcome = get.wait();
     outcome.expect_code(0);
     work.assert_holds(&[("large", &large)]);

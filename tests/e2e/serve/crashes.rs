@@ -24,7 +24,7 @@ use fairbat_tests::workdir::Workdir;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::{Content, SOON, Serving, wait_until};
+use super::{Content, SOON, Serving, own_address, wait_until};
 
 /// Names that are written over and over.
 const NAMES: [&str; 3] = ["one", "two", "below/three"];
@@ -184,13 +184,6 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect(name))
 }
 
-/// An address that no other process listens on, so a server that is killed gets its
-/// port again.
-fn own_address() -> String {
-    let [.., third, fourth] = std::process::id().to_be_bytes();
-    format!("127.19.{third}.{fourth}:0")
-}
-
 /// Serves a directory at this address.
 fn serve(served: &Path, listen: &str) -> Serving {
     Serving::of(served, |run| {
@@ -206,8 +199,7 @@ fn kill(kills: u64, seed: u64) -> u64 {
     let (url, listen) = (server.url.clone(), server.address.to_string());
     let mut shelf = Shelf::new(seed, served.path(), &url);
     let held = shelf.begin(&server);
-    server.running.signal("KILL");
-    wait_until("it to end", SOON, || !server.running.is_running());
+    server.kill();
     assert_eq!(shelf.unfinished(), 1, "not amid an upload");
     shelf.check();
     server = serve(served.path(), &listen);
@@ -222,8 +214,7 @@ fn kill(kills: u64, seed: u64) -> u64 {
         let is_server = shelf.random.random_bool(0.8);
         shelf.wait(&put);
         if is_server {
-            server.running.signal("KILL");
-            wait_until("it to end", SOON, || !server.running.is_running());
+            server.kill();
             amid += u64::from(shelf.unfinished() > 0);
             shelf.check_while(name, &content, is_answered(&put));
             server = serve(served.path(), &listen);

@@ -84,8 +84,7 @@ fn killed_in_the_middle_it_has_the_old_file_and_forgets_the_rest() {
     wait_until("bytes to be written", SOON, || {
         unfinished(&server) == Some(100_000)
     });
-    server.running.signal("KILL");
-    wait_until("it to end", SOON, || !server.running.is_running());
+    server.kill();
     assert_content(&server.path("file"), &FILE);
     assert_eq!(unfinished(&server), Some(100_000), "nobody could remove it");
     let again = Serving::of(server.directory.path(), |run| run.arg("--writable"));
