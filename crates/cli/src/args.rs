@@ -15,7 +15,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use fairbat::manual::{self, Page, Shell};
@@ -191,10 +191,23 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
 
 fn from_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
     let mut command = Cli::from_arg_matches(matches)?.command;
-    if let (Command::Get(args), Some((_, matches))) = (&mut command, matches.subcommand()) {
-        args.files.resume = resume(matches);
+    match (&mut command, matches.subcommand()) {
+        (Command::Get(args), Some((_, matches))) => args.files.resume = resume(matches),
+        // `plan` has the same variable, so that alone asks for nothing here.
+        (Command::Doctor(args), Some((_, matches)))
+            if args.path.is_none() && is_typed(matches, "measure") =>
+        {
+            let wrong = "--measure is for --path URL: name a file to download meanwhile\n";
+            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, wrong));
+        }
+        _ => {}
     }
     Ok(command)
+}
+
+/// Whether the flag is on the command line.
+fn is_typed(matches: &ArgMatches, id: &str) -> bool {
+    matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 /// Decides between `--continue` and `--no-continue`. The last one on the command line
@@ -202,16 +215,18 @@ fn from_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
 ///
 /// clap's own overriding reports a conflict between a flag and a variable.
 fn resume(matches: &ArgMatches) -> bool {
-    let from = |id, source| matches.value_source(id) == Some(source);
     let typed_at = |id| {
-        let typed = from(id, ValueSource::CommandLine);
+        let typed = is_typed(matches, id);
         typed.then(|| matches.index_of(id)).flatten()
     };
     let (yes, no) = (typed_at("continue_"), typed_at("no_continue"));
     if yes != no {
         return yes > no;
     }
-    let variable = |id| from(id, ValueSource::EnvVariable).then(|| matches.get_flag(id));
+    let variable = |id| {
+        let set = matches.value_source(id) == Some(ValueSource::EnvVariable);
+        set.then(|| matches.get_flag(id))
+    };
     variable("no_continue") != Some(true) && variable("continue_") != Some(false)
 }
 

@@ -38,8 +38,7 @@ pub(crate) struct DoctorArgs {
         long,
         value_name = "DURATION",
         default_value = "20s",
-        value_parser = parse_duration,
-        requires = "path"
+        value_parser = parse_duration
     )]
     pub(crate) measure: Duration,
 

@@ -3,7 +3,7 @@
  * What a flow that yields knows of its path: how much it carries, at which levels queues
  * were met, how long a queue may be, and so how far the window grows. Levels and windows
  * are packets/256 (Q8). receive_window/yielding/levels.rs is the same for a receiver,
- * without noise and bursts.
+ * without noise but with packets that come late by themselves.
  *
  * This file does not depend on weights.
  */

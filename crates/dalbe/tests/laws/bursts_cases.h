@@ -122,7 +122,7 @@ static void bursts(void)
 	EXPECT_BETWEEN(7500, 8100, other);
 	other.until_us = 16000;
 	EXPECT_BETWEEN(7500, 8100, other);
-	/* The time stamps of the kernel begin anew after 2^24 us. */
+	/* Times are kept modulo 2^24 us. */
 	other.from_us = 0xffffff - 20000;
 	EXPECT_BETWEEN(7500, 8100, other);
 	/* Later on, two in a round trip do not. Nor do unequal gaps, short and long ones, long

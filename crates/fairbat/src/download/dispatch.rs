@@ -1,13 +1,12 @@
 //! From permission to work: which worker starts next, and on what.
 
 use std::cmp::Reverse;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::pieces::{Lease, LeaseId, MIN_RELIEVED, Piece};
-use super::run::{Run, Worker};
+use super::run::{Carrier, Run, Worker};
 use super::transfer::{Phase, Transfer};
 use super::worker::{self, Job, TransferId, WorkerGuard, WorkerId};
 use crate::lane::Permit;
@@ -39,7 +38,7 @@ impl Run {
             let has_room = self.asking == 0 || self.has_room();
             let next = self.next_work().filter(|_| has_room);
             let carrier = self.free_carrier.take();
-            let waits = carrier.is_some_and(|peer| self.relieve_before(next, peer));
+            let waits = carrier.is_some_and(|carrier| self.relieve_before(next, &carrier));
             let Some(next) = next.filter(|_| !waits) else {
                 self.request = None;
                 break;
@@ -58,10 +57,11 @@ impl Run {
         self.wake = self.next_wake();
     }
 
-    /// The connection to `peer` that carried the lane's weight is free, and nothing else is
-    /// due as soon as what comes over one that yields: it takes the rest from that one, whose
-    /// sender would need long to become as fast. Returns whether there is such a connection.
-    fn relieve_before(&self, next: Option<Next>, peer: SocketAddr) -> bool {
+    /// The connection that carried the lane's weight is free, and nothing else is due as soon
+    /// as what comes from the same server over one that yields: it takes the rest from that
+    /// one, whose sender would need long to become as fast. Returns whether there is such a
+    /// connection.
+    fn relieve_before(&self, next: Option<Next>, carrier: &Carrier) -> bool {
         let Some(manager) = &self.context.window_manager else {
             return false;
         };
@@ -80,7 +80,9 @@ impl Run {
                 let left = moving.pieces.left_of(worker.lease?);
                 let is_first = next_due.is_none_or(|next| due(index) < next);
                 let can_move = transfer.is_resumable() && self.may_connect(transfer);
-                let is_worth_it = left > MIN_RELIEVED && socket.peer_addr().ok() == Some(peer);
+                let fits = socket.peer_addr().is_ok_and(|peer| peer == carrier.peer)
+                    && moving.source.url.origin() == carrier.origin;
+                let is_worth_it = left > MIN_RELIEVED && fits;
                 (is_first && can_move && is_worth_it && manager.can_be_relieved(socket))
                     .then_some((Reverse(due(index)), left, socket))
             });

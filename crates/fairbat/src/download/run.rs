@@ -17,6 +17,7 @@ use jiff::SignedDuration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use url::Origin;
 
 use super::pieces::{ChunkSizer, LeaseError, LeaseId};
 use super::setup::{Outcome, Report, RunMode, Setup, Stop};
@@ -119,6 +120,15 @@ pub(crate) enum Action {
     Stop(TransferError),
 }
 
+/// A connection that carries the weight of the run's own lane: where its client would use it
+/// again.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    /// The server, or the proxy before it.
+    pub(crate) peer: SocketAddr,
+    pub(crate) origin: Origin,
+}
+
 /// A run.
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -133,9 +143,8 @@ pub(crate) struct Run {
     pub(crate) request: Option<PermitRequest>,
     /// A connection that was granted and is not in use yet.
     pub(crate) granted: Option<Permit>,
-    /// The peer of a connection that carried the weight of the run's own lane and has just
-    /// become free.
-    pub(crate) free_carrier: Option<SocketAddr>,
+    /// A connection that carried the weight of the run's own lane and has just become free.
+    pub(crate) free_carrier: Option<Carrier>,
     /// w_min.
     pub(crate) weight: f64,
     pub(crate) retry: RetrySettings,
@@ -393,7 +402,12 @@ impl Run {
             && let Some((manager, socket)) = self.context.window_manager.as_ref().zip(worker.socket)
             && manager.carries_weight(&socket)
         {
-            self.free_carrier = socket.peer_addr().ok();
+            let moving = self.transfer(transfer).moving();
+            let origin = moving.map(|moving| moving.source.url.origin());
+            let peer = socket.peer_addr().ok();
+            self.free_carrier = peer
+                .zip(origin)
+                .map(|(peer, origin)| Carrier { peer, origin });
         }
         self.end_lease(transfer, worker.lease, is_finished);
         match outcome {

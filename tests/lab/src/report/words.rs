@@ -195,7 +195,9 @@ pub(crate) fn measured(matrix: &MatrixRecord) -> String {
     let waited = matrix.runs.iter().filter_map(|run| run.summary.waited);
     let waited = waited.reduce(f64::max).map_or_else(String::new, |share| {
         let percent = 100.0 * share;
-        format!(" Something waited for a processor during at most {percent:.0} % of a run.")
+        format!(
+            " Where a run tells, something waited for a processor at most {percent:.0} % of it."
+        )
     });
     let mut text = format!(
         "\n`{}`, commit {}, seeds {}{}, begun {}. {}, {}. Labs side by side: {}. The busiest run took \
