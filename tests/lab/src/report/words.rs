@@ -162,12 +162,15 @@ pub(crate) fn terms(scenario: &Scenario) -> String {
             stalls.every_ms, stalls.least_ms, stalls.most_ms
         )
     });
+    // A scenario that a matrix makes shorter has odd times.
+    let tenths = |time_s: f64| (10.0 * time_s).round() / 10.0;
+    let measured = scenario.measured();
     format!(
         "{}{stalls}; {} s, measured from {} to {} s.",
         links.join("; then "),
-        scenario.duration_s,
-        scenario.measured().start,
-        scenario.measured().end
+        tenths(scenario.duration_s),
+        tenths(measured.start),
+        tenths(measured.end)
     )
 }
 
