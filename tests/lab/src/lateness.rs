@@ -35,13 +35,6 @@ impl Histogram {
         self.max = self.max.max(late);
     }
 
-    /// Counts what another one has counted too.
-    pub fn add(&mut self, other: &Self) {
-        let both = self.counts.iter_mut().zip(&other.counts);
-        both.for_each(|(count, more)| *count += more);
-        self.max = self.max.max(other.max);
-    }
-
     /// Upper bounds of the steps that hold the percentiles.
     pub fn summary(&self) -> Lateness {
         let total: u64 = self.counts.iter().sum();
@@ -71,13 +64,6 @@ impl Histogram {
 mod tests {
     use super::*;
 
-    /// So many that are a millisecond late.
-    fn late_by_a_tick(count: usize) -> Histogram {
-        let mut histogram = Histogram::default();
-        (0..count).for_each(|_| histogram.count(Duration::from_millis(1)));
-        histogram
-    }
-
     #[test]
     fn percentiles_are_upper_bounds() {
         let mut histogram = Histogram::default();
@@ -93,9 +79,5 @@ mod tests {
         let mut late = Histogram::default();
         late.count(Duration::from_millis(30));
         assert!((late.summary().p99_ms - 30.0).abs() < 1e-9);
-        late.add(&late_by_a_tick(5000));
-        let both = late.summary();
-        assert!((both.p99_ms - 1.01).abs() < 1e-9, "{both:?}");
-        assert!((both.max_ms - 30.0).abs() < 1e-9, "{both:?}");
     }
 }

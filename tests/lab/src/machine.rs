@@ -180,24 +180,32 @@ impl Watch {
         Ok(Self { threads, stop })
     }
 
-    /// How late the processors were since it was started.
+    /// How late the processors were since it was started: by each figure, the latest of
+    /// them.
     ///
     /// # Errors
     /// When a processor could not be watched.
     pub fn lateness(self) -> io::Result<Lateness> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all = Histogram::default();
+        let mut latest = Lateness::default();
         for thread in self.threads {
-            all.add(&thread.join().expect("the watch does not panic")?);
+            let looks = thread.join().expect("the watch does not panic")?;
+            let own = looks.summary();
+            latest.median_ms = latest.median_ms.max(own.median_ms);
+            latest.p99_ms = latest.p99_ms.max(own.p99_ms);
+            latest.max_ms = latest.max_ms.max(own.max_ms);
         }
-        Ok(all.summary())
+        Ok(latest)
     }
 }
 
+/// Looks that are due while the processor stands still count as well, as packets do: so
+/// the shares are those of the time, and a long standstill is not one look.
 fn watch(stop: &AtomicBool, clock: Clock) -> Histogram {
     let mut looks = Histogram::default();
+    let mut due = clock.now();
     while !stop.load(Ordering::Relaxed) {
-        let due = clock.now() + TICK;
+        due += TICK;
         clock.sleep_until(due);
         looks.count(clock.now().saturating_sub(due));
     }
