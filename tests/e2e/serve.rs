@@ -40,13 +40,6 @@ struct Serving {
     address: SocketAddr,
 }
 
-/// An address that no other process listens on, so a server that is killed gets its
-/// port again.
-fn own_address() -> String {
-    let [.., third, fourth] = std::process::id().to_be_bytes();
-    format!("127.19.{third}.{fourth}:0")
-}
-
 impl Serving {
     /// On a free port, with these flags.
     fn start(flags: &[&str]) -> Self {
@@ -155,6 +148,13 @@ impl Serving {
         outcome.expect_code(0);
         outcome
     }
+}
+
+/// An address that no other process listens on, so a server that is killed gets its
+/// port again.
+fn own_address() -> String {
+    let [.., third, fourth] = std::process::id().to_be_bytes();
+    format!("127.19.{third}.{fourth}:0")
 }
 
 fn curl<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {

@@ -195,7 +195,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
         (Command::Get(args), Some((_, matches))) => args.files.resume = resume(matches),
         // `plan` has the same variable, so that alone asks for nothing here.
         (Command::Doctor(args), Some((_, matches)))
-            if args.path.is_none() && is_typed(matches, "measure") =>
+            if args.path.is_none() && is_from(matches, "measure", ValueSource::CommandLine) =>
         {
             let wrong = "--measure is for --path URL: name a file to download meanwhile\n";
             return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, wrong));
@@ -205,9 +205,9 @@ fn from_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
     Ok(command)
 }
 
-/// Whether the flag is on the command line.
-fn is_typed(matches: &ArgMatches, id: &str) -> bool {
-    matches.value_source(id) == Some(ValueSource::CommandLine)
+/// Whether the value of this argument comes from there.
+fn is_from(matches: &ArgMatches, id: &str, source: ValueSource) -> bool {
+    matches.value_source(id) == Some(source)
 }
 
 /// Decides between `--continue` and `--no-continue`. The last one on the command line
@@ -216,17 +216,15 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
 /// clap's own overriding reports a conflict between a flag and a variable.
 fn resume(matches: &ArgMatches) -> bool {
     let typed_at = |id| {
-        let typed = is_typed(matches, id);
+        let typed = is_from(matches, id, ValueSource::CommandLine);
         typed.then(|| matches.index_of(id)).flatten()
     };
     let (yes, no) = (typed_at("continue_"), typed_at("no_continue"));
     if yes != no {
         return yes > no;
     }
-    let variable = |id| {
-        let set = matches.value_source(id) == Some(ValueSource::EnvVariable);
-        set.then(|| matches.get_flag(id))
-    };
+    let variable =
+        |id| is_from(matches, id, ValueSource::EnvVariable).then(|| matches.get_flag(id));
     variable("no_continue") != Some(true) && variable("continue_") != Some(false)
 }
 

@@ -79,5 +79,9 @@ mod tests {
         let mut late = Histogram::default();
         late.count(Duration::from_millis(30));
         assert!((late.summary().p99_ms - 30.0).abs() < 1e-9);
+        (0..5000).for_each(|_| late.count(Duration::from_millis(1)));
+        let both = late.summary();
+        assert!((both.p99_ms - 1.01).abs() < 1e-9, "{both:?}");
+        assert!((both.max_ms - 30.0).abs() < 1e-9, "{both:?}");
     }
 }

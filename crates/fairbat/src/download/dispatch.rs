@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::pieces::{Lease, LeaseId, MIN_RELIEVED, Piece};
-use super::run::{Carrier, Run, Worker};
+use super::run::{Destination, Run, Worker};
 use super::transfer::{Phase, Transfer};
 use super::worker::{self, Job, TransferId, WorkerGuard, WorkerId};
 use crate::lane::Permit;
@@ -61,7 +61,7 @@ impl Run {
     /// as what comes from the same server over one that yields: it takes the rest from that
     /// one, whose sender would need long to become as fast. Returns whether there is such a
     /// connection.
-    fn relieve_before(&self, next: Option<Next>, carrier: &Carrier) -> bool {
+    fn relieve_before(&self, next: Option<Next>, carrier: &Destination) -> bool {
         let Some(manager) = &self.context.window_manager else {
             return false;
         };
@@ -80,9 +80,8 @@ impl Run {
                 let left = moving.pieces.left_of(worker.lease?);
                 let is_first = next_due.is_none_or(|next| due(index) < next);
                 let can_move = transfer.is_resumable() && self.may_connect(transfer);
-                let fits = socket.peer_addr().is_ok_and(|peer| peer == carrier.peer)
-                    && moving.source.url.origin() == carrier.origin;
-                let is_worth_it = left > MIN_RELIEVED && fits;
+                let is_worth_it = left > MIN_RELIEVED
+                    && Destination::of(socket, moving).as_ref() == Some(carrier);
                 (is_first && can_move && is_worth_it && manager.can_be_relieved(socket))
                     .then_some((Reverse(due(index)), left, socket))
             });

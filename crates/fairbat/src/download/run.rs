@@ -21,7 +21,7 @@ use url::Origin;
 
 use super::pieces::{ChunkSizer, LeaseError, LeaseId};
 use super::setup::{Outcome, Report, RunMode, Setup, Stop};
-use super::transfer::{Phase, Transfer, host_of};
+use super::transfer::{Moving, Phase, Transfer, host_of};
 use super::worker::{Message, RunContext, TransferId, WorkerId, WorkerOutcome};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
@@ -120,13 +120,21 @@ pub(crate) enum Action {
     Stop(TransferError),
 }
 
-/// A connection that carries the weight of the run's own lane: where its client would use it
-/// again.
-#[derive(Debug)]
-pub(crate) struct Carrier {
+/// What a connection can be used for again: transfers whose connections have the same.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Destination {
     /// The server, or the proxy before it.
-    pub(crate) peer: SocketAddr,
-    pub(crate) origin: Origin,
+    peer: SocketAddr,
+    origin: Origin,
+}
+
+impl Destination {
+    /// That of a connection of this transfer, while there is one.
+    pub(crate) fn of(socket: &TcpSocket, moving: &Moving) -> Option<Self> {
+        let peer = socket.peer_addr().ok()?;
+        let origin = moving.source.url.origin();
+        Some(Self { peer, origin })
+    }
 }
 
 /// A run.
@@ -143,8 +151,9 @@ pub(crate) struct Run {
     pub(crate) request: Option<PermitRequest>,
     /// A connection that was granted and is not in use yet.
     pub(crate) granted: Option<Permit>,
-    /// A connection that carried the weight of the run's own lane and has just become free.
-    pub(crate) free_carrier: Option<Carrier>,
+    /// That of a connection that carried the weight of the run's own lane and has just become
+    /// free.
+    pub(crate) free_carrier: Option<Destination>,
     /// w_min.
     pub(crate) weight: f64,
     pub(crate) retry: RetrySettings,
@@ -403,11 +412,7 @@ impl Run {
             && manager.carries_weight(&socket)
         {
             let moving = self.transfer(transfer).moving();
-            let origin = moving.map(|moving| moving.source.url.origin());
-            let peer = socket.peer_addr().ok();
-            self.free_carrier = peer
-                .zip(origin)
-                .map(|(peer, origin)| Carrier { peer, origin });
+            self.free_carrier = moving.and_then(|moving| Destination::of(&socket, moving));
         }
         self.end_lease(transfer, worker.lease, is_finished);
         match outcome {
