@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fairbat::lane::{Lane, LaneSettings};
+use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
 use fairbat::transport::RequestContext;
 use fairbat_agent::filter::Filter;
 use fairbat_agent::store::{
@@ -109,6 +109,7 @@ fn pull_to(store: InputStore, to: &Path) -> u64 {
             max_weight: 1,
             limit_rate: None,
             is_held: false,
+            stream: AdmissionSettings::stream(),
         };
         let lane = runtime.block_on(async { Lane::start(settings) });
         Mutex::new((runtime, lane.expect("a lane")))
@@ -123,7 +124,7 @@ fn pull_to(store: InputStore, to: &Path) -> u64 {
                 max: MaxDelete::Share(1.0),
             },
             weight: 1.0,
-            deadline: None,
+            service: Service::Scavenge,
             rate_limits: Vec::new(),
             connections: 4,
             seed: 1,

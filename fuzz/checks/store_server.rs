@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fairbat::lane::{Lane, LaneSettings};
+use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy, RequestContext};
 use fairbat_agent::config;
@@ -56,10 +56,17 @@ impl StoreServer {
                 max_weight: 1,
                 limit_rate: None,
                 is_held: false,
+                stream: AdmissionSettings::stream(),
             });
             let lane = lane.expect("a lane");
             let policy = LeverPolicy::Receiver(Default::default());
-            let client = LaneClient::start(&HttpSettings::default(), &lane, policy, 4);
+            let client = LaneClient::start(
+                &HttpSettings::default(),
+                &lane,
+                policy,
+                4,
+                Service::Scavenge,
+            );
             let settings = settings(&format!("http://{address}/root"));
             store::open(&settings, credentials, client.expect("a client"), &lane)
         });

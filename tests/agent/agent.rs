@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairbat::lane::{Lane, LaneSettings};
+use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::config;
@@ -49,13 +49,15 @@ fn lane(wanted: LeverPolicy, silence: Duration) -> (Lane, LaneClient) {
         max_weight: 1,
         limit_rate: None,
         is_held: wanted.best().holds(),
+        stream: AdmissionSettings::stream(),
     });
     let lane = lane.expect("a lane");
     let http = HttpSettings {
         stall_timeout: Some(silence),
         ..HttpSettings::default()
     };
-    let carrier = LaneClient::start(&http, &lane, wanted, CONNECTIONS).expect("a carrier");
+    let carrier =
+        LaneClient::start(&http, &lane, wanted, CONNECTIONS, Service::Scavenge).expect("a carrier");
     (lane, carrier)
 }
 
@@ -68,7 +70,7 @@ fn run_settings() -> RunSettings {
         detect: Detect::Metadata,
         delete: Delete::Never,
         weight: 0.02,
-        deadline: None,
+        service: Service::Scavenge,
         rate_limits: Vec::new(),
         connections: CONNECTIONS,
         seed: 1,

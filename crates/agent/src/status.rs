@@ -62,6 +62,9 @@ pub struct LaneStatus {
     pub can_yield: bool,
     /// The latest sample.
     pub sample: HistorySample,
+    /// Its stream.
+    #[serde(default)]
+    pub stream: StreamStatus,
     /// Mean window of the connections in use, bytes: the congestion window when data is
     /// sent, the receive window when it is received.
     pub window: Option<f64>,
@@ -98,6 +101,27 @@ pub struct HistorySample {
     pub rtt_s: Option<f64>,
     /// Queueing delay, s: the round-trip time less its minimum over the last 600 samples.
     pub queue_s: Option<f64>,
+    /// n of the stream; `None` while it has nothing to move.
+    #[serde(default)]
+    pub stream_n: Option<f64>,
+    /// m of the stream; `None` while it has nothing to move.
+    #[serde(default)]
+    pub stream_m: Option<f64>,
+}
+
+/// The transfers of a lane that keep arriving, and whose connections follow FAIRBAT's law.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamStatus {
+    /// n: transfers that wait for an ordinary connection, as a mean over the last period.
+    pub n: f64,
+    /// m: limit on their connections.
+    pub m: f64,
+    /// tau: the target of n.
+    pub tau: f64,
+    /// Weight of each of their connections: 1, or the least weight while m allows none.
+    pub w: f64,
+    /// Their connections in use.
+    pub active: u64,
 }
 
 /// A job of the configuration, or an ad-hoc task.

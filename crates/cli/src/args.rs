@@ -22,7 +22,7 @@ use fairbat::manual::{self, Page, Shell};
 
 pub(crate) use agent::{AddArgs, RestoreArgs, RunArgs, SocketArgs, StatusArgs, TaskArgs};
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use get::{AllocationMethod, GetArgs, PlanArgs, ReceiverMethod};
+pub(crate) use get::{AllocationMethod, GetArgs, LawName, PlanArgs, ReceiverMethod, StreamArgs};
 pub(crate) use put::PutArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};

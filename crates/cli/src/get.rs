@@ -1,13 +1,19 @@
 //! `fairbat get`: turns its flags into settings and makes the library call.
 
+mod follow;
+
 use std::io;
 use std::path::PathBuf;
 
 use dalbe::receive_window::ReceiverPolicy;
-use fairbat::download::{self, RunMode};
+use fairbat::download::{self, Arrivals, RunMode};
+use fairbat::lane::{AdmissionSettings, InvalidSettings};
 use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
 
-use crate::args::{AllocationMethod, GetArgs, ReceiverMethod};
+use url::Url;
+
+use self::follow::{Following, UrlReader};
+use crate::args::{AllocationMethod, GetArgs, LawName, ReceiverMethod, StreamArgs};
 use crate::console::log_filter;
 use crate::exit::ExitCode;
 use crate::session::{self, Options, now, random_seed, warn_if_late};
@@ -29,7 +35,7 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
         },
     );
     let arguments = arguments.and_then(|arguments| Ok((arguments, log_filter(&args.log)?)));
-    session::with_valid(arguments, |((settings, requests), filter)| {
+    session::with_valid(arguments, |((settings, work), filter)| {
         let options = Options {
             messages: &args.messages,
             log: &args.log,
@@ -37,11 +43,36 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
             fail_late: args.limits.fail_late,
             stopping: "stopping; run the same command again to resume",
         };
-        session::run(options, |stop, events| {
-            warn_if_late(requests.iter().filter_map(|request| request.deadline));
-            download::run(settings, RunMode::Batch(requests), stop, events)
-        })
+        match work {
+            Work::Batch(requests) => session::run(options, |stop, events| {
+                warn_if_late(requests.iter().filter_map(|request| request.deadline));
+                download::run(settings, RunMode::Batch(requests), stop, events)
+            }),
+            Work::Follow(following) => {
+                let (reader, requests) = UrlReader::new(following.first, following.target);
+                let law = following.law;
+                let skipped = reader.skipped();
+                let code = session::run(options, |stop, events| {
+                    reader.read(following.input);
+                    let arrivals = Arrivals { requests, law };
+                    download::run(settings, RunMode::Stream(arrivals), stop, events)
+                });
+                match code {
+                    ExitCode::Done if skipped.has_any() => ExitCode::Usage,
+                    code => code,
+                }
+            }
+        }
     })
+}
+
+/// What a run downloads.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// These files.
+    Batch(Vec<TransferRequest>),
+    /// Those whose URLs come.
+    Follow(Following),
 }
 
 /// Turns the arguments into the arguments of the library call.
@@ -51,7 +82,7 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
 pub(crate) fn resolve(
     args: &GetArgs,
     environment: &mut Environment<'_>,
-) -> Result<(Settings, Vec<TransferRequest>), UsageError> {
+) -> Result<(Settings, Work), UsageError> {
     let settings = Settings {
         http: http(&args.requests, &args.timeouts, environment.variable)?,
         split: args.speed.split,
@@ -74,7 +105,52 @@ pub(crate) fn resolve(
         max_time: args.limits.max_time.and_then(nonzero),
         seed: args.messages.seed.unwrap_or(environment.seed),
     };
-    Ok((settings, transfers(args, environment)?))
+    let work = match &args.files.input_file {
+        Some(input) if args.stream.follow => Work::Follow(Following {
+            input: urls::checked(input)?.to_owned(),
+            first: first_urls(&args.urls)?,
+            target: target(args)?,
+            law: law(&args.stream, settings.max_connections)?,
+        }),
+        _ => Work::Batch(transfers(args, environment)?),
+    };
+    Ok((settings, work))
+}
+
+/// The URLs of the command line.
+fn first_urls(given: &[String]) -> Result<Vec<Url>, UsageError> {
+    given.iter().map(|text| urls::one(text)).collect()
+}
+
+/// The law for a stream.
+fn law(args: &StreamArgs, max_connections: u32) -> Result<AdmissionSettings, UsageError> {
+    let named = match args.law {
+        LawName::Damped => AdmissionSettings::stream(),
+        LawName::Paper => AdmissionSettings::paper(),
+    };
+    let law = AdmissionSettings {
+        tau: args.tau.unwrap_or(named.tau),
+        gain: args
+            .gamma
+            .map_or(named.gain, |gamma| named.gain.beginning_at(gamma)),
+        kappa: args.kappa.unwrap_or(named.kappa),
+        m_min: args.min_connections.unwrap_or(named.m_min),
+        m_max: max_connections,
+        ..named
+    };
+    law.validate().map_err(|wrong| {
+        let what = match wrong {
+            InvalidSettings::Target => "--tau must be a number above 0".to_owned(),
+            InvalidSettings::Gain => "--gamma must be a number above 0".to_owned(),
+            InvalidSettings::Damping => "--kappa must be a number from 0 on".to_owned(),
+            InvalidSettings::Period | InvalidSettings::Limits => format!(
+                "--min-connections must be above 0 and at most --max-connections, \
+                 {max_connections}"
+            ),
+        };
+        UsageError::new(what)
+    })?;
+    Ok(law)
 }
 
 fn max_connections(split: u32, given: Option<u32>) -> Result<u32, UsageError> {

@@ -187,10 +187,14 @@ impl RetryCause {
 /// those of the whole lane, and the rest is of the run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Control {
-    /// Inactive chunks that count for FAIRBAT (shortfall, when paced).
+    /// What waits and counts for FAIRBAT: the shortfall in chunks, when paced; in a stream,
+    /// transfers that have no ordinary connection.
     pub n: f64,
     /// Limit on active connections (real-valued).
     pub m: f64,
+    /// The target of n in a stream; `None` elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tau: Option<f64>,
     /// Connections in use now.
     pub active: usize,
     /// Weight of each flow, 1 = one best-effort flow.

@@ -1,7 +1,6 @@
 //! Jobs that come while others are moved: real files over real connections.
 
 mod files;
-mod stream_law;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,10 +12,9 @@ use dalbe::weight::MIN_WEIGHT;
 use fairbat::download::{Arrivals, Outcome, Report, RunMode, Stop, run};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, Event, TimedEvent};
-use fairbat::lane::{AdmissionSettings, Gain};
+use fairbat::lane::AdmissionSettings;
 use fairbat::settings::{Target, TransferRequest};
 use files::{LENGTH, expect_whole, server, settings};
-use stream_law::stream_law;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -121,7 +119,7 @@ fn fixed(connections: u32) -> AdmissionSettings {
 fn by_law() -> AdmissionSettings {
     AdmissionSettings {
         period: Duration::from_secs(1),
-        ..stream_law()
+        ..AdmissionSettings::stream()
     }
 }
 

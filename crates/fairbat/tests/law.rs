@@ -8,7 +8,6 @@ mod law {
     pub(crate) mod link;
     pub(crate) mod paced;
 }
-mod stream_law;
 
 use std::time::Duration;
 
@@ -19,9 +18,15 @@ use law::link::Link;
 use law::paced::Paced;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use stream_law::stream_law;
 
 const SEED: u64 = 20_240_717;
+
+/// The law as it was evaluated: a queue that is rarely empty, over plain TCP.
+const EVALUATED: AdmissionSettings = AdmissionSettings {
+    tau: 20.0,
+    m_min: 1.0,
+    ..AdmissionSettings::stream()
+};
 
 /// The paper sets no upper limit; this one is never reached.
 const UNLIMITED: u32 = 64;
@@ -46,7 +51,7 @@ fn carries(load: f64) {
             chunks: CHUNKS,
             settings: AdmissionSettings {
                 m_max: UNLIMITED,
-                ..stream_law()
+                ..EVALUATED
             },
             seed: SEED,
         };
@@ -107,7 +112,7 @@ fn without_control_the_queue_drifts() {
         chunks: 2_000.0,
         settings: AdmissionSettings {
             m_max: 1,
-            ..stream_law()
+            ..EVALUATED
         },
         seed: SEED,
     });
@@ -124,7 +129,7 @@ fn damping_settles_m_in_less_than_half_the_periods() {
     const HORIZON: u32 = 50_000;
     let long_lived = 3.0;
     for load in [0.2, 0.3, 0.4, 0.5, 0.6] {
-        for defaults in [stream_law(), AdmissionSettings::paced()] {
+        for defaults in [EVALUATED, AdmissionSettings::paced()] {
             for gain in [Gain::Constant(0.001), Gain::Constant(0.01), defaults.gain] {
                 let settle = |kappa| {
                     let settings = AdmissionSettings {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fairbat::download::{LanePlace, Outcome, Report, RunMode, Stop, client, run};
-use fairbat::lane::{Lane, LaneSettings};
+use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
 use fairbat::settings::{Target, TransferRequest};
 use fairbat::transport::RequestContext;
 use files::{LENGTH, expect_whole, server, settings};
@@ -22,6 +22,7 @@ fn lane() -> Lane {
         max_weight: 1,
         limit_rate: None,
         is_held: false,
+        stream: AdmissionSettings::stream(),
     });
     lane.expect("a lane")
 }
@@ -52,8 +53,14 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
     };
     let (bytes, chunks) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let place = LanePlace {
-        member: lane.enter("host", deadline),
-        client: client(&settings.http, settings.max_connections, None).expect("a client"),
+        member: lane.enter("host", Service::of_batch(deadline)),
+        client: client(
+            &settings.http,
+            settings.max_connections,
+            None,
+            Service::Scavenge,
+        )
+        .expect("a client"),
         context: RequestContext {
             job: Some(Arc::clone(&bytes)),
             ..RequestContext::default()
@@ -80,7 +87,7 @@ async fn a_transfer_waits_for_its_turn_and_counts_as_the_lane_does() {
     let (address, asked) = server();
     let directory = tempfile::tempdir().unwrap();
     let lane = lane();
-    let other = lane.enter("other", None);
+    let other = lane.enter("other", Service::of_batch(None));
     let permit = other.admit().await;
     let file = directory.path().join("file");
     let held = async {
@@ -114,7 +121,7 @@ async fn what_is_due_first_has_the_connection_to_its_end() {
     let (address, asked) = server();
     let directory = tempfile::tempdir().unwrap();
     let lane = lane();
-    let other = lane.enter("other", Some(within(300)));
+    let other = lane.enter("other", Service::of_batch(Some(within(300))));
     let permit = other.admit().await;
     let fetch = async |name: &str, deadline| {
         let url = format!("http://{address}/{name}");
@@ -154,7 +161,7 @@ async fn a_transfer_that_is_overtaken_goes_on_when_it_gets_its_connection_back()
         while asked.lock().expect("nobody panicked").is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let other = lane.enter("other", Some(within(300)));
+        let other = lane.enter("other", Service::of_batch(Some(within(300))));
         let permit = other.admit().await;
         let mut samples = lane.samples();
         // The transfer waits for its next piece, and has more after that.
@@ -179,7 +186,7 @@ async fn a_deadline_counts_from_the_transfer_and_not_from_the_start_of_the_lane(
     let directory = tempfile::tempdir().unwrap();
     let lane = lane();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let other = lane.enter("other", Some(within(0)));
+    let other = lane.enter("other", Service::of_batch(Some(within(0))));
     let permit = other.admit().await;
     let file = directory.path().join("file");
     let url = format!("http://{address}/file");

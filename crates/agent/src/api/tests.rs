@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::daemon::handle::{DaemonPort, channel};
-use crate::status::{AgentStatus, HistorySample, LaneDirection, LaneStatus};
+use crate::status::{AgentStatus, HistorySample, LaneDirection, LaneStatus, StreamStatus};
 
 const SHORT_TIMEOUTS: ApiTimeouts = ApiTimeouts {
     idle: Duration::from_millis(300),
@@ -247,6 +247,8 @@ async fn the_history_has_the_samples_of_its_lane() {
         rate: 5.0,
         rtt_s: None,
         queue_s: None,
+        stream_n: None,
+        stream_m: None,
     };
     for t in [1.0, 2.0] {
         let lane = LaneStatus {
@@ -254,6 +256,7 @@ async fn the_history_has_the_samples_of_its_lane() {
             lever: "none".to_owned(),
             can_yield: false,
             sample: sample(t),
+            stream: StreamStatus::default(),
             window: None,
             foreseen: None,
             yielded_s: 0.0,

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 use dalbe::weight::MIN_WEIGHT;
+use fairbat::lane::{AdmissionSettings, InvalidSettings};
 use toml::Value;
 
 use super::table::Table;
@@ -40,6 +41,8 @@ pub struct Agent {
     /// All jobs of a direction together weigh at most as much as so many ordinary
     /// connections, 1 to 64.
     pub max_weight: u32,
+    /// The law for tasks of the mode stream; its m_max is `connections`.
+    pub stream: AdmissionSettings,
     /// Limit on the rate of all jobs together, byte/s.
     pub limit_rate: Option<u64>,
     /// The group whose members may restore, by name; `None` lets everybody who may open
@@ -83,6 +86,7 @@ impl Agent {
             connections: DEFAULT_CONNECTIONS,
             min_weight: MIN_WEIGHT,
             max_weight: DEFAULT_MAX_WEIGHT,
+            stream: AdmissionSettings::stream(),
             limit_rate: None,
             restore_group: None,
             restore_owners: false,
@@ -141,6 +145,59 @@ fn address(given: &Value, table: &mut Table<'_, '_>) -> Option<SocketAddr> {
         table.wrong("listen", "is not an address with a port", advice);
     }
     address
+}
+
+/// The laws of `[stream]` by their names; the first is the default.
+const LAWS: [(&str, Law); 2] = [("damped", Law::Damped), ("paper", Law::Paper)];
+
+#[derive(Debug, Clone, Copy)]
+enum Law {
+    Damped,
+    Paper,
+}
+
+impl Agent {
+    pub(crate) const STREAM_KEYS: [&str; 5] = ["law", "tau", "gamma", "kappa", "min_connections"];
+
+    /// Takes over the settings of `[stream]`, after those of `[agent]`.
+    pub(crate) fn read_stream(&mut self, mut table: Table<'_, '_>) {
+        let named = match table.choice("law", &LAWS) {
+            Some(Law::Paper) => AdmissionSettings::paper(),
+            Some(Law::Damped) | None => AdmissionSettings::stream(),
+        };
+        let mut number = |key: &str| {
+            // TOML tells 5 from 5.0.
+            match table.get(key)? {
+                Value::Integer(whole) => Some(whole as f64),
+                Value::Float(number) => Some(number),
+                _ => {
+                    table.wrong(key, "is not a number", "write a number, such as 0.5");
+                    None
+                }
+            }
+        };
+        let (tau, gamma) = (number("tau"), number("gamma"));
+        let (kappa, m_min) = (number("kappa"), number("min_connections"));
+        self.stream = AdmissionSettings {
+            tau: tau.unwrap_or(named.tau),
+            gain: gamma.map_or(named.gain, |gamma| named.gain.beginning_at(gamma)),
+            kappa: kappa.unwrap_or(named.kappa),
+            m_min: m_min.unwrap_or(named.m_min),
+            m_max: self.connections,
+            ..named
+        };
+        let (key, what, advice) = match self.stream.validate() {
+            Ok(()) => return,
+            Err(InvalidSettings::Target) => ("tau", "is not above 0", "write for example 5"),
+            Err(InvalidSettings::Gain) => ("gamma", "is not above 0", "write for example 0.02"),
+            Err(InvalidSettings::Damping) => ("kappa", "is below 0", "write for example 1"),
+            Err(InvalidSettings::Period | InvalidSettings::Limits) => {
+                let what = "is not above 0, or is more than `connections` of [agent]";
+                ("min_connections", what, "write for example 0.2")
+            }
+        };
+        table.wrong(key, what, advice);
+    }
 }
 
 /// The number of connections that this key gives.

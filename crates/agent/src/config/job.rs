@@ -21,6 +21,8 @@ pub struct Job {
     pub timing: Timing,
     /// Its soft deadline, if it has one.
     pub due: Option<Due>,
+    /// How it is served without a deadline.
+    pub mode: JobMode,
     /// The files that it syncs.
     pub filter: Filter,
     /// What happens to files whose original is gone.
@@ -125,6 +127,16 @@ impl Due {
             Self::Within(span) => start.timestamp().checked_add(span).ok(),
         }
     }
+}
+
+/// How a job without a deadline is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobMode {
+    /// It takes what others leave.
+    Scavenge,
+    /// It is one of those that keep arriving, and gets an ordinary connection when FAIRBAT's
+    /// m allows it.
+    Stream,
 }
 
 /// What happens to files at the destination whose original is gone.

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use toml::de::DeValue;
 use toml::{Spanned, Value};
 
-use super::job::{Course, Delete, Detect, Due, Job, MaxDelete, Timing, Verify};
+use super::job::{Course, Delete, Detect, Due, Job, JobMode, MaxDelete, Timing, Verify};
 use super::problem::{Checker, suggestion};
 use super::store::{Place, Stores};
 use super::table::{NAME_ADVICE, Table, is_name, path_in_store};
@@ -18,7 +18,7 @@ use crate::calendar::Calendar;
 use crate::filter::{Filter, FilterError};
 use crate::status::LaneDirection;
 
-pub(crate) const KEYS: [&str; 21] = [
+pub(crate) const KEYS: [&str; 22] = [
     "name",
     "direction",
     "source",
@@ -27,6 +27,7 @@ pub(crate) const KEYS: [&str; 21] = [
     "every",
     "by",
     "within",
+    "mode",
     "include",
     "exclude",
     "delete",
@@ -57,6 +58,7 @@ const DIRECTION: [(&str, LaneDirection); 2] =
     [("push", LaneDirection::Push), ("pull", LaneDirection::Pull)];
 const VERIFY: [(&str, Verify); 2] = [("sent", Verify::Sent), ("read-back", Verify::ReadBack)];
 const DETECT: [(&str, Detect); 2] = [("metadata", Detect::Metadata), ("content", Detect::Content)];
+const MODE: [(&str, JobMode); 2] = [("scavenge", JobMode::Scavenge), ("stream", JobMode::Stream)];
 /// Whether the destination mirrors the source.
 const DELETE: [(&str, bool); 2] = [("never", false), ("mirror", true)];
 
@@ -108,6 +110,7 @@ impl JobReader<'_, '_> {
         let timing = self.timing();
         let check = self.check();
         let due = self.due();
+        let mode = self.mode();
         let delete = self.delete();
         let table = &mut self.table;
         let filter = table.filter();
@@ -134,6 +137,7 @@ impl JobReader<'_, '_> {
             course,
             timing: timing?,
             due,
+            mode: mode?,
             filter: filter?,
             delete: delete?,
             verify: verify?,
@@ -305,6 +309,18 @@ impl JobReader<'_, '_> {
             self.table.wrong("by", "is not a time of day", advice);
         }
         time.map(Due::By)
+    }
+
+    /// The mode of a job without a deadline. With one, that decides.
+    fn mode(&mut self) -> Option<JobMode> {
+        let mode = self.table.choice("mode", &MODE)?;
+        let has_deadline = self.table.has("by") || self.table.has("within");
+        if has_deadline && self.table.has("mode") {
+            let advice = "take it out: a job with `by` or `within` is served by its deadline";
+            self.table.wrong("mode", "has no meaning here", advice);
+            return None;
+        }
+        Some(mode)
     }
 
     fn delete(&mut self) -> Option<Delete> {

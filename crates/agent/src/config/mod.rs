@@ -28,7 +28,7 @@ use self::table::Table;
 
 pub use self::agent::{Agent, RUNTIME, STATE};
 pub use self::credentials::Secret;
-pub use self::job::{Course, Delete, Detect, Due, Job, MaxDelete, Timing, Verify};
+pub use self::job::{Course, Delete, Detect, Due, Job, JobMode, MaxDelete, Timing, Verify};
 pub use self::problem::{ConfigError, Problem, Problems};
 pub use self::store::{DEFAULT_FILE_MODE, Http, Local, Place, S3, Store};
 
@@ -107,6 +107,10 @@ impl Config {
                 &mut check,
             ));
         }
+        if let Some(value) = file.remove("stream") {
+            let title = "[stream]".to_owned();
+            agent.read_stream(Table::new(value, title, &Agent::STREAM_KEYS, &mut check));
+        }
         let stores = file.remove("stores");
         let stores = stores.map_or(Stores::new(), |value| store::stores(value, &mut check));
         let jobs = file.remove("jobs");
@@ -115,7 +119,7 @@ impl Config {
         });
         for key in file.keys() {
             let name = key.get_ref();
-            let advice = suggestion(name, &["agent", "stores", "jobs"]);
+            let advice = suggestion(name, &["agent", "stream", "stores", "jobs"]);
             check.add(key.span(), format!("unknown key `{name}`"), advice);
         }
         overlaps::check_overlaps(&jobs, &stores, &mut check);

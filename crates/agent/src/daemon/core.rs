@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairbat::transport::HttpClient;
 use jiff::{Timestamp, Zoned};
 use tokio::task::JoinSet;
 
@@ -13,7 +12,7 @@ use super::adhoc::AdHocTask;
 use super::clock::{self, WallClock};
 use super::entry::{PreparedJob, TaskEntry, TaskWork, check_id};
 use super::handle::{CommandError, CommandReply};
-use super::lanes::{AgentLane, LaneMeter};
+use super::lanes::{AgentLane, DownloadClients, LaneMeter};
 use super::schedule::TaskState;
 use super::systemd::{ServiceManager, status_line};
 use crate::config::{Config, ConfigError};
@@ -88,8 +87,8 @@ pub(crate) struct Daemon {
     pub(crate) wall_clock: WallClock,
     pub(crate) push: Arc<AgentLane>,
     pub(crate) pull: Arc<AgentLane>,
-    /// The client of all ad-hoc downloads.
-    pub(crate) downloads: Arc<HttpClient>,
+    /// The clients of ad-hoc downloads.
+    pub(crate) downloads: DownloadClients,
     pub(crate) meters: [LaneMeter; 2],
     /// Jobs in the order of the configuration, then ad-hoc tasks by number.
     pub(crate) entries: Vec<TaskEntry>,

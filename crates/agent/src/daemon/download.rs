@@ -8,10 +8,9 @@ use dalbe::receive_window::ReceiverPolicy;
 use fairbat::download::{self, LanePlace, Outcome, RunMode, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
-use fairbat::lane::Lane;
+use fairbat::lane::{Lane, Service};
 use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
 use fairbat::transport::{HttpClient, RateLimit};
-use jiff::Timestamp;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use url::Url;
@@ -30,11 +29,12 @@ pub(crate) struct Download {
     pub(crate) url: Url,
     /// The file, or the directory to save it in if the path ends with a slash.
     pub(crate) to: PathBuf,
-    pub(crate) deadline: Option<Timestamp>,
+    /// How it is served.
+    pub(crate) service: Service,
     pub(crate) seed: u64,
     /// The lane of all pulls.
     pub(crate) lane: Lane,
-    /// The client of all downloads.
+    /// The client of all downloads that are served like this.
     pub(crate) client: Arc<HttpClient>,
     pub(crate) rate_limits: Vec<Arc<RateLimit>>,
 }
@@ -48,7 +48,7 @@ pub(crate) async fn download(
 ) -> RunReport {
     let member = download
         .lane
-        .enter(&authority(&download.url), download.deadline);
+        .enter(&authority(&download.url), download.service);
     progress.join(&member);
     let place = LanePlace {
         member,
@@ -75,7 +75,7 @@ pub(crate) async fn download(
     let request = TransferRequest {
         url: download.url,
         target: target(&download.to),
-        deadline: download.deadline,
+        deadline: download.service.deadline(),
         checksum: None,
     };
     let run_stop = Stop::default();

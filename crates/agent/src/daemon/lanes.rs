@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::SenderPolicy;
-use fairbat::lane::{Lane, LaneSettings};
+use fairbat::download;
+use fairbat::error::TransferError;
+use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
-use fairbat::transport::{LaneClient, Lever, LeverPolicy, RateLimit};
+use fairbat::transport::{HttpClient, LaneClient, Lever, LeverPolicy, RateLimit};
 use jiff::Timestamp;
 
 use crate::config::{self, Agent, Config};
-use crate::status::{HistorySample, LaneDirection, LaneStatus};
+use crate::status::{HistorySample, LaneDirection, LaneStatus, StreamStatus};
 use crate::store::{self, StoreError, StoreErrorKind};
 use crate::sync::LaneStore;
 
@@ -67,6 +69,7 @@ impl AgentLane {
             max_weight: agent.max_weight,
             limit_rate: agent.limit_rate,
             is_held: lever.holds(),
+            stream: agent.stream,
         });
         Ok(Self {
             direction,
@@ -78,8 +81,14 @@ impl AgentLane {
         })
     }
 
-    /// Opens a store by its name, with its present credentials. Blocking.
-    pub(crate) fn open_store(&self, config: &Config, name: &str) -> Result<LaneStore, StoreError> {
+    /// Opens a store by its name, with its present credentials, for transfers that are served
+    /// like `service`. Blocking.
+    pub(crate) fn open_store(
+        &self,
+        config: &Config,
+        name: &str,
+        service: Service,
+    ) -> Result<LaneStore, StoreError> {
         let refused = |message: String| StoreError::new(StoreErrorKind::Refused, message);
         let store = config
             .stores
@@ -90,13 +99,43 @@ impl AgentLane {
             .read_credentials(name, variable)
             .map_err(|error| StoreError::new(StoreErrorKind::Credentials, error.to_string()))?;
         let http = http_settings(store.cacert().map(Path::to_owned));
-        let client = LaneClient::start(&http, &self.lane, self.wanted, self.max_connections)
+        let connections = self.max_connections;
+        let client = LaneClient::start(&http, &self.lane, self.wanted, connections, service)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;
         Ok(LaneStore {
             store: store::open(store, &credentials, client, &self.lane)?,
             host: store_host(store),
             lane: self.lane.clone(),
         })
+    }
+}
+
+/// The clients of ad-hoc downloads. Connections of the stream are ordinary ones from their
+/// start, so they do not go to other downloads.
+#[derive(Debug)]
+pub(crate) struct DownloadClients {
+    stream: Arc<HttpClient>,
+    others: Arc<HttpClient>,
+}
+
+impl DownloadClients {
+    pub(crate) fn new(agent: &Agent) -> Result<Self, TransferError> {
+        let client = |service| {
+            let settings = http_settings(None);
+            download::client(&settings, agent.connections, agent.limit_rate, service)
+        };
+        Ok(Self {
+            stream: client(Service::Stream)?,
+            others: client(Service::Scavenge)?,
+        })
+    }
+
+    /// The client for downloads that are served like this.
+    pub(crate) fn of(&self, service: Service) -> &Arc<HttpClient> {
+        match service {
+            Service::Stream => &self.stream,
+            Service::ByDeadline(_) | Service::Scavenge => &self.others,
+        }
     }
 }
 
@@ -126,6 +165,8 @@ impl LaneMeter {
             let passed = now.duration_since(since).as_secs_f64();
             self.yielded_s += passed.clamp(0.0, MAX_SAMPLE_GAP.as_secs_f64());
         }
+        let stream = sample.stream;
+        let has_stream = stream.n > 0.0 || stream.active > 0;
         LaneStatus {
             direction: lane.direction,
             lever: lane.lever.name().to_owned(),
@@ -140,6 +181,15 @@ impl LaneMeter {
                 rate: sample.rate,
                 rtt_s: sample.rtt.map(|rtt| rtt.as_secs_f64()),
                 queue_s: queue.map(|queue| queue.as_secs_f64()),
+                stream_n: has_stream.then_some(stream.n),
+                stream_m: has_stream.then_some(stream.m),
+            },
+            stream: StreamStatus {
+                n: stream.n,
+                m: stream.m,
+                tau: stream.tau,
+                w: stream.w,
+                active: stream.active as u64,
             },
             window: sample.window,
             foreseen: sample.forecast_rate(),

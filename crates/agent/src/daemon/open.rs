@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
-use fairbat::download::client;
+use fairbat::lane::Service;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
@@ -13,7 +13,7 @@ use super::adhoc::AdHocTask;
 use super::clock::{self, WallClock};
 use super::core::{Daemon, StartError};
 use super::entry::{PreparedJob, TaskEntry, TaskWork, check_id, place};
-use super::lanes::{AgentLane, http_settings};
+use super::lanes::{AgentLane, DownloadClients};
 use super::runs::check_mounted;
 use super::schedule::TaskState;
 use super::systemd::ServiceManager;
@@ -115,7 +115,7 @@ impl Daemon {
             lane.map(Arc::new).map_err(StartError::Other)
         };
         let agent = &config.agent;
-        let downloads = client(&http_settings(None), agent.connections, agent.limit_rate);
+        let downloads = DownloadClients::new(agent);
         let downloads = downloads.map_err(|error| StartError::Other(error.message))?;
         let now = clock::now();
         let jobs = prepare(&state, &file, &config, |_| false)?.into_iter();
@@ -173,8 +173,11 @@ pub async fn collect(
             continue;
         };
         let (state, writer) = (&daemon.state, &daemon.writer);
-        let opened = check_mounted(state, &daemon.config, &to.store)
-            .and_then(|()| Ok(daemon.push.open_store(&daemon.config, &to.store)?));
+        let opened = check_mounted(state, &daemon.config, &to.store).and_then(|()| {
+            Ok(daemon
+                .push
+                .open_store(&daemon.config, &to.store, Service::Scavenge)?)
+        });
         let aborted = match opened {
             Ok(place) => {
                 crate::sync::collect(state, writer, &entry.id, &*place.store, &to.path).await

@@ -142,7 +142,8 @@ impl TaskEntry {
     }
 }
 
-/// The keys of `[agent]` that have changed and take effect only at the next start.
+/// The keys of `[agent]` that have changed and take effect only at the next start; `stream`
+/// stands for the table of this name.
 fn keys_for_next_start(before: &Agent, now: &Agent) -> Vec<&'static str> {
     let keys = [
         ("state", before.state != now.state),
@@ -151,6 +152,7 @@ fn keys_for_next_start(before: &Agent, now: &Agent) -> Vec<&'static str> {
         ("connections", before.connections != now.connections),
         ("min_weight", before.min_weight != now.min_weight),
         ("max_weight", before.max_weight != now.max_weight),
+        ("stream", before.stream != now.stream),
         ("limit_rate", before.limit_rate != now.limit_rate),
         ("restore_group", before.restore_group != now.restore_group),
         (

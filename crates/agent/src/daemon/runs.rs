@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use fairbat::blocking::blocking;
+use fairbat::lane::Service;
 use fairbat::transport::RateLimit;
 use jiff::{Timestamp, Zoned};
 use tokio::sync::watch;
@@ -17,7 +18,7 @@ use super::download::{Download, download};
 use super::entry::{ActiveRun, TaskEntry, TaskWork, check_id, store_address};
 use super::lanes::AgentLane;
 use super::last_run::last_run;
-use crate::config::{Config, Course, Delete, Job, Place};
+use crate::config::{Config, Course, Delete, Job, JobMode, Place};
 use crate::confine::Confinement;
 use crate::filter::Filter;
 use crate::reserved::ReservedPlaces;
@@ -203,7 +204,7 @@ impl Daemon {
             TaskWork::Job(job) => match &job.course {
                 Course::Push { from, to } => {
                     let settings = PushSettings {
-                        run: self.run_settings(job, LaneDirection::Push, deadline),
+                        run: self.run_settings(job, LaneDirection::Push, service(job, deadline)),
                         source: from.clone(),
                         address: store_address(&self.config, &to.store),
                         one_file_system: job.one_file_system,
@@ -215,7 +216,7 @@ impl Daemon {
                 }
                 Course::Pull { from, to } => {
                     let settings = PullSettings {
-                        run: self.run_settings(job, LaneDirection::Pull, deadline),
+                        run: self.run_settings(job, LaneDirection::Pull, service(job, deadline)),
                         to: to.clone(),
                         setuid: job.setuid,
                         was_filled: entry.schedule.succeeded.is_some(),
@@ -228,7 +229,7 @@ impl Daemon {
             TaskWork::Check { job, reads_all } => {
                 let to = job.course.place();
                 let settings = CheckSettings {
-                    run: self.run_settings(job, LaneDirection::Pull, None),
+                    run: self.run_settings(job, LaneDirection::Pull, Service::Scavenge),
                     address: store_address(&self.config, &to.store),
                     bytes_per_day: (!reads_all).then_some(job.check_bytes_per_day),
                     now: context.began,
@@ -238,13 +239,15 @@ impl Daemon {
             TaskWork::AdHoc(_, task) => match &task.work {
                 AdHocWork::Restore { job, to, setuid } => self.restore(job, to, *setuid, context),
                 AdHocWork::Download { url, to } => {
+                    // Without a deadline, it is one of those that keep arriving.
+                    let service = deadline.map_or(Service::Stream, Service::ByDeadline);
                     let settings = Download {
                         url: url.clone(),
                         to: to.clone(),
-                        deadline,
+                        service,
                         seed: self.identity,
                         lane: self.pull.lane.clone(),
-                        client: Arc::clone(&self.downloads),
+                        client: Arc::clone(self.downloads.of(service)),
                         rate_limits: self.rate_limits(LaneDirection::Pull, None),
                     };
                     let agent = self.config.agent.clone();
@@ -255,12 +258,7 @@ impl Daemon {
         }
     }
 
-    fn run_settings(
-        &self,
-        job: &Job,
-        direction: LaneDirection,
-        deadline: Option<Timestamp>,
-    ) -> RunSettings {
+    fn run_settings(&self, job: &Job, direction: LaneDirection, service: Service) -> RunSettings {
         RunSettings {
             prefix: job.course.place().path.clone(),
             key_file: job
@@ -269,7 +267,7 @@ impl Daemon {
             filter: job.filter.clone(),
             detect: job.detect,
             delete: job.delete,
-            deadline,
+            service,
             weight: job.min_weight,
             rate_limits: self.rate_limits(direction, job.limit_rate),
             connections: self.config.agent.connections,
@@ -286,7 +284,8 @@ impl Daemon {
     }
 
     fn push(&self, store: &str, settings: PushSettings, context: RunContext) -> Run {
-        let opening = self.open_place(&self.push, store, context.stop.clone());
+        let service = settings.run.service;
+        let opening = self.open_place(&self.push, store, service, context.stop.clone());
         let (state, writer) = (self.state.clone(), self.writer.clone());
         let local = self.config.local_path(store).map(Path::to_owned);
         Box::pin(async move {
@@ -313,7 +312,8 @@ impl Daemon {
     }
 
     fn check(&self, job: &str, store: &str, settings: CheckSettings, context: RunContext) -> Run {
-        let opening = self.open_place(&self.pull, store, context.stop.clone());
+        let service = settings.run.service;
+        let opening = self.open_place(&self.pull, store, service, context.stop.clone());
         let job = job.to_owned();
         Box::pin(async move {
             match opening.await {
@@ -324,7 +324,8 @@ impl Daemon {
     }
 
     fn pull(&self, store: &str, settings: PullSettings, context: RunContext) -> Run {
-        let opening = self.open_store(&self.pull, store, context.stop.clone());
+        let service = settings.run.service;
+        let opening = self.open_store(&self.pull, store, service, context.stop.clone());
         Box::pin(async move {
             match opening.await {
                 Ok(origin) => pull(origin, settings, context.progress, context.stop).await,
@@ -342,7 +343,11 @@ impl Daemon {
             run: RunSettings {
                 filter: Filter::everything(),
                 delete: Delete::Never,
-                ..self.run_settings(job, LaneDirection::Pull, context.deadline)
+                ..self.run_settings(
+                    job,
+                    LaneDirection::Pull,
+                    Service::of_batch(context.deadline),
+                )
             },
             to: to.to_owned(),
             setuid,
@@ -365,9 +370,10 @@ impl Daemon {
         &self,
         lane: &Arc<AgentLane>,
         store: &str,
+        service: Service,
         stop: watch::Receiver<bool>,
     ) -> impl Future<Output = Result<PushContext, RunProblem>> + Send + use<> {
-        let opening = self.open_store(lane, store, stop);
+        let opening = self.open_store(lane, store, service, stop);
         let (state, writer) = (self.state.clone(), self.writer.clone());
         async move {
             let store = opening.await?;
@@ -384,6 +390,7 @@ impl Daemon {
         &self,
         lane: &Arc<AgentLane>,
         store: &str,
+        service: Service,
         stop: watch::Receiver<bool>,
     ) -> impl Future<Output = Result<LaneStore, RunProblem>> + Send + use<> {
         let (lane, config) = (Arc::clone(lane), Arc::clone(&self.config));
@@ -391,9 +398,18 @@ impl Daemon {
         // It reads files, and a disk may not answer.
         let opening = blocking(move || {
             check_mounted(&state, &config, &store)?;
-            Ok(lane.open_store(&config, &store)?)
+            Ok(lane.open_store(&config, &store, service)?)
         });
         until_stopped(async move { opening.await? }, stop)
+    }
+}
+
+/// How a run of a job is served that has this deadline.
+fn service(job: &Job, deadline: Option<Timestamp>) -> Service {
+    match (deadline, job.mode) {
+        (Some(deadline), _) => Service::ByDeadline(deadline),
+        (None, JobMode::Stream) => Service::Stream,
+        (None, JobMode::Scavenge) => Service::Scavenge,
     }
 }
 

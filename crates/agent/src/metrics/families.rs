@@ -65,8 +65,13 @@ families! {
     LANE_RATE: Gauge "fairbat_lane_rate_bytes_per_second", "Mean rate over the last second.";
     LANE_DEMANDED: Gauge "fairbat_lane_demanded_rate_bytes_per_second", "Lowest rate that still meets the deadlines (zeta). Absent without deadlines.";
     LANE_WEIGHT: Gauge "fairbat_lane_weight", "Weight of each connection (w), 0.02 to 1; 1 is one best-effort flow.";
-    LANE_INACTIVE: Gauge "fairbat_lane_inactive_chunks", "Chunks that are due and wait for a connection (n).";
+    LANE_INACTIVE: Gauge "fairbat_lane_inactive_chunks", "Chunks that are due and wait for a connection (n); without the stream.";
     LANE_LIMIT: Gauge "fairbat_lane_connection_limit", "Limit on the active connections (m). Fractions alternate between two whole numbers.";
+    LANE_STREAM_WAITING: Gauge "fairbat_lane_stream_waiting_transfers", "Transfers of the stream that wait for an ordinary connection (n), as a mean over the last period.";
+    LANE_STREAM_TARGET: Gauge "fairbat_lane_stream_target_transfers", "So many of them wait in the mean while others want the path (tau).";
+    LANE_STREAM_LIMIT: Gauge "fairbat_lane_stream_connection_limit", "Limit on the active connections of the stream (m). Fractions alternate between two whole numbers.";
+    LANE_STREAM_ACTIVE: Gauge "fairbat_lane_stream_active_connections", "Connections of the stream in use.";
+    LANE_STREAM_WEIGHT: Gauge "fairbat_lane_stream_weight", "Weight of each connection of the stream (w): 1, or the least weight while m allows none.";
     LANE_ACTIVE: Gauge "fairbat_lane_active_connections", "Connections in use.";
     LANE_RTT: Gauge "fairbat_lane_rtt_seconds", "Round-trip time.";
     LANE_QUEUE: Gauge "fairbat_lane_queue_seconds", "Queueing delay: the round-trip time less its minimum over the last 600 samples.";

@@ -49,13 +49,18 @@ fn agent(out: &Exposition, status: &AgentStatus) {
 
 fn lane(out: &Exposition, lane: &LaneStatus) {
     let direction = ("direction", lane.direction.name());
-    let sample = &lane.sample;
+    let (sample, stream) = (&lane.sample, &lane.stream);
     let known = [
         (&family::LANE_INACTIVE, sample.n),
         (&family::LANE_LIMIT, sample.m),
         (&family::LANE_ACTIVE, sample.active as f64),
         (&family::LANE_WEIGHT, sample.w),
         (&family::LANE_RATE, sample.rate),
+        (&family::LANE_STREAM_WAITING, stream.n),
+        (&family::LANE_STREAM_TARGET, stream.tau),
+        (&family::LANE_STREAM_LIMIT, stream.m),
+        (&family::LANE_STREAM_ACTIVE, stream.active as f64),
+        (&family::LANE_STREAM_WEIGHT, stream.w),
         (&family::LANE_CAN_YIELD, flag(lane.can_yield)),
     ];
     for (family, value) in known {

@@ -88,7 +88,12 @@ async fn run(
     if record.place.as_ref() != Some(&here) || record.manifest.base == 0 {
         return Err(RunProblem::NeverPushed);
     }
-    let store = RetryStore::enter(context.store, None, &settings.run, progress.clone());
+    let store = RetryStore::enter(
+        context.store,
+        settings.run.service,
+        &settings.run,
+        progress.clone(),
+    );
     let check = Arc::new(Check {
         id,
         settings,

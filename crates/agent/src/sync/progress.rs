@@ -241,7 +241,7 @@ impl Drop for ActiveRequest {
 
 #[cfg(test)]
 mod tests {
-    use fairbat::lane::{Lane, LaneSettings};
+    use fairbat::lane::{AdmissionSettings, Lane, LaneSettings};
 
     use super::*;
 
@@ -254,6 +254,7 @@ mod tests {
             max_weight: 1,
             limit_rate: None,
             is_held: false,
+            stream: AdmissionSettings::stream(),
         });
         let lane = lane.unwrap();
         progress.expect(3, 1000);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fairbat::blocking::blocking;
+use fairbat::lane::Service;
 use futures_util::stream::{self, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
@@ -79,12 +80,12 @@ async fn run(
         let (state, name) = (state.clone(), name.to_owned());
         blocking(move || state.job(&name)).await??
     };
-    let due = settings
-        .run
-        .deadline
-        .map(|deadline| files_due(deadline, now()));
-    let mut store = RetryStore::enter(store, due, &settings.run, progress.clone());
-    if settings.run.deadline.is_none() {
+    let service = match settings.run.service {
+        Service::ByDeadline(deadline) => Service::ByDeadline(files_due(deadline, now())),
+        other => other,
+    };
+    let mut store = RetryStore::enter(store, service, &settings.run, progress.clone());
+    if service.deadline().is_none() {
         store.limit_window();
     }
     let job = Arc::new(PushJob {

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fairbat::lane::{Member, Permit};
+use fairbat::lane::{Member, Permit, Service};
 use fairbat::retry::{Backoff, DEFAULT_MAX_RETRY_AFTER};
 use fairbat::settings::RetrySettings;
 use fairbat::transport::{RateLimit, RequestContext};
-use jiff::Timestamp;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -89,15 +88,15 @@ impl AdmittedRequest {
 }
 
 impl RetryStore {
-    /// Enters the lane of a store with a run that is due then. The same seed leads to
+    /// Enters the lane of a store with a run that is served like this. The same seed leads to
     /// the same delays.
     pub(crate) fn enter(
         LaneStore { store, host, lane }: LaneStore,
-        due: Option<Timestamp>,
+        service: Service,
         settings: &RunSettings,
         progress: Progress,
     ) -> Self {
-        let member = lane.enter(&host, due);
+        let member = lane.enter(&host, service);
         member.set_weight(settings.weight);
         progress.join(&member);
         Self {

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairbat::lane::Lane;
+use fairbat::lane::{Lane, Service};
 use fairbat::transport::RateLimit;
-use jiff::Timestamp;
 
 use crate::config::{Delete, Detect};
 use crate::filter::Filter;
@@ -25,8 +24,8 @@ pub struct RunSettings {
     pub detect: Detect,
     /// What happens to files that the origin does not have.
     pub delete: Delete,
-    /// Soft deadline.
-    pub deadline: Option<Timestamp>,
+    /// How it is served.
+    pub service: Service,
     /// Least weight of the connections (w_min), 0.02 to 1.
     pub weight: f64,
     /// Limits on the rate.

@@ -38,6 +38,10 @@ struct Series {
     n: Vec<Option<f64>>,
     /// Limit on the active connections.
     m: Vec<Option<f64>>,
+    /// Transfers of the stream that wait.
+    stream_n: Vec<Option<f64>>,
+    /// Limit on the connections of the stream.
+    stream_m: Vec<Option<f64>>,
     /// Queueing delay, ms.
     queue: Vec<Option<f64>>,
 }
@@ -84,6 +88,8 @@ impl Series {
             w: means(|sample| Some(sample.w), 3),
             n: means(|sample| Some(sample.n), 2),
             m: means(|sample| Some(sample.m), 2),
+            stream_n: means(|sample| sample.stream_n, 2),
+            stream_m: means(|sample| sample.stream_m, 2),
             queue: means(|sample| sample.queue_s.map(|seconds| seconds * 1e3), 2),
         }
     }
@@ -104,6 +110,8 @@ mod tests {
             rate,
             rtt_s: None,
             queue_s: None,
+            stream_n: None,
+            stream_m: None,
         }
     }
 

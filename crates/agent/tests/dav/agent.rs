@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fairbat::lane::{Lane, LaneSettings};
+use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::filter::Filter;
@@ -37,10 +37,12 @@ impl Agent {
             max_weight: 1,
             limit_rate: None,
             is_held: wanted.best().holds(),
+            stream: AdmissionSettings::stream(),
         });
         let lane = lane.unwrap();
         let http = HttpSettings::default();
-        let carrier = LaneClient::start(&http, &lane, wanted, CONNECTIONS).unwrap();
+        let carrier =
+            LaneClient::start(&http, &lane, wanted, CONNECTIONS, Service::Scavenge).unwrap();
         let directory = tempfile::tempdir().unwrap();
         Self {
             store: store::open(store, credentials, carrier, &lane).unwrap(),
@@ -59,7 +61,7 @@ impl Agent {
                 filter: Filter::everything(),
                 detect: Detect::Metadata,
                 delete: Delete::Never,
-                deadline: None,
+                service: Service::Scavenge,
                 weight: 0.02,
                 rate_limits: Vec::new(),
                 connections: CONNECTIONS,

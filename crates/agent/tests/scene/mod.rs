@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use fairbat_agent::daemon::handle::{DaemonPort, channel};
 use fairbat_agent::status::{
     AgentStatus, CheckStatus, FileFailure, HistorySample, LaneDirection, LaneStatus, LastRun,
-    Outcomes, Phase, Retries, TaskKind, TaskStatus, Totals,
+    Outcomes, Phase, Retries, StreamStatus, TaskKind, TaskStatus, Totals,
 };
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
@@ -271,6 +271,8 @@ fn lane(direction: LaneDirection, now: Timestamp, ago: u32) -> LaneStatus {
                 rate,
                 rtt_s: Some(0.0213 + 0.024 * others),
                 queue_s: Some(0.0012 + 0.017 * others + 0.0011 * (1.0 + wave(31.0, 0.9))),
+                stream_n: None,
+                stream_m: None,
             }
         }
         LaneDirection::Pull => {
@@ -286,6 +288,8 @@ fn lane(direction: LaneDirection, now: Timestamp, ago: u32) -> LaneStatus {
                 rate: if is_on { rate.max(0.08e6) } else { 0.0 },
                 rtt_s: is_on.then_some(0.0124 + 0.009 * film),
                 queue_s: is_on.then_some(0.0009 + 0.012 * film + 0.0007 * (1.0 + wave(23.0, 0.4))),
+                stream_n: None,
+                stream_m: None,
             }
         }
     };
@@ -297,6 +301,7 @@ fn lane(direction: LaneDirection, now: Timestamp, ago: u32) -> LaneStatus {
         },
         can_yield: true,
         sample,
+        stream: StreamStatus::default(),
         window: Some(146_000.0),
         foreseen: Some(sample.rate),
         yielded_s: 88_204.6 - back,

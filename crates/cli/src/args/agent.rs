@@ -79,6 +79,10 @@ pub(crate) struct AddArgs {
     pub(crate) directory: Option<PathBuf>,
 
     /// When the file should be complete: 06:00, 90s, 45m, 4h, or RFC 3339
+    ///
+    /// Without a deadline, the download waits for its turn among all that were added without
+    /// one. Then it has an ordinary connection, when the law of [stream] in agent.toml allows
+    /// it, and yields otherwise.
     #[arg(long, value_name = "WHEN")]
     pub(crate) deadline: Option<String>,
 

@@ -114,6 +114,8 @@ Download a list into a directory, for at most an hour:
 Give one file a deadline of its own, and all others noon:
     echo https://example.org/first.iso deadline=06:00 >> urls.txt
     fairbat get -i urls.txt --deadline 12:00
+Download what a program names, one URL per line, as it comes:
+    find-files | fairbat get -i - --follow -d /srv/mirror
 Download without yielding:
     fairbat get --weight 1 https://example.org/big.iso
 Follow the download in a program:

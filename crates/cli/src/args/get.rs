@@ -22,6 +22,7 @@ use super::shared::{
         deadline allows. A download that is short of time uses one ordinary connection, which \
         does not yield. If that is not enough, it opens more, up to --max-connections. Those yield, \
         unless --max-weight allows more. With --weight 1, it never yields.\n\n\
+        With --follow, URLs are downloaded as they come, without a deadline: see there.\n\n\
         An unfinished download is kept as NAME.part, with its journal NAME.part.fairbat. The \
         same command continues it. If the file has changed on the server, the download starts \
         over. NAME appears only when the file is complete and verified.\n\n\
@@ -29,7 +30,7 @@ use super::shared::{
         value, the variable can be 0, no, off, false or empty to mean no. If a flag is given \
         twice, the last one counts.",
     override_usage = "fairbat get [OPTIONS] URL...\n       \
-        fairbat get [OPTIONS] --input-file FILE [URL]..."
+        fairbat get [OPTIONS] --input-file FILE [--follow] [URL]..."
 )]
 pub(crate) struct GetArgs {
     /// The http or https URLs to download
@@ -45,6 +46,8 @@ pub(crate) struct GetArgs {
     pub(crate) files: FileArgs,
     #[command(flatten)]
     pub(crate) speed: SpeedArgs,
+    #[command(flatten)]
+    pub(crate) stream: StreamArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
@@ -208,7 +211,7 @@ pub(crate) struct SpeedArgs {
     /// Connections beyond --split open only for a deadline, once the existing ones no longer
     /// yield and are still too slow. They close when the download is back on schedule. They help
     /// where a server limits each connection, and on long paths that lose packets; beside other
-    /// traffic they yield, see --max-weight.
+    /// traffic they yield, see --max-weight. With --follow, it is the upper bound of the law.
     #[arg(
         short = 'x',
         long,
@@ -220,6 +223,73 @@ pub(crate) struct SpeedArgs {
     /// Fetch pieces of this many bytes (1M, 512K) [default: depends on the speed]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) chunk_size: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "URLs that keep coming")]
+pub(crate) struct StreamArgs {
+    /// Start each URL of --input-file when its line comes, until the input ends
+    ///
+    /// Reads standard input (-i -) or a named pipe. The downloads have no deadline. FAIRBAT's
+    /// law decides how many connections are active, up to --max-connections: as few as carry
+    /// what comes. Each is an ordinary one and fetches one file. When the law asks for less
+    /// than one connection, there is one that yields for the rest of the time.
+    ///
+    /// So these downloads are not held back for ever by other traffic, as they are without
+    /// --follow. But they wait for each other.
+    ///
+    /// A line that is not a URL is reported and skipped, and the exit status is 2 in the end.
+    #[arg(
+        long,
+        requires = "input_file",
+        conflicts_with_all = [
+            "output", "checksum", "deadline", "fail_late", "split", "max_weight", "chunk_size",
+        ]
+    )]
+    pub(crate) follow: bool,
+
+    /// The law for the number of connections
+    #[arg(
+        long,
+        value_name = "LAW",
+        default_value = "damped",
+        requires = "follow"
+    )]
+    pub(crate) law: LawName,
+
+    /// tau: so many downloads wait in the mean while others want the path [default: 5; 20 for
+    /// paper]
+    ///
+    /// With more, fewer connections are enough, and each download waits longer.
+    #[arg(long, value_name = "N", requires = "follow")]
+    pub(crate) tau: Option<f64>,
+
+    /// gamma at first: connections more for each download that waits beyond tau [default: 0.02;
+    /// 0.05 for paper]
+    ///
+    /// It is applied once in the time that a download takes, and decreases as the number of
+    /// connections settles.
+    #[arg(long, value_name = "G", requires = "follow")]
+    pub(crate) gamma: Option<f64>,
+
+    /// kappa: connections more for each download by which the queue has grown [default: 1; 0
+    /// for paper]
+    #[arg(long, value_name = "K", requires = "follow")]
+    pub(crate) kappa: Option<f64>,
+
+    /// The least number of connections; below 1, the least share of the time with an ordinary
+    /// one [default: 0.2]
+    #[arg(long, value_name = "M", requires = "follow")]
+    pub(crate) min_connections: Option<f64>,
+}
+
+/// FAIRBAT's law for the limit on active connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LawName {
+    /// m(t+1) = m(t) + gamma (n - tau) + kappa (n(t) - n(t-1)), which settles
+    Damped,
+    /// m(t+1) = m(t) + gamma (n - tau), as in the FAIRBAT paper
+    Paper,
 }
 
 /// How a connection detects other traffic.

@@ -1,4 +1,5 @@
 mod lists;
+mod stream;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -22,7 +23,7 @@ struct Process {
 }
 
 impl Process {
-    fn resolve(&self, words: &[&str]) -> Result<(Settings, Vec<TransferRequest>), String> {
+    fn resolve(&self, words: &[&str]) -> Result<(Settings, Work), String> {
         let args = get_from(words).map_err(|error| error.to_string())?;
         let environment = &mut Environment {
             now: &NOW.parse().expect("a moment"),
@@ -31,6 +32,14 @@ impl Process {
             seed: 42,
         };
         resolve(&args, environment).map_err(|error| error.to_string())
+    }
+
+    /// What is downloaded without --follow.
+    fn batch(&self, words: &[&str]) -> Result<Vec<TransferRequest>, String> {
+        match self.resolve(words)?.1 {
+            Work::Batch(requests) => Ok(requests),
+            Work::Follow(following) => panic!("{following:?}"),
+        }
     }
 }
 
@@ -45,8 +54,8 @@ fn settings(flags: &[&str]) -> Settings {
 }
 
 fn requests(words: &[&str]) -> Vec<TransferRequest> {
-    match Process::default().resolve(words) {
-        Ok((_, requests)) => requests,
+    match Process::default().batch(words) {
+        Ok(requests) => requests,
         Err(error) => panic!("{words:?}: {error}"),
     }
 }

@@ -161,8 +161,15 @@ impl Counts {
             parts.push(format!("rtt {rtt:.0} ms"));
         }
         parts.push(plural(self.retries, "retry", "retries"));
-        if self.files > 1 {
-            parts.push(format!("{} of {} files", self.finished, self.files));
+        match self.files {
+            // Files whose URLs come during the run.
+            0 => parts.push(format!(
+                "{:.0} waiting, {} done",
+                control.n,
+                plural(self.finished as u64, "file", "files")
+            )),
+            1 => {}
+            files => parts.push(format!("{} of {files} files", self.finished)),
         }
         parts.join(", ")
     }

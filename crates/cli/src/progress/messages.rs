@@ -22,6 +22,7 @@ pub(crate) fn started(
     receiver: Option<ReceiverPolicy>,
 ) -> String {
     let what = match urls {
+        [] => "URLs as they come".to_owned(),
         [url] => url.clone(),
         urls => format!("{} files", urls.len()),
     };

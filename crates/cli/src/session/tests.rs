@@ -34,6 +34,7 @@ fn samples() -> Vec<Event> {
             ranges: true,
         },
         Event::Control(Control {
+            tau: None,
             n: 0.0,
             m: 1.0,
             active: 1,

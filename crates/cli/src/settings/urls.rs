@@ -83,6 +83,31 @@ fn list(name: &str, lines: &mut dyn BufRead, now: &Zoned) -> Result<Vec<ListedUr
     Ok(urls)
 }
 
+/// An input file that is there, if it has to be; it is not opened, since a named pipe waits
+/// for its writer.
+pub(crate) fn checked(input_file: &Path) -> Result<&Path, UsageError> {
+    if input_file.as_os_str() != "-" {
+        let found = std::fs::metadata(input_file);
+        found.map_err(|error| unreadable(&input_file.display().to_string(), &error))?;
+    }
+    Ok(input_file)
+}
+
+/// Reads a line of an input that is followed: a URL, which can have no deadline. `None` for
+/// an empty line or a comment.
+pub(crate) fn followed(line: &str) -> Result<Option<Url>, String> {
+    let mut words = line.split_whitespace();
+    let Some(first) = words.next().filter(|first| !first.starts_with('#')) else {
+        return Ok(None);
+    };
+    match words.next() {
+        None => parse(first).map(Some),
+        Some(word) => Err(format!(
+            "{word:?} is one word too many; with --follow, a line has only a URL, and no deadline"
+        )),
+    }
+}
+
 /// Reads the words after a URL: at most one `deadline=WHEN`.
 fn attributes<'a>(
     words: impl Iterator<Item = &'a str>,

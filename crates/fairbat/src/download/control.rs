@@ -1,6 +1,8 @@
 //! What a run tells others: its lane what is left, its caller once a second how it stands
 //! against its deadlines, and servers when the bytes are needed.
 
+use std::num::NonZeroU64;
+
 use dalbe::deadline::Deadline;
 use dalbe::receive_window::{BottleneckKind, HELD_BACK_SHARE, ReceiveWindowState};
 use dalbe::socket::TcpSocket;
@@ -35,6 +37,7 @@ impl Run {
         self.emit(Event::Control(Control {
             n: sample.n,
             m: sample.m,
+            tau: self.is_stream.then_some(sample.stream.tau),
             active: self.workers.len(),
             w: sample.w,
             window,
@@ -57,6 +60,9 @@ impl Run {
             let elapsed = self.now.saturating_sub(place.sampled).as_secs_f64();
             let bytes = std::mem::take(&mut place.bytes) as f64;
             place.sampled = self.now;
+            if self.is_stream {
+                sample = sample.of_stream();
+            }
             sample.rate = if elapsed > 0.0 { bytes / elapsed } else { 0.0 };
         }
         sample
@@ -135,10 +141,14 @@ impl Run {
     }
 
     /// What a transfer has left. In a lane of its own a transfer to be probed is one
-    /// chunk, and its size is estimated by the mean of the others. In a shared lane it
+    /// chunk, and its size is estimated by the mean of the others. All that waits of a
+    /// transfer of a stream is one chunk. In a shared lane it
     /// counts nothing: it waits with a request there.
     fn backlog(&self, transfer: &Transfer, mean: Option<u64>) -> Backlog {
-        let unit = self.sizer.fixed().unwrap_or(self.sizer.natural_length());
+        let unit = match self.sizer.fixed() {
+            _ if self.is_stream => NonZeroU64::MAX,
+            fixed => fixed.unwrap_or(self.sizer.natural_length()),
+        };
         let (inactive, unwritten) = match &transfer.phase {
             Phase::Waiting => (u64::from(self.place.is_none()), 0),
             Phase::Moving(moving) => (

@@ -1,6 +1,7 @@
 //! From permission to work: which worker starts next, and on what.
 
 use std::cmp::Reverse;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -139,7 +140,9 @@ impl Run {
             .iter()
             .copied()
             .filter(|&index| {
-                matches!(&self.transfers[index].phase, Phase::Moving(moving) if moving.pieces.is_waiting())
+                let transfer = &self.transfers[index];
+                let is_busy = self.is_stream && transfer.tasks > 0;
+                !is_busy && matches!(&transfer.phase, Phase::Moving(it) if it.pieces.is_waiting())
             })
             .collect();
         waiting.sort_by_key(|&index| self.transfers[index].rank());
@@ -206,7 +209,9 @@ impl Run {
             _ => 0,
         };
         let natural = self.sizer.natural_length();
-        let length = self.sizer.fixed().unwrap_or_else(|| {
+        // A transfer of a stream has its connection for as long as it takes.
+        let whole = self.is_stream.then_some(NonZeroU64::MAX);
+        let length = whole.or_else(|| self.sizer.fixed()).unwrap_or_else(|| {
             let pending = self.in_progress().map(waiting);
             let pending = pending.fold(0, u64::saturating_add);
             self.lane

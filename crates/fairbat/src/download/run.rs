@@ -28,7 +28,7 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, TimedEvent};
 use crate::lane::core::Core;
 use crate::lane::handle::control_periods;
-use crate::lane::{Lane, LaneSample, Member, Permit, PermitRequest};
+use crate::lane::{Lane, LaneSample, Member, Permit, PermitRequest, Service};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
 
 /// Runs all transfers to their end: done, given up, or stopped.
@@ -72,7 +72,7 @@ pub async fn run(
                 None => {
                     arriving = None;
                     run.lane
-                        .with_core(|core, _| core.controller.no_more_come());
+                        .with_core(|core, _| core.stream.no_more_come());
                     continue;
                 }
             },
@@ -145,6 +145,8 @@ pub(crate) struct Run {
     events: UnboundedSender<TimedEvent>,
     pub(crate) rng: StdRng,
     pub(crate) lane: Lane,
+    /// Whether the transfers are of a stream: each has one connection.
+    pub(crate) is_stream: bool,
     /// The place in a lane that is shared with others; `None` in a lane of its own.
     pub(crate) place: Option<LaneAccount>,
     /// What the run waits for: a connection for the next piece of work.
@@ -225,6 +227,7 @@ impl Run {
         let mut run = Self {
             lever: setup.lever,
             lane,
+            is_stream: setup.is_stream,
             place,
             request: None,
             granted: None,
@@ -251,7 +254,8 @@ impl Run {
             events,
         };
         for request in setup.requests {
-            let enter = || run.lane.enter(&host_of(&request.url), request.deadline);
+            let service = Service::of_batch(request.deadline);
+            let enter = || run.lane.enter(&host_of(&request.url), service);
             let member = member.take().unwrap_or_else(enter);
             run.add(request, member);
         }
@@ -302,7 +306,7 @@ impl Run {
             Action::Arrived(mut request) => {
                 // Deadlines have no effect in a stream.
                 request.deadline = None;
-                let member = self.lane.enter(&host_of(&request.url), None);
+                let member = self.lane.enter(&host_of(&request.url), Service::Stream);
                 self.add(request, member);
             }
             Action::Granted(permit) => {
@@ -417,15 +421,14 @@ impl Run {
         self.end_lease(transfer, worker.lease, is_finished);
         match outcome {
             WorkerOutcome::Probed(probed) => {
-                // In a shared lane the first chunk does not wait for another turn.
-                self.granted = Some(permit).filter(|_| self.place.is_some());
+                // There the first chunk does not wait for another turn.
+                let goes_on = self.place.is_some() || self.is_stream;
+                self.granted = Some(permit).filter(|_| goes_on);
                 self.on_probed(transfer, *probed);
             }
             WorkerOutcome::Fetched(chunk) => {
                 drop(permit);
                 self.sizer.finished(chunk);
-                self.lane
-                    .with_core(|core, _| core.controller.finished(chunk.duration));
                 self.after_fetch(transfer, chunk.bytes);
             }
             // What is left of its range waits in front again.

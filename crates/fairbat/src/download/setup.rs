@@ -15,7 +15,7 @@ use super::worker::{Message, RunContext};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::lane::settings::Mode;
-use crate::lane::{AdmissionSettings, Lane, LaneSettings, Member};
+use crate::lane::{AdmissionSettings, Lane, LaneSettings, Member, Service};
 use crate::settings::{HttpSettings, Settings, TransferRequest};
 use crate::transport::{HttpClient, RateLimit, ReceiveWindow, RequestContext, Tap, WindowManager};
 
@@ -25,7 +25,7 @@ pub enum RunMode {
     /// One batch in a lane of its own: by deadline where there is one, else at the lowest
     /// priority.
     Batch(Vec<TransferRequest>),
-    /// Jobs without deadlines that keep arriving, in a lane of their own.
+    /// Transfers without deadlines that keep arriving, in a lane of their own.
     Stream(Arrivals),
     /// One transfer in a lane that it shares with others. Each of its connections waits
     /// for its turn there, and weighs what the lane says. Deadline and host are those
@@ -37,20 +37,18 @@ pub enum RunMode {
     InLane(LanePlace, Box<TransferRequest>),
 }
 
-/// Jobs that keep arriving, each a transfer without a deadline, until no sender is left.
+/// Transfers that keep arriving, without deadlines, until no sender is left.
 ///
-/// A job waits until m allows another connection; first come, first served. Where the
-/// law's m_min is below one connection and a lever can hold the flows, there is always
-/// one connection, which yields when m allows none. Deadlines of jobs have no effect. Once
-/// no more jobs can come, m falls no further, and what is left has at least one whole
+/// A transfer waits until m allows another connection; first come, first served. It has one
+/// connection at a time, over which all that is missing of it is asked for at once. Where
+/// the law's m_min is below one connection and a lever can hold the flows, there is always
+/// one connection, which yields when m allows none. Deadlines have no effect. Once no more
+/// transfers can come, m falls no further, and what is left has at least one whole
 /// connection.
 ///
-/// A job is meant to be one chunk. One that is longer than `chunk_size` counts as one in n
-/// until its size is known, and as many from then on.
-///
-/// The report, and what each second costs, grow with every job, so a run is for thousands
-/// of them and not for millions. The report of a stopped run leaves out the jobs that had
-/// not been taken from the channel.
+/// The report, and what each second costs, grow with every transfer, so a run is for
+/// thousands of them and not for millions. The report of a stopped run leaves out those that
+/// had not been taken from the channel.
 #[derive(Debug)]
 pub struct Arrivals {
     /// Where they come from.
@@ -135,6 +133,8 @@ pub(crate) struct Setup {
     pub(crate) lever: LeverKind,
     pub(crate) context: RunContext,
     pub(crate) lane: Lane,
+    /// Whether the transfers are of a stream.
+    pub(crate) is_stream: bool,
     /// The place in a lane that is shared with others.
     pub(crate) place: Option<LanePlace>,
     pub(crate) requests: Vec<TransferRequest>,
@@ -153,7 +153,12 @@ impl Setup {
         clock: Clock,
         messages: UnboundedSender<Message>,
     ) -> Result<Self, TransferError> {
-        let is_stream = matches!(mode, RunMode::Stream(_));
+        let service = match &mode {
+            RunMode::Stream(_) => Service::Stream,
+            RunMode::Batch(_) => Service::Scavenge,
+            RunMode::InLane(place, _) => place.member.service(),
+        };
+        let is_stream = service == Service::Stream;
         let lever = if is_stream && settings.weight >= 1.0 {
             LeverKind::None
         } else {
@@ -161,9 +166,7 @@ impl Setup {
         };
         let window = ReceiveWindow {
             max_window: settings.limit_rate.map(window_for),
-            // A stream yields with one connection only, and rarely. To hold windows by hand
-            // would cost its other connections a little.
-            is_held: lever.holds_window() && !is_stream,
+            is_held: holds_from_start(lever, service),
         };
         let limits = LaneSettings {
             max_connections: settings.max_connections,
@@ -171,6 +174,7 @@ impl Setup {
             max_weight: settings.max_weight,
             limit_rate: settings.limit_rate,
             is_held: lever.holds_window(),
+            stream: AdmissionSettings::stream(),
         };
         let own_lane = |limits, mode| {
             Lane::of_run(limits, mode, clock)
@@ -203,9 +207,10 @@ impl Setup {
                 arriving = Some(requests);
                 let limits = LaneSettings {
                     max_connections,
+                    stream: law,
                     ..limits
                 };
-                own_lane(limits, Mode::Stream(law))?
+                own_lane(limits, Mode::Stream)?
             }
             RunMode::InLane(shared, request) => {
                 requests = vec![*request];
@@ -222,7 +227,13 @@ impl Setup {
             lever,
             context: RunContext {
                 client: client.yielding(asks_servers),
-                window_manager: WindowManager::open(lever, settings.receiver, window, lane.clone()),
+                window_manager: WindowManager::open(
+                    lever,
+                    settings.receiver,
+                    window,
+                    lane.clone(),
+                    service,
+                ),
                 store: PartStore::new(settings.resume, settings.file_allocation),
                 clock,
                 limits: request_context,
@@ -230,6 +241,7 @@ impl Setup {
                 messages,
             },
             lane,
+            is_stream,
             place,
             requests,
             arriving,
@@ -237,8 +249,8 @@ impl Setup {
     }
 }
 
-/// A client for all downloads of a lane. It holds the certificates of all authorities
-/// (over 100 KB), so they share one. `limit_rate` is the limit of the lane, byte/s.
+/// A client for all downloads of a lane that are served like `service`. It holds the certificates of all authorities (over 100 KB), so they share one. `limit_rate` is the
+/// limit of the lane, byte/s.
 ///
 /// # Errors
 /// The certificate or netrc file cannot be read.
@@ -246,12 +258,20 @@ pub fn client(
     settings: &HttpSettings,
     connections: u32,
     limit_rate: Option<u64>,
+    service: Service,
 ) -> Result<Arc<HttpClient>, TransferError> {
     let window = ReceiveWindow {
         max_window: limit_rate.map(window_for),
-        is_held: Capabilities::probe().best_lever().holds_window(),
+        is_held: holds_from_start(Capabilities::probe().best_lever(), service),
     };
     HttpClient::new(settings, connections, Tap::Receive(window)).map(Arc::new)
+}
+
+/// Whether windows are held from the start of a connection. A stream yields with one
+/// connection only, and rarely: to hold windows by hand would cost its other connections a
+/// little.
+fn holds_from_start(lever: LeverKind, service: Service) -> bool {
+    lever.holds_window() && service != Service::Stream
 }
 
 /// The receive buffer that a limit on the rate, in byte/s, leaves room for, bytes.

@@ -137,7 +137,7 @@ impl Transfer {
 
     /// Its place in the order of service.
     pub(crate) fn rank(&self) -> Rank {
-        Rank::new(self.request.deadline, self.id.0)
+        Rank::new(self.member.service(), self.id.0)
     }
 
     /// Bytes that it still has to move, if that is known.

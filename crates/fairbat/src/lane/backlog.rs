@@ -1,14 +1,15 @@
 //! What counts in FAIRBAT's n: how much of the backlog is released to the admission
 //! controller.
 //!
-//! - *Stream* ([`BacklogPolicy::Immediate`], the paper's case): every waiting chunk. It is
-//!   due as soon as it arrives.
+//! - *Stream* (the paper's case): every transfer that waits for a connection. It is due as
+//!   soon as it arrives. `stream` counts them.
 //! - *By deadline* ([`BacklogPolicy::Paced`]): a file is there from the start and due bit
 //!   by bit. So only the *shortfall* counts: what the plan at rate zeta wanted and the
 //!   flows, already at full weight, did not carry. Without a deadline nothing is ever
 //!   behind, and the lane *scavenges* with its fewest connections.
-//! - Both in one lane ([`BacklogPolicy::Mixed`]): the shortfall of the transfers with a
-//!   deadline, and every waiting chunk of the others.
+//! - In a lane that is shared ([`BacklogPolicy::Mixed`]): the shortfall of the transfers with
+//!   a deadline, and every waiting chunk of those that scavenge. One connection is too few
+//!   for many small files.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -58,8 +59,6 @@ pub struct Observation {
 /// Which work counts in n.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BacklogPolicy {
-    /// Every inactive chunk: a stream of jobs without deadlines.
-    Immediate,
     /// Only what is behind the plan of the transfers with deadlines.
     Paced(Shortfall),
     /// What is behind the plan, and every inactive chunk without a deadline.
@@ -101,22 +100,12 @@ impl BacklogPolicy {
     /// weight of the flows.
     #[must_use]
     pub fn wants(&self, inactive: u64) -> bool {
-        match self {
-            Self::Immediate | Self::Mixed(_) => inactive > 0,
-            Self::Paced(_) => false,
-        }
-    }
-
-    /// Whether the inactive chunks belong to jobs that come and go in a shared lane.
-    #[must_use]
-    pub fn mixes(&self, inactive: u64) -> bool {
         matches!(self, Self::Mixed(_)) && inactive > 0
     }
 
     /// n, in chunks, at the end of a period: finite, at least 0.
     pub fn update(&mut self, observed: &Observation) -> f64 {
         match self {
-            Self::Immediate => observed.inactive as f64,
             Self::Paced(shortfall) => shortfall.update(observed),
             Self::Mixed(shortfall) => shortfall.update(observed) + observed.inactive as f64,
         }
@@ -171,12 +160,6 @@ mod tests {
             w,
             chunk_len: NonZeroU64::new(10).unwrap(),
         }
-    }
-
-    #[test]
-    fn immediate_release_counts_every_inactive_chunk() {
-        let n = BacklogPolicy::Immediate.update(&seen(0, demand(5.0, 50, 0), 0.0, 1.0));
-        assert_eq!(n, 100_000.0);
     }
 
     #[test]

@@ -3,8 +3,7 @@
 //!
 //! Both loops share one task. So m rises only for what was missing at w = 1. Where the flows
 //! need less again, m falls as far as fewer connections carry enough, each what it carries
-//! now. A stream of jobs without deadlines has one loop only: m says both, and in the share
-//! of the time in which m allows no connection, one connection yields.
+//! now. Transfers of a stream have a loop of their own, in `stream`.
 //!
 //! Pure: moments are durations since the lane's start.
 
@@ -22,7 +21,7 @@ use super::backlog::{BacklogPolicy, Observation};
 use super::load::{Interval, Load, MIN_WEIGHT_PERIOD, WeightSource};
 use super::sample::ControlSample;
 use super::settings::{LaneSettings, Mode};
-use super::timing::{Fraction, Period};
+use super::timing::Fraction;
 
 #[cfg(test)]
 mod tests;
@@ -83,10 +82,6 @@ pub(crate) struct RateController {
     policy: BacklogPolicy,
     admission: Admission,
     fraction: Fraction,
-    /// T of a stream.
-    period: Period,
-    /// The limit does not fall below this once no more jobs come.
-    floor: Option<f64>,
     /// T and the unit of n are this much shorter than usual. The law's dynamics stay as
     /// they are on a shorter scale of time.
     time_scale: f64,
@@ -117,7 +112,7 @@ impl RateController {
         mode: Mode,
         window: Option<Duration>,
     ) -> Result<Self, InvalidSettings> {
-        let w_min = settings.is_held.then_some(settings.weight);
+        let w_min = settings.held_weight();
         let max = settings.max_connections;
         let limit_rate = settings.limit_rate.map(|rate| rate as f64);
         let controller = match mode {
@@ -125,13 +120,14 @@ impl RateController {
                 min_connections,
                 window,
             } => Self::by_deadline(min_connections, max, window, w_min, BacklogPolicy::paced()),
-            Mode::Stream(law) => Self::of_stream(law, w_min),
-            Mode::Shared => Self::by_deadline(1, max, window, w_min, BacklogPolicy::mixed()),
+            Mode::Shared | Mode::Stream => {
+                Self::by_deadline(1, max, window, w_min, BacklogPolicy::mixed())
+            }
             Mode::SingleConnection => Self::of_connection(settings.weight, limit_rate),
         };
         Ok(Self {
             limit_rate,
-            max_weight: f64::from(mode.max_weight(settings)),
+            max_weight: f64::from(settings.carriers()),
             ..controller?
         })
     }
@@ -168,20 +164,6 @@ impl RateController {
         })
     }
 
-    /// For jobs that come and go without deadlines (FAIRBAT's own case). Where a lever
-    /// holds flows down to the weight `w_min`, there is always one connection: with an
-    /// m_min below 1 it yields in the share of the time for which m allows none.
-    pub(crate) fn of_stream(
-        settings: AdmissionSettings,
-        w_min: Option<f64>,
-    ) -> Result<Self, InvalidSettings> {
-        let weight = w_min.map_or(WeightSource::Unheld, |w_min| WeightSource::Limit {
-            w_min,
-            yields: false,
-        });
-        Self::under(settings, weight, BacklogPolicy::Immediate)
-    }
-
     /// For one upload over one connection: w follows the deadline every second.
     fn of_connection(w_min: f64, limit_rate: Option<f64>) -> Result<Self, InvalidSettings> {
         let weight = WeightSource::Connection {
@@ -211,8 +193,6 @@ impl RateController {
             policy,
             admission,
             fraction: Fraction::new(),
-            period: Period::new(settings.period),
-            floor: None,
             time_scale: 1.0,
             limit_rate: None,
             had_demand: false,
@@ -225,12 +205,6 @@ impl RateController {
             since_sample: Interval::default(),
             since_update: Interval::default(),
         })
-    }
-
-    /// No more jobs come: the queue is no longer kept at tau. What is left of it has the
-    /// connections that it has now, at least one whole one, or more if it is long.
-    pub(crate) fn no_more_come(&mut self) {
-        self.floor = Some(self.admission.m().max(1.0));
     }
 
     /// Allows this many connections until the next sample.
@@ -266,7 +240,7 @@ impl RateController {
             self.since_weight.restart(now);
         }
         self.in_use = u32::try_from(connections).unwrap_or(u32::MAX);
-        self.fraction.active(now, self.weight.counted(self.in_use));
+        self.fraction.active(now, self.in_use);
     }
 
     /// The one connection of an upload is open: its first period begins.
@@ -303,20 +277,10 @@ impl RateController {
         }
     }
 
-    /// A chunk has ended that was on its connection for this long.
-    pub(crate) fn finished(&mut self, chunk: Duration) {
-        self.period.ended(chunk);
-    }
-
-    /// T. For a stream it is the time that chunks take.
+    /// T.
     fn period(&self, load: &Load) -> Duration {
-        match self.policy {
-            BacklogPolicy::Immediate => self.period.now(),
-            BacklogPolicy::Paced(_) | BacklogPolicy::Mixed(_) => {
-                let shortest = load.weight_period() * MIN_WEIGHT_PERIODS;
-                self.admission.period().max(shortest)
-            }
-        }
+        let shortest = load.weight_period() * MIN_WEIGHT_PERIODS;
+        self.admission.period().max(shortest)
     }
 
     /// Length of the next chunk, bytes; `natural` is what the rate asks for, `pending`
@@ -333,7 +297,7 @@ impl RateController {
             BacklogPolicy::Paced(_) if self.allowed == 1 && !self.is_pressed => {
                 (natural.saturating_mul(CHUNKS_OF_A_LONE_CONNECTION), 1)
             }
-            BacklogPolicy::Paced(_) | BacklogPolicy::Immediate => (natural, self.allowed.into()),
+            BacklogPolicy::Paced(_) => (natural, self.allowed.into()),
         };
         let share = (pending / connections.max(1)).max(MIN_CHUNK);
         NonZeroU64::new(share).map_or(longest, |share| share.min(longest))
@@ -373,7 +337,7 @@ impl RateController {
         self.is_pressed = self.had_demand;
         // A long queue that has just come does not wait for one either: a period is long
         // beside thousands of small files.
-        let is_waiting = load.demand.is_none() && self.policy.mixes(load.inactive);
+        let is_waiting = load.demand.is_none() && self.policy.wants(load.inactive);
         let has_come = is_waiting && !self.had_waiting;
         self.had_waiting = is_waiting;
         if now >= self.since_sample.start + MAX_SAMPLE_GAP {
@@ -386,15 +350,8 @@ impl RateController {
         if is_new || has_come || self.since_update.lasts(self.period(load), now) {
             self.update_connections(now, load);
         }
-        let mut m = self.admission.m();
-        if let Some(floor) = self.floor {
-            m = m.max(floor.min(f64::from(load.tolerated)));
-            // What is left may be gone before the period is over.
-            self.n = load.inactive as f64;
-        }
-        let connections = self.fraction.decide(now, m);
-        self.allowed = self.weight.allow(connections);
-        self.fraction.active(now, self.weight.counted(self.in_use));
+        let m = self.admission.m();
+        self.allowed = self.fraction.decide(now, m);
         let rate = self.since_sample.rate(now);
         self.since_sample.restart(now);
         ControlSample {
@@ -476,13 +433,9 @@ impl RateController {
             .time_left
             .map_or(0.0, |left| left.div_duration_f64(load.weight_period()));
         let tolerated = TOLERATED_SHORTFALL * (periods_left / TOLERANT_PERIODS).min(1.0);
-        let chunk_times = match self.policy {
-            BacklogPolicy::Immediate => self.period.chunk_times(),
-            BacklogPolicy::Paced(_) | BacklogPolicy::Mixed(_) => 1.0,
-        };
         let (m, enough_rate) = (self.admission.m(), self.enough_rate(load));
         let lacking = (self.n - tolerated).max(0.0);
-        self.admission.update_after(lacking, chunk_times);
+        self.admission.update(lacking);
         if matches!(self.weight, WeightSource::Deadlines(_)) {
             let enough = self.admission.enough(enough_rate, rate, self.in_use);
             self.admission.raise(enough.min(m));

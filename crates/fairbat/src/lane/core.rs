@@ -2,9 +2,9 @@
 //! them demand, and which of them will be late.
 //!
 //! Requests are granted in the order of their deadlines (earliest deadline first,
-//! Jackson 1955), and requests without a deadline first come first served. The
-//! controller says how many connections there are, and each host's limit says how
-//! many of them it takes. Moments are durations since the lane's start. The wall
+//! Jackson 1955), and requests without a deadline first come first served, those of a stream
+//! before those that scavenge. One controller says how many connections the stream has, another
+//! one how many the others have, and each host's limit says how many of them it takes. Moments are durations since the lane's start. The wall
 //! clock enters as an argument: by how much it has been set since then.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,7 +23,8 @@ use super::forecast::{Saturation, SaturationSample, attainable_rate};
 use super::hosts::HostLimits;
 use super::load::Load;
 use super::sample::{LaneSample, RecentRate};
-use super::settings::{LaneSettings, Mode};
+use super::settings::{LaneSettings, Mode, Service};
+use super::stream::StreamController;
 use crate::clock::moment_since;
 
 mod grants;
@@ -46,20 +47,24 @@ pub(crate) struct MemberId(pub(crate) u64);
 pub(crate) struct RequestId(u64);
 
 /// Place in the order of service: by deadline on the wall clock, then by arrival.
-/// Transfers without a deadline come last. The order is that of the moments that users
+/// Transfers without a deadline come last, and of these those that scavenge. The order is that of the moments that users
 /// named. So neither a clock that is set nor a deadline that is over changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// [`Timestamp::MAX`] without a deadline.
     due: Timestamp,
+    scavenges: bool,
     arrival: u64,
 }
 
 impl Rank {
     /// The rank of the transfer that arrived as number `arrival`.
-    pub(crate) fn new(deadline: Option<Timestamp>, arrival: u64) -> Self {
-        let due = deadline.unwrap_or(Timestamp::MAX);
-        Self { due, arrival }
+    pub(crate) fn new(service: Service, arrival: u64) -> Self {
+        Self {
+            due: service.deadline().unwrap_or(Timestamp::MAX),
+            scavenges: service == Service::Scavenge,
+            arrival,
+        }
     }
 
     /// [`Timestamp::MAX`] without a deadline.
@@ -72,9 +77,8 @@ impl Rank {
 #[derive(Debug)]
 struct Member {
     host: Arc<str>,
-    /// The deadline on the wall clock.
-    moment: Option<Timestamp>,
-    /// The same on the lane's clock.
+    service: Service,
+    /// Its deadline on the lane's clock.
     deadline: Option<Deadline>,
     backlog: Backlog,
     /// Its own w_min; 0 without one.
@@ -99,7 +103,7 @@ impl Member {
     }
 
     fn rank(&self, id: MemberId) -> Rank {
-        Rank::new(self.moment, id.0)
+        Rank::new(self.service, id.0)
     }
 }
 
@@ -117,12 +121,15 @@ pub(crate) struct Core {
     requests: BTreeMap<(Rank, RequestId), Duration>,
     /// Connections in use.
     active: usize,
-    /// The same by host.
+    /// Those of them that are of the stream.
+    active_in_stream: usize,
+    /// Connections in use by host.
     active_on: HashMap<Arc<str>, u32>,
     entered: u64,
     requested: u64,
     hosts: HostLimits,
     pub(crate) controller: RateController,
+    pub(crate) stream: StreamController,
     saturation: Saturation,
     /// What the flows have shown that they can carry, byte/s.
     shown_rate: Option<f64>,
@@ -147,6 +154,7 @@ impl Core {
     ) -> Result<Self, InvalidSettings> {
         Ok(Self {
             controller: RateController::of_lane(&settings, mode, None)?,
+            stream: StreamController::new(settings.stream_law(), settings.held_weight())?,
             settings,
             mode,
             epoch,
@@ -154,6 +162,7 @@ impl Core {
             members: BTreeMap::new(),
             requests: BTreeMap::new(),
             active: 0,
+            active_in_stream: 0,
             active_on: HashMap::new(),
             entered: 0,
             requested: 0,
@@ -169,13 +178,9 @@ impl Core {
 
     /// A new member with nothing to move yet. `host` names the server that it speaks
     /// to; the members of one host share what that host tolerates.
-    pub(crate) fn enter(
-        &mut self,
-        now: Duration,
-        host: &str,
-        moment: Option<Timestamp>,
-    ) -> MemberId {
-        let deadline = moment.map(|moment| self.plan(now, moment));
+    pub(crate) fn enter(&mut self, now: Duration, host: &str, service: Service) -> MemberId {
+        let deadline = service.deadline();
+        let deadline = deadline.map(|moment| self.plan(now, moment));
         if self.mode.is_shared() && self.members.is_empty() {
             // What was learnt of the path is old, and the law runs as fast as this deadline
             // wants.
@@ -189,7 +194,7 @@ impl Core {
         self.entered += 1;
         let member = Member {
             host: host.into(),
-            moment,
+            service,
             deadline,
             backlog: Backlog::default(),
             weight: 0.0,
@@ -251,14 +256,21 @@ impl Core {
     }
 
     /// A connection is free again.
-    pub(crate) fn give_back(&mut self, now: Duration, id: MemberId) {
-        self.active -= 1;
-        self.count(now, id, -1);
+    pub(crate) fn give_back(&mut self, now: Duration, id: MemberId, service: Service) {
+        self.count(now, id, service, -1);
     }
 
-    /// Counts connections of a member, if it is still there.
-    fn count(&mut self, now: Duration, id: MemberId, change: i32) {
+    /// Counts connections, also those of a member that has left.
+    fn count(&mut self, now: Duration, id: MemberId, service: Service, change: i32) {
+        let added = |count: usize| count.saturating_add_signed(change as isize);
+        self.active = added(self.active);
+        if service == Service::Stream {
+            self.active_in_stream = added(self.active_in_stream);
+        }
         if let Some(member) = self.members.get_mut(&id) {
+            if service == Service::Stream && change < 0 {
+                self.stream.finished(now.saturating_sub(member.changed_at));
+            }
             member.changed_at = now;
             member.active = member.active.saturating_add_signed(change);
             let host = Arc::clone(&member.host);
@@ -268,7 +280,15 @@ impl Core {
 
     /// Tells the controller how many connections are in use now.
     pub(crate) fn settle(&mut self, now: Duration) {
-        self.controller.active(now, self.active);
+        let others = self.active - self.active_in_stream;
+        self.controller.active(now, others);
+        self.stream.active(now, self.active_in_stream);
+    }
+
+    /// Whether a member belongs to the stream.
+    pub(crate) fn is_in_stream(&self, id: MemberId) -> bool {
+        let member = self.members.get(&id);
+        member.is_some_and(|member| member.service == Service::Stream)
     }
 
     /// Whether a member's host takes one more connection now.
@@ -300,7 +320,7 @@ impl Core {
     /// Bytes have been moved by a member.
     pub(crate) fn moved_by(&mut self, now: Duration, id: MemberId, bytes: u64) {
         let member = self.members.get(&id);
-        let is_due = member.is_some_and(|member| member.moment.is_some());
+        let is_due = member.is_some_and(|member| member.deadline.is_some());
         self.recent.moved(bytes);
         self.controller.moved(now, bytes, is_due);
     }
@@ -311,7 +331,7 @@ impl Core {
         let due: u32 = self
             .members
             .values()
-            .filter(|member| member.moment.is_some())
+            .filter(|member| member.deadline.is_some())
             .map(|member| member.active)
             .sum();
         let share = f64::from(due) / self.active.max(1) as f64;
@@ -332,12 +352,20 @@ impl Core {
         self.saturation.forget();
     }
 
-    /// What the connections are to do now.
+    /// What the connections that are not of the stream are to do now.
     pub(crate) fn flow_target(&self, now: Duration) -> FlowTarget {
         let target = self.controller.flow_target(now);
         FlowTarget {
-            w: target.w.max(self.weight()).min(1.0),
+            w: target.w.max(self.weight(false)).min(1.0),
             ..target
+        }
+    }
+
+    /// What those of the stream are to do now.
+    pub(crate) fn stream_target(&self, now: Duration) -> FlowTarget {
+        FlowTarget {
+            w: self.stream.w().max(self.weight(true)).min(1.0),
+            ..self.controller.flow_target(now)
         }
     }
 
@@ -346,11 +374,13 @@ impl Core {
         self.members.get(&id)?.deadline
     }
 
-    /// The largest w_min of the members that have something to move.
-    pub(crate) fn weight(&self) -> f64 {
+    /// The largest w_min of the members that have something to move, in the stream or of the
+    /// others.
+    pub(crate) fn weight(&self, in_stream: bool) -> f64 {
         self.members
             .values()
             .filter(|member| member.is_pending())
+            .filter(|member| (member.service == Service::Stream) == in_stream)
             .map(|member| member.weight)
             .fold(0.0, f64::max)
     }
@@ -382,11 +412,11 @@ impl Core {
             .min()
     }
 
-    /// Chunks that wait and have no deadline.
+    /// Chunks of members that scavenge, which wait.
     pub(crate) fn inactive(&self) -> u64 {
         let members = self.members.values();
         members
-            .filter(|member| member.moment.is_none())
+            .filter(|member| member.service == Service::Scavenge)
             .map(|member| member.backlog.inactive)
             .fold(0, u64::saturating_add)
     }
@@ -412,6 +442,8 @@ impl Core {
             time_left,
             rtt: self.rtt,
         };
+        let waiting = self.waiting_in_stream(now);
+        let stream = self.stream.sample(now, waiting, load.tolerated);
         let step = self.controller.sample(now, &load);
         let capacity = self.controller.flow_target(now).capacity;
         self.shown_rate = None;
@@ -429,12 +461,12 @@ impl Core {
         }
         let limit = self.limit_rate();
         self.recent.sample(now, self.active > 0);
-        LaneSample {
+        let sample = LaneSample {
             n: step.n,
             m: step.m,
             active: self.active,
             waiting: self.requests.len(),
-            w: step.w.max(self.weight()).min(1.0),
+            w: step.w.max(self.weight(false)).min(1.0),
             zeta: demand.map(|demand| demand.zeta),
             rate: step.rate,
             mean: self.recent.rate(),
@@ -443,6 +475,11 @@ impl Core {
             capacity,
             attainable: demand
                 .and_then(|demand| attainable_rate(demand.zeta, limit, self.shown_rate)),
+            stream,
+        };
+        match self.mode {
+            Mode::Stream => sample.of_stream(),
+            _ => sample,
         }
     }
 }

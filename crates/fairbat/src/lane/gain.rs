@@ -55,6 +55,36 @@ pub enum Gain {
 }
 
 impl Gain {
+    /// The same course over time from another first gain.
+    #[must_use]
+    pub fn beginning_at(self, gamma: f64) -> Self {
+        match self {
+            Self::Constant(_) => Self::Constant(gamma),
+            Self::Decreasing {
+                initial,
+                floor,
+                restore_after,
+            } => Self::Decreasing {
+                initial: gamma,
+                floor: floor / initial * gamma,
+                restore_after,
+            },
+            Self::Settling {
+                initial,
+                floor,
+                half_after,
+                far,
+                empty_after,
+            } => Self::Settling {
+                initial: gamma,
+                floor: floor / initial * gamma,
+                half_after,
+                far,
+                empty_after,
+            },
+        }
+    }
+
     pub(crate) fn is_valid(self) -> bool {
         let positive = |gain: f64| gain.is_finite() && gain > 0.0;
         let falls = |initial, floor| positive(floor) && floor <= initial && positive(initial);

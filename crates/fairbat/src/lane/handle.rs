@@ -12,7 +12,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use dalbe::weight::FlowTarget;
-use jiff::Timestamp;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior};
 
@@ -22,7 +21,7 @@ use super::core::{Core, MemberId, RequestId};
 use super::forecast::lateness;
 use super::places::{Place, Places};
 use super::sample::LaneSample;
-use super::settings::{LaneSettings, Mode};
+use super::settings::{LaneSettings, Mode, Service};
 use crate::clock::Clock;
 
 /// The period of samples.
@@ -38,10 +37,27 @@ struct Inner {
     clock: Clock,
     /// Bytes of content that members have moved.
     content: AtomicU64,
-    target: watch::Sender<FlowTarget>,
-    /// Places of the connections.
-    places: Arc<Places>,
+    /// The connections that are not of the stream.
+    flows: Flows,
+    /// Those of the stream. Each of them is an ordinary one.
+    stream: Flows,
     sample: watch::Sender<LaneSample>,
+}
+
+/// Connections that share a target.
+#[derive(Debug)]
+struct Flows {
+    target: watch::Sender<FlowTarget>,
+    places: Arc<Places>,
+}
+
+impl Flows {
+    fn new(target: FlowTarget, carriers: u32) -> Self {
+        Self {
+            target: watch::Sender::new(target),
+            places: Places::new(carriers),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -72,6 +88,10 @@ impl Lane {
         mode: Mode,
         clock: Clock,
     ) -> Result<Self, InvalidSettings> {
+        let yielding = FlowTarget {
+            w: settings.weight,
+            capacity: 0.0,
+        };
         Ok(Self(Arc::new(Inner {
             state: Mutex::new(State {
                 core: Core::new(settings, mode, clock.wall_start())?,
@@ -79,8 +99,9 @@ impl Lane {
             }),
             clock,
             content: AtomicU64::new(0),
-            target: watch::Sender::new(mode.first_target(settings.weight)),
-            places: Places::new(mode.max_weight(&settings)),
+            flows: Flows::new(yielding, settings.carriers()),
+            // m starts with one whole connection.
+            stream: Flows::new(FlowTarget::FREE, u32::MAX),
             sample: watch::Sender::default(),
         })))
     }
@@ -88,24 +109,30 @@ impl Lane {
     /// A new member, with nothing to move yet. `host` names the server that it speaks
     /// to: the members of one host share what that host tolerates.
     #[must_use]
-    pub fn enter(&self, host: &str, deadline: Option<Timestamp>) -> Member {
-        let id = self.state().core.enter(self.now(), host, deadline);
+    pub fn enter(&self, host: &str, service: Service) -> Member {
+        let id = self.state().core.enter(self.now(), host, service);
         Member {
             lane: self.clone(),
             id,
+            service,
             woken: Arc::default(),
         }
     }
 
-    /// A place for a connection that shares the weight of the lane with others.
-    pub(crate) fn take_place(&self) -> Place {
-        self.0.places.take(self.flow_target())
+    /// A place for a connection of transfers that are served like this, among those that
+    /// share a weight.
+    pub(crate) fn take_place(&self, service: Service) -> Place {
+        let flows = match service {
+            Service::Stream => &self.0.stream,
+            Service::ByDeadline(_) | Service::Scavenge => &self.0.flows,
+        };
+        flows.places.take(flows.target.subscribe())
     }
 
-    /// What all connections together are to do from now on.
+    /// What all connections together that are not of the stream are to do from now on.
     #[must_use]
     pub fn flow_target(&self) -> watch::Receiver<FlowTarget> {
-        self.0.target.subscribe()
+        self.0.flows.target.subscribe()
     }
 
     /// The last sample; a new one each second.
@@ -157,12 +184,11 @@ impl Lane {
         let mut state = self.state();
         let now = self.now();
         let sample = state.core.sample(now);
+        let (flows, stream) = (state.core.flow_target(now), state.core.stream_target(now));
         self.grant(&mut state);
         drop(state);
-        self.0.target.send_replace(FlowTarget {
-            w: sample.w,
-            capacity: sample.capacity,
-        });
+        self.0.flows.target.send_replace(flows);
+        self.0.stream.target.send_replace(stream);
         self.0.sample.send_replace(sample);
         sample
     }
@@ -170,11 +196,11 @@ impl Lane {
     /// Grants as many requests as there may be connections.
     fn grant(&self, state: &mut State) {
         let now = self.now();
-        while let Some((request, member)) = state.core.grant(now) {
+        while let Some((request, member, service)) = state.core.grant(now) {
             let waiting = state.waiting.remove(&request);
             // A request that is no longer awaited is being withdrawn.
             if waiting.is_none_or(|waiting| waiting.send(()).is_err()) {
-                state.core.give_back(now, member);
+                state.core.give_back(now, member, service);
             }
         }
         state.core.settle(now);
@@ -217,6 +243,7 @@ async fn sample_each_second(lane: Weak<Inner>) {
 pub struct Member {
     lane: Lane,
     id: MemberId,
+    service: Service,
     /// Ends its waits.
     woken: Arc<Notify>,
 }
@@ -251,6 +278,7 @@ impl Member {
             lane: self.lane.clone(),
             id,
             member: self.id,
+            service: self.service,
             turn,
             is_taken: false,
         }
@@ -294,6 +322,12 @@ impl Member {
             .with_core(|core, now| core.moved_by(now, self.id, bytes));
     }
 
+    /// How it is served.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        self.service
+    }
+
     /// The lane that it is a member of.
     #[must_use]
     pub fn lane(&self) -> &Lane {
@@ -333,6 +367,7 @@ pub struct PermitRequest {
     lane: Lane,
     id: RequestId,
     member: MemberId,
+    service: Service,
     turn: oneshot::Receiver<()>,
     is_taken: bool,
 }
@@ -353,6 +388,7 @@ impl PermitRequest {
         Permit {
             lane: self.lane.clone(),
             member: self.member,
+            service: self.service,
             refused: None,
         }
     }
@@ -384,7 +420,9 @@ impl Drop for PermitRequest {
         state.waiting.remove(&self.id);
         // It was granted, and nobody took the permit.
         if self.turn.try_recv().is_ok() {
-            state.core.give_back(self.lane.now(), self.member);
+            state
+                .core
+                .give_back(self.lane.now(), self.member, self.service);
             self.lane.grant(&mut state);
         }
     }
@@ -395,6 +433,7 @@ impl Drop for PermitRequest {
 pub struct Permit {
     lane: Lane,
     member: MemberId,
+    service: Service,
     /// The pause that the host wants, if it refused the connection.
     refused: Option<Duration>,
 }
@@ -417,7 +456,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.lane.state();
         let now = self.lane.now();
-        state.core.give_back(now, self.member);
+        state.core.give_back(now, self.member, self.service);
         if let Some(pause) = self.refused {
             state.core.pushed_back(now, self.member, pause);
         }

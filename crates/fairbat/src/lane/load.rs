@@ -69,13 +69,6 @@ pub(crate) enum WeightSource {
     Unheld,
     /// The deadlines, by DA-LBE.
     Deadlines(WeightController),
-    /// m: one connection yields in the time slots in which m allows none.
-    Limit {
-        /// The weight that yields.
-        w_min: f64,
-        /// Whether it yields in this slot.
-        yields: bool,
-    },
     /// DA-LBE for one connection that this end sends over.
     Connection {
         weight: Box<FlowWeightController>,
@@ -87,32 +80,9 @@ impl WeightSource {
     /// Weight of each flow now.
     pub(crate) fn w(&self) -> f64 {
         match self {
-            Self::Limit {
-                w_min,
-                yields: true,
-            } => *w_min,
-            Self::Unheld | Self::Limit { .. } => 1.0,
+            Self::Unheld => 1.0,
             Self::Deadlines(weight) => weight.w(),
             Self::Connection { weight, .. } => weight.target(Duration::ZERO).w,
-        }
-    }
-
-    /// How many connections there may be in the next slot, when the limit has room for
-    /// `connections`.
-    pub(crate) fn allow(&mut self, connections: u32) -> u32 {
-        let Self::Limit { yields, .. } = self else {
-            return connections;
-        };
-        *yields = connections == 0;
-        connections.max(1)
-    }
-
-    /// How many of those in use count against the limit. One that yields takes nothing
-    /// from others.
-    pub(crate) fn counted(&self, in_use: u32) -> u32 {
-        match self {
-            Self::Limit { yields: true, .. } => 0,
-            _ => in_use,
         }
     }
 }

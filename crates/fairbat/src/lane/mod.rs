@@ -8,6 +8,7 @@
 //!
 //! - `core`: members, requests, demand and forecast, pure;
 //! - `controller`: w and m from what the lane measures (`load`);
+//! - `stream`: the same for transfers that keep arriving;
 //! - `admission`: the paper's law for m, with its gain in `gain`, what counts in n in
 //!   [`backlog`], and its period and fractions in `timing`;
 //! - `hosts`: how many connections each host tolerates;
@@ -28,6 +29,7 @@ mod load;
 pub(crate) mod places;
 mod sample;
 pub(crate) mod settings;
+mod stream;
 mod timing;
 
 pub use self::admission::{Admission, AdmissionSample, AdmissionSettings, InvalidSettings};
@@ -37,7 +39,8 @@ pub(crate) use self::forecast::EvenPace;
 pub use self::gain::Gain;
 pub use self::handle::{Lane, Member, MemberForecast, Permit, PermitRequest};
 pub use self::sample::LaneSample;
-pub use self::settings::LaneSettings;
+pub use self::settings::{LaneSettings, Service};
+pub use self::stream::StreamSample;
 pub use self::timing::{Fraction, Period, T_CHUNKS};
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::stream::StreamSample;
+
 /// What the controller has decided.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ControlSample {
@@ -47,6 +49,8 @@ pub struct LaneSample {
     /// What the flows at their full weight have shown that they can carry, or the limit on
     /// the rate, where the deadlines ask for more, byte/s.
     pub attainable: Option<f64>,
+    /// The transfers of its stream. n, m and w above are of the others.
+    pub stream: StreamSample,
 }
 
 impl Default for LaneSample {
@@ -64,11 +68,19 @@ impl Default for LaneSample {
             window: None,
             capacity: 0.0,
             attainable: None,
+            stream: StreamSample::default(),
         }
     }
 }
 
 impl LaneSample {
+    /// The same with n, m and w of the stream.
+    #[must_use]
+    pub fn of_stream(self) -> Self {
+        let StreamSample { n, m, w, .. } = self.stream;
+        Self { n, m, w, ..self }
+    }
+
     /// The rate that forecasts are made with, byte/s: what the flows at their full weight
     /// have shown, or the limit, where that is not enough; otherwise the mean of the last
     /// minute. `None` when nothing moves.
@@ -81,7 +93,12 @@ impl LaneSample {
     /// moved, or waited for its turn.
     #[must_use]
     pub fn is_yielding(&self) -> bool {
-        self.w < 1.0 && (self.rate > 0.0 || self.waiting > 0)
+        let others = self.active.saturating_sub(self.stream.active);
+        let holds_back = match self.stream.active {
+            0 => self.w < 1.0,
+            _ => self.stream.w < 1.0 || (self.w < 1.0 && others > 0),
+        };
+        holds_back && (self.rate > 0.0 || self.waiting > 0)
     }
 }
 

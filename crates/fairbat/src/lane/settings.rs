@@ -2,9 +2,38 @@
 
 use std::time::Duration;
 
-use dalbe::weight::FlowTarget;
+use jiff::Timestamp;
 
 use super::admission::AdmissionSettings;
+
+/// How a transfer is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// *By deadline*: this soft one.
+    ByDeadline(Timestamp),
+    /// *Stream*: one of those without a deadline that keep arriving. Each of them has one
+    /// ordinary connection, when FAIRBAT's m allows it.
+    Stream,
+    /// *Scavenge*: it takes what others leave.
+    Scavenge,
+}
+
+impl Service {
+    /// That of a transfer with this deadline, if it has one, which is not one of a stream.
+    #[must_use]
+    pub fn of_batch(deadline: Option<Timestamp>) -> Self {
+        deadline.map_or(Self::Scavenge, Self::ByDeadline)
+    }
+
+    /// The soft deadline.
+    #[must_use]
+    pub fn deadline(self) -> Option<Timestamp> {
+        match self {
+            Self::ByDeadline(deadline) => Some(deadline),
+            Self::Stream | Self::Scavenge => None,
+        }
+    }
+}
 
 /// Limits of a lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,6 +49,33 @@ pub struct LaneSettings {
     pub limit_rate: Option<u64>,
     /// Whether a lever can make flows yield. Without one they weigh 1.
     pub is_held: bool,
+    /// The law for the transfers of a stream; its m_max is `max_connections`.
+    pub stream: AdmissionSettings,
+}
+
+impl LaneSettings {
+    /// So many of the connections that are not of a stream may weigh as much as an ordinary
+    /// one. Those of a lane that never yields all do.
+    pub(crate) fn carriers(&self) -> u32 {
+        if self.weight >= 1.0 {
+            u32::MAX
+        } else {
+            self.max_weight
+        }
+    }
+
+    /// The least weight of connections, where a lever holds them.
+    pub(crate) fn held_weight(&self) -> Option<f64> {
+        self.is_held.then_some(self.weight)
+    }
+
+    /// The law of its stream.
+    pub(crate) fn stream_law(&self) -> AdmissionSettings {
+        AdmissionSettings {
+            m_max: self.max_connections,
+            ..self.stream
+        }
+    }
 }
 
 /// How a lane controls its connections.
@@ -34,11 +90,11 @@ pub(crate) enum Mode {
         /// Time to the nearest deadline, if there is one.
         window: Option<Duration>,
     },
-    /// *Stream*: transfers without a deadline keep arriving. m follows the real queue
+    /// *Stream* alone: transfers without a deadline keep arriving. m follows the real queue
     /// (FAIRBAT's own case), and the lever acts only while m is below one.
-    Stream(AdmissionSettings),
-    /// Transfers of any kind share the lane, as in the agent: by deadline for those
-    /// with one, and every inactive chunk of the others counts.
+    Stream,
+    /// Transfers of any kind share the lane, as in the agent. Those of a stream have an m of
+    /// their own; of those that scavenge, every inactive chunk counts.
     Shared,
     /// One upload by one request: w alone, every second.
     SingleConnection,
@@ -48,27 +104,5 @@ impl Mode {
     /// Whether transfers that know nothing of each other share the lane.
     pub(crate) fn is_shared(self) -> bool {
         self == Self::Shared
-    }
-
-    /// How many ordinary connections a lane may weigh as much as. A stream has as many
-    /// as its law says, and one that never yields is not coupled.
-    pub(crate) fn max_weight(self, settings: &LaneSettings) -> u32 {
-        match self {
-            Self::Stream(_) => u32::MAX,
-            _ if settings.weight >= 1.0 => u32::MAX,
-            _ => settings.max_weight,
-        }
-    }
-
-    /// What flows do before the first sample, with this w_min.
-    pub(crate) fn first_target(self, w_min: f64) -> FlowTarget {
-        match self {
-            // m starts with one whole connection.
-            Self::Stream(_) => FlowTarget::FREE,
-            _ => FlowTarget {
-                w: w_min,
-                capacity: 0.0,
-            },
-        }
     }
 }

@@ -13,6 +13,7 @@ const SETTINGS: LaneSettings = LaneSettings {
     max_weight: 1,
     limit_rate: None,
     is_held: true,
+    stream: AdmissionSettings::stream(),
 };
 
 fn within(seconds: i64) -> Option<Timestamp> {
@@ -36,7 +37,7 @@ async fn at_once(member: &Member) -> Option<Permit> {
 #[tokio::test]
 async fn one_connection_at_first_and_the_next_when_it_is_given_back() {
     let lane = Lane::start(SETTINGS).unwrap();
-    let member = lane.enter("host", None);
+    let member = lane.enter("host", Service::of_batch(None));
     let permit = at_once(&member).await.expect("nobody else is there");
     assert!(at_once(&member).await.is_none());
     drop(permit);
@@ -46,10 +47,10 @@ async fn one_connection_at_first_and_the_next_when_it_is_given_back() {
 #[tokio::test]
 async fn the_earliest_deadline_goes_first() {
     let lane = Lane::start(SETTINGS).unwrap();
-    let none = lane.enter("host", None);
-    let late = lane.enter("host", within(900));
-    let early = lane.enter("host", within(600));
-    let first = lane.enter("host", within(300));
+    let none = lane.enter("host", Service::of_batch(None));
+    let late = lane.enter("host", Service::of_batch(within(900)));
+    let early = lane.enter("host", Service::of_batch(within(600)));
+    let first = lane.enter("host", Service::of_batch(within(300)));
     let permit = at_once(&first).await.expect("nobody else waits");
     let order = Mutex::new(Vec::new());
     let take = async |member: &Member, name| {
@@ -72,7 +73,10 @@ async fn the_earliest_deadline_goes_first() {
 #[tokio::test]
 async fn who_is_due_first_does_not_wait_for_those_that_are_due_later() {
     let lane = Lane::start(SETTINGS).unwrap();
-    let (none, early) = (lane.enter("host", None), lane.enter("host", within(600)));
+    let (none, early) = (
+        lane.enter("host", Service::of_batch(None)),
+        lane.enter("host", Service::of_batch(within(600))),
+    );
     let _slow = at_once(&none).await.expect("nobody else waits");
     let _permit = at_once(&early).await.expect("nobody is due before");
     assert!(at_once(&early).await.is_none());
@@ -81,7 +85,7 @@ async fn who_is_due_first_does_not_wait_for_those_that_are_due_later() {
 #[tokio::test]
 async fn who_gives_up_waiting_leaves_no_gap() {
     let lane = Lane::start(SETTINGS).unwrap();
-    let member = lane.enter("host", None);
+    let member = lane.enter("host", Service::of_batch(None));
     let permit = at_once(&member).await.unwrap();
     for _ in 0..10 {
         assert!(at_once(&member).await.is_none());
@@ -101,8 +105,8 @@ async fn who_gives_up_waiting_leaves_no_gap() {
 #[tokio::test]
 async fn a_member_that_leaves_takes_its_wishes_along_and_its_permits_stay() {
     let lane = Lane::start(SETTINGS).unwrap();
-    let gone = lane.enter("host", None);
-    let stays = lane.enter("host", None);
+    let gone = lane.enter("host", Service::of_batch(None));
+    let stays = lane.enter("host", Service::of_batch(None));
     let permit = at_once(&gone).await.unwrap();
     drop(gone);
     assert!(at_once(&stays).await.is_none());
@@ -113,7 +117,10 @@ async fn a_member_that_leaves_takes_its_wishes_along_and_its_permits_stay() {
 #[tokio::test]
 async fn a_host_that_pushes_back_gets_none_until_it_is_asked_again() {
     let lane = Lane::start(SETTINGS).unwrap();
-    let (busy, other) = (lane.enter("busy", None), lane.enter("other", None));
+    let (busy, other) = (
+        lane.enter("busy", Service::of_batch(None)),
+        lane.enter("other", Service::of_batch(None)),
+    );
     let permit = at_once(&busy).await.unwrap();
     permit.refused(Duration::from_secs(3600));
     assert!(at_once(&busy).await.is_none());
@@ -123,18 +130,25 @@ async fn a_host_that_pushes_back_gets_none_until_it_is_asked_again() {
 #[tokio::test]
 async fn no_waiting_request_overtakes_a_push_back() {
     let lane = Lane::start(SETTINGS).unwrap();
-    let (one, another) = (lane.enter("busy", None), lane.enter("busy", None));
+    let (one, another) = (
+        lane.enter("busy", Service::of_batch(None)),
+        lane.enter("busy", Service::of_batch(None)),
+    );
     let permit = at_once(&one).await.expect("nobody else is there");
     let mut waiting = another.request();
     permit.refused(Duration::from_secs(3600));
     assert!(waiting.try_take().is_none());
-    assert!(at_once(&lane.enter("other", None)).await.is_some());
+    assert!(
+        at_once(&lane.enter("other", Service::of_batch(None)))
+            .await
+            .is_some()
+    );
 }
 
 #[tokio::test]
 async fn chunks_without_a_deadline_bring_as_many_connections_as_there_may_be() {
     let lane = Lane::start(SETTINGS).unwrap();
-    let member = lane.enter("host", None);
+    let member = lane.enter("host", Service::of_batch(None));
     member.set_backlog(Backlog {
         bytes: 1 << 30,
         inactive: 10_000,
@@ -162,7 +176,7 @@ async fn a_deadline_that_presses_is_told_to_the_connections_and_foretold() {
         ..SETTINGS
     })
     .unwrap();
-    let member = lane.enter("host", within(60));
+    let member = lane.enter("host", Service::of_batch(within(60)));
     member.set_backlog(Backlog {
         bytes: 10_000_000,
         inactive: 10,
@@ -191,7 +205,8 @@ async fn a_deadline_that_presses_is_told_to_the_connections_and_foretold() {
 #[tokio::test]
 async fn what_goes_before_a_member_delays_its_end() {
     let lane = Lane::start(SETTINGS).unwrap();
-    let [early, late, free] = [within(600), within(900), None].map(|by| lane.enter("host", by));
+    let [early, late, free] =
+        [within(600), within(900), None].map(|by| lane.enter("host", Service::of_batch(by)));
     for (member, bytes) in [(&early, 1_000), (&late, 500), (&free, 250)] {
         member.set_backlog(Backlog {
             bytes,

@@ -8,12 +8,6 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use crate::clock::SCRIPTED;
-use crate::lane::{AdmissionSettings, Gain};
-
-#[path = "../../tests/stream_law/mod.rs"]
-mod stream_law;
-
-pub(crate) use self::stream_law::stream_law;
 
 /// Compares `text` with the recorded file of this name. With `FAIRBAT_RECORD`
 /// set, records it.

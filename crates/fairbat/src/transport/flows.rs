@@ -14,8 +14,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::tap::{NewConnection, update_lever};
 use crate::clock::Clock;
-use crate::lane::Lane;
 use crate::lane::places::Place;
+use crate::lane::{Lane, Service};
 
 /// Interval at which all connections are sampled for the lane.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
@@ -25,8 +25,12 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Follows `lane` with the connections that come through `opened`, until no more
-/// can come.
-pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<NewConnection>, lane: Lane) {
+/// can come. They work for transfers that are served like `service`.
+pub(crate) async fn follow_lane(
+    mut opened: UnboundedReceiver<NewConnection>,
+    lane: Lane,
+    service: Service,
+) {
     let clock = Clock::start();
     let mut flows: Vec<SendingConnection> = Vec::new();
     let mut samples = tokio::time::interval(SAMPLE_INTERVAL);
@@ -35,7 +39,7 @@ pub(crate) async fn follow_lane(mut opened: UnboundedReceiver<NewConnection>, la
         tokio::select! {
             biased;
             new = opened.recv() => match new {
-                Some(new) => flows.extend(SendingConnection::new(new, lane.take_place(), clock.now())),
+                Some(new) => flows.extend(SendingConnection::new(new, lane.take_place(service), clock.now())),
                 None => break,
             },
             _ = samples.tick() => sample(&mut flows, clock.now(), &lane),

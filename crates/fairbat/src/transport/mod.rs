@@ -53,7 +53,7 @@ pub(crate) use self::window_manager::{WindowGuard, WindowManager};
 use crate::clock::Clock;
 use crate::error::TransferError;
 use crate::http::Failure;
-use crate::lane::Lane;
+use crate::lane::{Lane, Service};
 use crate::settings::HttpSettings;
 
 /// Interval at which a request that waits for its answer is checked for
@@ -126,7 +126,8 @@ pub struct LaneClient {
 
 impl LaneClient {
     /// A client for a lane, with the best lever that this machine allows. Up to
-    /// `connections` idle connections to each host are kept open.
+    /// `connections` idle connections to each host are kept open. They work for transfers
+    /// that are served like `service`.
     ///
     /// # Errors
     /// The certificate or netrc file cannot be read.
@@ -138,6 +139,7 @@ impl LaneClient {
         lane: &Lane,
         wanted: LeverPolicy,
         connections: u32,
+        service: Service,
     ) -> Result<Self, TransferError> {
         let (client, windows) = match wanted {
             LeverPolicy::Sender(policy) => {
@@ -145,7 +147,11 @@ impl LaneClient {
                 let levers = Arc::new(SenderLevers::open(policy));
                 let tap = Tap::Send(SendTap { levers, opened });
                 let client = HttpClient::new(settings, connections, tap)?;
-                tokio::spawn(flows::follow_lane(connections_opened, lane.clone()));
+                tokio::spawn(flows::follow_lane(
+                    connections_opened,
+                    lane.clone(),
+                    service,
+                ));
                 (client, None)
             }
             LeverPolicy::Receiver(policy) => {
@@ -162,7 +168,7 @@ impl LaneClient {
                     ..settings.clone()
                 };
                 let client = HttpClient::new(&without_timeout, connections, Tap::Receive(window))?;
-                let windows = WindowManager::open(kind, policy, window, lane.clone());
+                let windows = WindowManager::open(kind, policy, window, lane.clone(), service);
                 (client, windows)
             }
         };

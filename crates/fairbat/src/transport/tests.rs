@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use http_body_util::{BodyExt, Empty, Full};
 
 use super::*;
-use crate::lane::LaneSettings;
+use crate::lane::{AdmissionSettings, LaneSettings, Service};
 
 /// Time that a server may be silent. The rate limit makes each piece take longer.
 const MAX_SILENCE: Duration = Duration::from_millis(300);
@@ -57,12 +57,13 @@ fn client(wanted: LeverPolicy) -> LaneClient {
         max_weight: 1,
         limit_rate: None,
         is_held: false,
+        stream: AdmissionSettings::stream(),
     });
     let settings = HttpSettings {
         stall_timeout: Some(MAX_SILENCE),
         ..HttpSettings::default()
     };
-    LaneClient::start(&settings, &lane.unwrap(), wanted, 1).unwrap()
+    LaneClient::start(&settings, &lane.unwrap(), wanted, 1, Service::Scavenge).unwrap()
 }
 
 fn limited() -> RequestContext {

@@ -21,8 +21,8 @@ use jiff::Timestamp;
 use tokio::task::JoinSet;
 
 use super::tap::ReceiveWindow;
-use crate::lane::Lane;
 use crate::lane::places::Place;
+use crate::lane::{Lane, Service};
 
 /// Time after which a parked lever is forgotten. The connection pool closes idle
 /// connections after 90 s.
@@ -40,6 +40,8 @@ type Addresses = (SocketAddr, SocketAddr);
 pub(crate) struct WindowManager {
     /// What tells the connections how much they weigh.
     lane: Lane,
+    /// How the transfers are served that they work for.
+    service: Service,
     state: Mutex<State>,
     settings: WindowSettings,
 }
@@ -82,7 +84,7 @@ struct PathState {
 
 impl WindowManager {
     /// A manager with this kind of lever; `None` if the kind cannot hold windows.
-    /// All connections follow `lane`. `window` is what the tap does to each new
+    /// All connections follow `lane`, and work for transfers that are served like `service`. `window` is what the tap does to each new
     /// connection. If the tap does not hold a window, the lever does when the connection
     /// first has to yield.
     pub(crate) fn open(
@@ -90,6 +92,7 @@ impl WindowManager {
         policy: ReceiverPolicy,
         window: ReceiveWindow,
         lane: Lane,
+        service: Service,
     ) -> Option<Arc<Self>> {
         kind.holds_window().then(|| {
             let settings = WindowSettings {
@@ -103,6 +106,7 @@ impl WindowManager {
             };
             Arc::new(Self {
                 lane,
+                service,
                 state: Mutex::default(),
                 settings,
             })
@@ -180,7 +184,7 @@ impl WindowManager {
                 let path = state.paths.entry(addresses.1.ip()).or_default();
                 let mut lever = WindowLever::new(self.settings.clone(), &path.group);
                 path.add_connection(addresses, &mut lever);
-                let place = self.lane.take_place();
+                let place = self.lane.take_place(self.service);
                 HeldConnection { lever, place }
             }
         };
@@ -373,7 +377,7 @@ mod tests {
     use dalbe::weight::MIN_WEIGHT;
 
     use super::*;
-    use crate::lane::LaneSettings;
+    use crate::lane::{AdmissionSettings, LaneSettings};
 
     #[tokio::test]
     async fn what_the_tap_does_not_hold_is_held_late() {
@@ -383,6 +387,7 @@ mod tests {
             max_weight: 1,
             limit_rate: None,
             is_held: true,
+            stream: AdmissionSettings::stream(),
         });
         let lane = lane.expect("one connection is allowed");
         for is_held in [false, true] {
@@ -391,8 +396,13 @@ mod tests {
                 is_held,
             };
             let kind = LeverKind::ReceiveWindow;
-            let manager =
-                WindowManager::open(kind, ReceiverPolicy::default(), window, lane.clone());
+            let manager = WindowManager::open(
+                kind,
+                ReceiverPolicy::default(),
+                window,
+                lane.clone(),
+                Service::Scavenge,
+            );
             let settings = &manager.expect("a window can be held").settings;
             assert_eq!(settings.holds_on_demand, !is_held);
         }

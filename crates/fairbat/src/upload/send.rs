@@ -31,7 +31,10 @@ use crate::http::{Failure, Transient, without_credentials};
 use crate::lane::core::Core;
 use crate::lane::handle::control_periods;
 use crate::lane::settings::Mode;
-use crate::lane::{Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member};
+use crate::lane::{
+    AdmissionSettings, Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member,
+    Service,
+};
 use crate::retry::Backoff;
 use crate::settings::HttpSettings;
 use crate::transport::{
@@ -139,10 +142,11 @@ impl Upload {
             max_weight: 1,
             limit_rate: settings.limit_rate,
             is_held: true,
+            stream: AdmissionSettings::stream(),
         };
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
         let host = request.url.host_str().unwrap_or_default();
-        let member = lane.enter(host, request.deadline);
+        let member = lane.enter(host, Service::of_batch(request.deadline));
         Ok(Self {
             limit: settings.limit_rate.map(RateLimit::new).map(Arc::new),
             deadline: lane.with_core(|core, _| core.deadline(member.id())),
@@ -289,6 +293,7 @@ impl Upload {
         let remaining = total.saturating_sub(self.done);
         let lag = |due: Deadline| self.even_pace.lag(now, due.aim(), remaining);
         self.emit(Event::Control(Control {
+            tau: None,
             n: sample.n,
             m: sample.m,
             active: usize::from(flow.is_some()),

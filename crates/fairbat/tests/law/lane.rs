@@ -7,7 +7,6 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use fairbat::download::pieces::{LeaseId, Piece, Pieces, Work};
-use fairbat::lane::backlog::{BacklogPolicy, Observation};
 use fairbat::lane::{Admission, AdmissionSettings, Fraction};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -89,7 +88,6 @@ struct Lane {
     link: Link<Flow>,
     /// Jobs that have not ended, each of one chunk, in the order of arrival.
     jobs: BTreeMap<u64, Pieces>,
-    release: BacklogPolicy,
     admission: Admission,
     fraction: Fraction,
     active: u32,
@@ -107,7 +105,6 @@ pub(crate) fn run(scenario: Scenario) -> [Sums; 2] {
         random: StdRng::seed_from_u64(scenario.seed),
         link: Link::new(CAPACITY, scenario.long_lived),
         jobs: BTreeMap::new(),
-        release: BacklogPolicy::Immediate,
         fraction: Fraction::new(),
         active: 0,
         allowed: scenario.settings.m_min.ceil() as u32,
@@ -178,8 +175,7 @@ impl Lane {
                     clock.slot += SLOT;
                 }
                 Event::Period => {
-                    let n = self.release.update(&self.observation());
-                    self.admission.update(n);
+                    self.admission.update(self.inactive() as f64);
                     clock.period += self.admission.period().as_secs_f64();
                 }
             }
@@ -245,18 +241,12 @@ impl Lane {
         Duration::from_secs_f64(self.now)
     }
 
-    fn observation(&self) -> Observation {
+    /// Chunks that wait, by the queue of each job.
+    fn inactive(&self) -> u64 {
         let jobs = self.jobs.values();
         let inactive = jobs.map(|job| job.inactive_chunks(NonZeroU64::MAX)).sum();
         assert_eq!(inactive, self.waiting);
-        Observation {
-            now: self.time(),
-            inactive,
-            demand: None,
-            rate: 0.0,
-            w: 1.0,
-            chunk_len: NonZeroU64::MAX,
-        }
+        inactive
     }
 
     fn exponential(&mut self, mean: f64) -> f64 {

@@ -29,6 +29,7 @@ fn an_empty_file_is_all_defaults() {
         connections: 4,
         min_weight: 0.02,
         max_weight: 1,
+        stream: AdmissionSettings::stream(),
         limit_rate: None,
         restore_group: None,
         restore_owners: false,
@@ -94,6 +95,9 @@ fn the_example_shows_every_key_and_is_right() {
         panic!("{:?}", home.delete);
     };
     assert!((share - 0.1).abs() < 1e-12);
+    assert_eq!(etc.mode, JobMode::Stream);
+    let named = AdmissionSettings::stream();
+    assert_eq!(config.agent.stream, named, "the defaults are shown");
     assert_eq!(etc.timing, Timing::Every(Duration::from_secs(6 * 3600)));
     assert_eq!(
         media.course,
@@ -108,6 +112,7 @@ fn the_example_shows_every_key_and_is_right() {
     assert_eq!(media.due, Some(Due::Within(Duration::from_secs(12 * 3600))));
     for keys in [
         &Agent::KEYS[..],
+        &Agent::STREAM_KEYS,
         &store::S3_KEYS,
         &store::HTTP_KEYS,
         &store::LOCAL_KEYS,
@@ -117,6 +122,22 @@ fn the_example_shows_every_key_and_is_right() {
             assert!(EXAMPLE.contains(&format!("{key} = ")), "{key}");
         }
     }
+}
+
+#[test]
+fn a_stream_has_a_law_by_name_and_numbers() {
+    let agent =
+        config("[agent]\nconnections = 64\n[stream]\nlaw = \"paper\"\ntau = 3\ngamma = 0.1").agent;
+    let paper = AdmissionSettings::paper();
+    let law = AdmissionSettings {
+        tau: 3.0,
+        gain: paper.gain.beginning_at(0.1),
+        m_max: 64,
+        ..paper
+    };
+    assert_eq!(agent.stream, law);
+    let job = job(&push("mode = \"stream\""));
+    assert_eq!(job.mode, JobMode::Stream);
 }
 
 #[test]
@@ -133,6 +154,7 @@ fn a_job_says_little() {
         },
         timing: Timing::ByHand,
         due: None,
+        mode: JobMode::Scavenge,
         filter: Filter::everything(),
         delete: Delete::Never,
         verify: Verify::Sent,

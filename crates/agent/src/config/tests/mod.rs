@@ -3,6 +3,8 @@
 mod meaning;
 mod refusals;
 
+use fairbat::lane::AdmissionSettings;
+
 use super::*;
 
 /// The example that is handed out.

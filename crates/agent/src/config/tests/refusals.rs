@@ -287,6 +287,29 @@ fn settings_of_a_job_have_ranges_and_exclude_each_other() {
 }
 
 #[test]
+fn a_wrong_stream_is_refused() {
+    for (lines, what) in [
+        ("law = \"fair\"", "`law` cannot be \"fair\""),
+        ("tau = 0", "`tau` is not above 0"),
+        ("gamma = -1", "`gamma` is not above 0"),
+        ("kappa = -0.5", "`kappa` is below 0"),
+        ("tau = \"5\"", "`tau` is not a number"),
+        ("min_connections = 5", "`min_connections`"),
+        ("weight = 1", "unknown key `weight` in [stream]"),
+    ] {
+        let text = format!("[agent]\nconnections = 4\n[stream]\n{lines}");
+        assert_refused(&text, &["agent.toml:4", what]);
+    }
+    for due in ["by = \"06:00\"", "within = \"4h\""] {
+        let lines = format!("mode = \"stream\"\n{due}");
+        assert_refused(
+            &push(&lines),
+            &["`mode` has no meaning here", "take it out"],
+        );
+    }
+}
+
+#[test]
 fn what_has_no_meaning_for_a_pull_is_refused() {
     let pull = |line: &str| {
         with_job(&format!(

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use fairbat::lane::LaneSettings;
+use fairbat::lane::{AdmissionSettings, LaneSettings};
 use fairbat::transport::RateLimit;
 
 use super::*;
@@ -12,6 +12,7 @@ fn store(root: &Path) -> LocalStore {
         max_weight: 1,
         limit_rate: None,
         is_held: false,
+        stream: AdmissionSettings::stream(),
     });
     let local = config::Local {
         path: root.to_owned(),

@@ -56,8 +56,8 @@ async fn run(
 ) -> Result<(), RunProblem> {
     // The threads of the run end when this is dropped.
     let stop = StopOnDrop::default();
-    let due = settings.run.deadline;
-    let store = RetryStore::enter(origin, due, &settings.run, progress.clone());
+    let service = settings.run.service;
+    let store = RetryStore::enter(origin, service, &settings.run, progress.clone());
     let key_file = settings.run.key_file.as_deref();
     let key = read_key(key_file).await?;
     if key.is_none() && key_file.is_some() {

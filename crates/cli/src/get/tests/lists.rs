@@ -24,7 +24,7 @@ fn a_list_is_read_from_a_file_or_standard_input() {
         stdin: LIST,
         ..Process::default()
     };
-    let (_, listed) = process.resolve(&["-i", "-"]).expect("the list is right");
+    let listed = process.batch(&["-i", "-"]).expect("the list is right");
     assert_eq!(hosts(&listed), ["a", "b", "d"]);
 }
 
@@ -49,7 +49,7 @@ fn listed(list: &'static str, flags: &[&str]) -> Result<Vec<TransferRequest>, St
         stdin: list,
         ..Process::default()
     };
-    let (_, requests) = process.resolve(&[flags, &["-i", "-"]].concat())?;
+    let requests = process.batch(&[flags, &["-i", "-"]].concat())?;
     Ok(requests)
 }
 

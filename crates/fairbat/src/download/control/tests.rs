@@ -17,7 +17,7 @@ use crate::download::worker::{Message, RunContext, WorkerId};
 use crate::error::ErrorKind;
 use crate::event::{Control, Event, TimedEvent};
 use crate::lane::settings::Mode;
-use crate::lane::{Lane, LaneSettings};
+use crate::lane::{AdmissionSettings, Lane, LaneSettings};
 use crate::settings::{
     FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
 };
@@ -89,6 +89,7 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
         max_weight: 1,
         limit_rate: settings.limit_rate,
         is_held: false,
+        stream: AdmissionSettings::stream(),
     };
     let lane = Lane::of_run(limits, mode, clock).unwrap();
     let context = RunContext {
@@ -105,6 +106,7 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
         lever: LeverKind::None,
         context,
         lane,
+        is_stream: false,
         place: None,
         requests: requests.collect(),
         arriving: None,

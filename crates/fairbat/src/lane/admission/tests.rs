@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tests::stream_law;
 
 fn settings(tau: f64, gamma: f64, kappa: f64) -> AdmissionSettings {
     AdmissionSettings {
@@ -27,7 +26,7 @@ fn a_long_queue_that_is_there_from_the_first_is_worked_off_at_the_most() {
 
 #[test]
 fn both_sets_of_defaults_are_valid() {
-    for defaults in [stream_law(), AdmissionSettings::paced()] {
+    for defaults in [AdmissionSettings::stream(), AdmissionSettings::paced()] {
         assert_eq!(Admission::new(defaults).unwrap().m(), 1.0);
     }
 }
@@ -128,7 +127,8 @@ proptest! {
     ) {
         let settings = AdmissionSettings {
             kappa: 0.0,
-            ..stream_law()
+            m_min: 1.0,
+            ..AdmissionSettings::stream()
         };
         let mut admission = Admission::new(settings).unwrap();
         let mut m = 1.0_f64;

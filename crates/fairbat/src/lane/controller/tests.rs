@@ -1,7 +1,6 @@
 use dalbe::deadline::{Deadline, Demand};
 
 use super::*;
-use crate::tests::stream_law;
 
 /// What the path carries, byte/s.
 const CAPACITY: f64 = 10e6;
@@ -313,118 +312,6 @@ fn chunks_are_shorter_near_the_end_and_never_tiny() {
     assert_eq!(length(&run.controller, 1 << 40), natural.get());
     let small = NonZeroU64::new(1000).unwrap();
     assert_eq!(run.controller.chunk_length(small, 1 << 40), small);
-}
-
-/// Jobs that come and go, one sample a second.
-struct Stream {
-    controller: RateController,
-    now: Duration,
-}
-
-impl Stream {
-    fn new(w_min: Option<f64>) -> Self {
-        let law = AdmissionSettings {
-            m_min: W_MIN,
-            m_max: 8,
-            period: SECOND,
-            ..stream_law()
-        };
-        Self {
-            controller: RateController::of_stream(law, w_min).unwrap(),
-            now: Duration::ZERO,
-        }
-    }
-
-    /// Weight and connections of each of the next seconds, all connections in use.
-    fn run(&mut self, waiting: u64, seconds: u64) -> Vec<(f64, usize)> {
-        let second = |_| {
-            self.now += SECOND;
-            let load = Load {
-                inactive: waiting,
-                demand: None,
-                chunk_len: NonZeroU64::new(4_000_000).unwrap(),
-                tolerated: u32::MAX,
-                time_left: None,
-                rtt: None,
-            };
-            let w = self.controller.sample(self.now, &load).w;
-            let connections = self.controller.connections();
-            self.controller.active(self.now, connections);
-            (w, connections)
-        };
-        (0..seconds).map(second).collect()
-    }
-}
-
-#[test]
-fn where_jobs_come_and_go_one_connection_yields_when_none_is_needed() {
-    let mut stream = Stream::new(Some(W_MIN));
-    stream.run(0, 120);
-    let idle = stream.run(0, 100);
-    assert!(idle.iter().all(|&(_, connections)| connections == 1));
-    let yielding = idle.iter().filter(|&&(w, _)| w == W_MIN).count();
-    assert!(yielding >= 95, "{yielding} of 100");
-    stream.run(100, 120);
-    let pressed = stream.run(100, 20);
-    assert!(pressed.iter().all(|&(w, _)| w == 1.0), "{pressed:?}");
-    assert!(pressed.iter().any(|&(_, connections)| connections > 1));
-}
-
-#[test]
-fn without_a_lever_there_is_none_at_times_until_no_more_jobs_come() {
-    let mut stream = Stream::new(None);
-    stream.run(0, 120);
-    let idle = stream.run(0, 100);
-    assert!(idle.iter().all(|&(w, _)| w == 1.0));
-    let none = idle.iter().filter(|&&(_, connections)| connections == 0);
-    assert!(none.count() >= 95, "{idle:?}");
-    stream.controller.no_more_come();
-    let rest = stream.run(3, 20);
-    assert!(rest.iter().all(|&(_, connections)| connections == 1));
-}
-
-#[test]
-fn a_long_rest_of_a_stream_has_more_than_one_connection() {
-    for w_min in [None, Some(W_MIN)] {
-        let mut stream = Stream::new(w_min);
-        stream.controller.no_more_come();
-        let rest = stream.run(100, 120);
-        assert!(rest.iter().all(|&(w, _)| w == 1.0), "{rest:?}");
-        assert!(rest.last().unwrap().1 > 1, "{rest:?}");
-        let least = stream.run(1, 120);
-        assert!(least.iter().all(|&(w, count)| w == 1.0 && count >= 1));
-    }
-}
-
-#[test]
-fn the_period_of_a_stream_is_the_time_of_its_chunks() {
-    let changes = |chunk: u64| {
-        let mut stream = Stream::new(None);
-        for _ in 0..16 {
-            stream
-                .controller
-                .finished(SECOND * u32::try_from(chunk).unwrap());
-        }
-        let load = |inactive| Load {
-            inactive,
-            demand: None,
-            chunk_len: NonZeroU64::MIN,
-            tolerated: u32::MAX,
-            time_left: None,
-            rtt: None,
-        };
-        // A queue that grows by one each second moves m with each step.
-        let m = (1..=120).map(|t| {
-            stream
-                .controller
-                .sample(SECOND * t, &load(20 + u64::from(t)))
-                .m
-        });
-        let m: Vec<f64> = m.collect();
-        m.windows(2).filter(|pair| pair[0] != pair[1]).count()
-    };
-    let (short, long) = (changes(2), changes(8));
-    assert!(short >= 3 * long && long >= 2, "{short} and {long}");
 }
 
 #[test]

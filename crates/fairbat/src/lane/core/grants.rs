@@ -1,11 +1,12 @@
 //! Who gets the next connection of a lane.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dalbe::weight::MIN_WEIGHT;
 use jiff::Timestamp;
 
-use super::{Core, Member, MemberId, Rank, RequestId};
+use super::{Core, Member, MemberId, Rank, RequestId, Service};
 use crate::lane::places::KEPT;
 
 /// After this time without a request, a connection has lost its place among those that carry
@@ -29,33 +30,88 @@ impl Core {
         self.requests.retain(|&(_, other), _| other != request);
     }
 
-    /// Grants the first request in order whose host takes one more connection, while
-    /// there are fewer connections than m allows.
+    /// Grants the first request in order, of the stream or of the others, for which there may
+    /// be one more connection.
+    pub(crate) fn grant(&mut self, now: Duration) -> Option<(RequestId, MemberId, Service)> {
+        let next = [self.next_in_stream(now), self.next_of_others(now)];
+        let next = next.into_iter().flatten().min()?;
+        self.requests.remove(&next);
+        let (rank, request) = next;
+        let id = MemberId(rank.arrival);
+        let service = self.members.get(&id)?.service;
+        self.count(now, id, service, 1);
+        Some((request, id, service))
+    }
+
+    /// The first request in order whose host takes one more connection, in the stream or of
+    /// the others, and when it was made.
+    fn first_request(
+        &self,
+        now: Duration,
+        in_stream: bool,
+    ) -> Option<((Rank, RequestId), Duration)> {
+        let mut requests = self.requests.iter();
+        let found = requests.find(|((rank, _), _)| {
+            let id = MemberId(rank.arrival);
+            self.is_in_stream(id) == in_stream
+                && self.host_admits(now, id)
+                && !(in_stream && self.has_connection(id))
+        });
+        found.map(|(&request, &made)| (request, made))
+    }
+
+    /// Whether a member uses a connection. In a stream it gets no other one: n and m are
+    /// about transfers.
+    fn has_connection(&self, id: MemberId) -> bool {
+        let member = self.members.get(&id);
+        member.is_some_and(|member| member.active > 0)
+    }
+
+    /// Transfers of the stream that wait for their connection.
+    pub(super) fn waiting_in_stream(&self, now: Duration) -> u64 {
+        let asking: BTreeSet<u64> = self.requests.keys().map(|(rank, _)| rank.arrival).collect();
+        let members = self.members.iter();
+        let waiting = members.filter(|(id, member)| {
+            let asks = match self.mode.is_shared() {
+                true => asking.contains(&id.0),
+                // A run asks for the first of its transfers only.
+                false => member.backlog.inactive > 0,
+            };
+            let waits = member.active == 0 && asks && self.waits_until(now, **id).is_none();
+            waits && member.service == Service::Stream
+        });
+        waiting.count() as u64
+    }
+
+    /// The next request of the stream, while it has fewer connections than its m allows.
+    fn next_in_stream(&self, now: Duration) -> Option<(Rank, RequestId)> {
+        let has_room = self.active_in_stream < self.stream.connections()
+            && self.active < self.settings.max_connections as usize;
+        let (next, _) = self.first_request(now, true).filter(|_| has_room)?;
+        Some(next)
+    }
+
+    /// The next request of the others, while they have fewer connections than their m allows.
+    /// They leave one to the stream, if it has anything to move and there are several.
     ///
     /// In a shared lane a request that is due before all connections in use gets one
     /// more than m: a part of those may take as long as is left until the deadline,
     /// and cannot be taken back. One that is due later may have to wait for [`REST`].
-    pub(crate) fn grant(&mut self, now: Duration) -> Option<(RequestId, MemberId)> {
-        let allowed = self.controller.connections();
+    fn next_of_others(&self, now: Duration) -> Option<(Rank, RequestId)> {
+        let in_use = self.active - self.active_in_stream;
+        let connections = self.controller.connections();
+        let max = self.settings.max_connections as usize;
+        let has_stream = self.first_request(now, true).is_some() && max > 1;
+        let left = max.saturating_sub(self.active_in_stream.max(usize::from(has_stream)));
+        let allowed = connections.min(left);
         let spare = usize::from(self.mode.is_shared());
-        if allowed == 0 || self.active >= allowed + spare {
+        if connections == 0 || in_use >= allowed + spare {
             return None;
         }
-        let mut requests = self.requests.iter();
-        let (&next, &made) =
-            requests.find(|((rank, _), _)| self.host_admits(now, MemberId(rank.arrival)))?;
-        let (rank, request) = next;
-        if now < made + REST && self.is_to_rest(now, rank) {
-            return None;
-        }
-        if self.active == allowed && !self.is_due_first(rank) {
-            return None;
-        }
-        self.requests.remove(&next);
-        let id = MemberId(rank.arrival);
-        self.active += 1;
-        self.count(now, id, 1);
-        Some((request, id))
+        let (next, made) = self.first_request(now, false)?;
+        let is_to_rest = now < made + REST && self.is_to_rest(now, next.0);
+        let has_room = in_use < allowed || self.is_due_first(next.0);
+        (has_room && !is_to_rest).then_some(next)
     }
 
     /// The members that use connections, with their ranks.
@@ -83,7 +139,7 @@ impl Core {
     fn is_to_rest(&self, now: Duration, rank: Rank) -> bool {
         let mut before = self.in_use().filter(|(other, _)| other.due < rank.due);
         self.mode.is_shared()
-            && self.active >= self.mode.max_weight(&self.settings) as usize
+            && self.active - self.active_in_stream >= self.settings.carriers() as usize
             && before.any(|(_, member)| now < member.changed_at + REST)
             && self.is_pressed(now)
     }

@@ -36,7 +36,7 @@ impl Core {
         let epoch = self.epoch;
         let mut planned = 0;
         for member in self.members.values_mut() {
-            if let Some(moment) = member.moment {
+            if let Some(moment) = member.service.deadline() {
                 member.deadline = Some(Deadline::new(now, moment_since(epoch, moment, drift)));
                 member.is_reported = false;
                 planned += 1;

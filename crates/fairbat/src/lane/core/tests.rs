@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::lane::AdmissionSettings;
 
 const MIB: u64 = 1 << 20;
 
@@ -18,6 +19,7 @@ const SETTINGS: LaneSettings = LaneSettings {
     max_weight: 1,
     limit_rate: None,
     is_held: true,
+    stream: AdmissionSettings::stream(),
 };
 
 fn core_of(mode: Mode) -> Core {
@@ -31,16 +33,21 @@ fn shared() -> Core {
 /// Grants one request while there may be `most` connections.
 fn grant(core: &mut Core, most: u32) -> Option<(RequestId, MemberId)> {
     core.controller.allow_for_test(most);
-    core.grant(START)
+    core.grant(START).map(|(request, id, _)| (request, id))
 }
 
 fn enter(core: &mut Core, host: &str, deadline: Option<Timestamp>) -> MemberId {
-    core.enter(START, host, deadline)
+    core.enter(START, host, Service::of_batch(deadline))
+}
+
+fn give_back(core: &mut Core, now: Duration, id: MemberId) {
+    let service = core.members.get(&id).map(|member| member.service);
+    core.give_back(now, id, service.unwrap_or(Service::Scavenge));
 }
 
 fn due_share(core: &Core) -> f64 {
     let members = core.members.values();
-    let due = members.filter(|member| member.moment.is_some());
+    let due = members.filter(|member| member.deadline.is_some());
     f64::from(due.map(|member| member.active).sum::<u32>()) / core.active as f64
 }
 
@@ -76,7 +83,7 @@ fn no_more_connections_are_in_use_than_there_may_be() {
     }
     let granted = std::iter::from_fn(|| grant(&mut core, 2)).count();
     assert_eq!(granted, 2);
-    core.give_back(START, id);
+    give_back(&mut core, START, id);
     assert!(grant(&mut core, 2).is_some());
     assert!(grant(&mut core, 2).is_none());
     assert!(grant(&mut core, 3).is_some());
@@ -98,9 +105,9 @@ fn who_is_due_before_all_that_have_a_connection_gets_one_more() {
     assert_eq!(grant(&mut core, 1).map(|(_, id)| id), Some(late));
     core.request(START, soon);
     assert_eq!(grant(&mut core, 1), None, "but one more is all");
-    core.give_back(START, free);
+    give_back(&mut core, START, free);
     assert_eq!(grant(&mut core, 1).map(|(_, id)| id), Some(soon));
-    core.give_back(START, late);
+    give_back(&mut core, START, late);
     core.request(START, soon);
     core.request(START, late);
     assert_eq!(grant(&mut core, 1), None, "nobody is before oneself");
@@ -114,7 +121,7 @@ fn what_is_due_later_waits_a_moment_while_only_some_connections_carry_weight() {
     core.set_backlog(soon, backlog(MIB));
     let granted = |core: &mut Core, now| {
         core.controller.allow_for_test(4);
-        core.grant(now).map(|(_, id)| id)
+        core.grant(now).map(|(_, id, _)| id)
     };
     for id in [soon, late, free] {
         core.request(START, id);
@@ -122,22 +129,22 @@ fn what_is_due_later_waits_a_moment_while_only_some_connections_carry_weight() {
     assert_eq!(granted(&mut core, START), Some(soon));
     // Each connection yields as much as any other.
     assert_eq!(granted(&mut core, START), Some(late));
-    core.give_back(START, late);
+    give_back(&mut core, START, late);
     core.set_weight(soon, 1.0);
     core.request(START, late);
     assert_eq!(granted(&mut core, START), None);
     core.request(START, soon);
     assert_eq!(granted(&mut core, START), Some(soon), "what is due first");
-    core.give_back(START, soon);
+    give_back(&mut core, START, soon);
     assert_eq!(granted(&mut core, START + Duration::from_secs(1)), None);
     let rested = START + Duration::from_millis(1200);
     assert_eq!(granted(&mut core, rested), Some(late));
     // Nothing that is due before has changed since.
-    core.give_back(rested, late);
+    give_back(&mut core, rested, late);
     core.request(rested, late);
     assert_eq!(granted(&mut core, rested), Some(late));
     core.request(rested, late);
-    core.give_back(rested, soon);
+    give_back(&mut core, rested, soon);
     assert_eq!(
         granted(&mut core, rested),
         Some(late),
@@ -182,14 +189,14 @@ fn a_host_that_wants_no_more_is_passed_over() {
         let (request, _) = grant(&mut core, 9).expect("busy is due first");
         assert!(request.0 < 2);
     }
-    core.give_back(START, busy);
+    give_back(&mut core, START, busy);
     core.pushed_back(START, busy, Duration::ZERO);
     assert!(!core.host_admits(START, busy) && core.host_admits(START, other));
     core.request(START, busy);
     let granted: Vec<_> = std::iter::from_fn(|| grant(&mut core, 9)).collect();
     let order: Vec<_> = granted.iter().map(|&(_, id)| id).collect();
     assert_eq!(order, [other, other], "and no third for busy");
-    core.give_back(START, busy);
+    give_back(&mut core, START, busy);
     assert_eq!(grant(&mut core, 9).map(|(_, id)| id), Some(busy));
     assert_eq!(core.tolerated(START), u32::MAX);
     core.leave(other);
@@ -222,16 +229,11 @@ fn a_member_counts_on_the_host_that_it_speaks_to_now() {
     core.request(START, moved);
     assert!(grant(&mut core, 9).is_some());
     core.set_host(moved, "second");
-    core.give_back(START, stays_if_active(&core, moved));
+    assert_eq!(core.members[&moved].active, 1);
+    give_back(&mut core, START, moved);
     assert!(core.active_on.is_empty());
     core.pushed_back(START, moved, Duration::ZERO);
     assert!(core.host_admits(START, stays));
-}
-
-/// The member, which must use a connection.
-fn stays_if_active(core: &Core, id: MemberId) -> MemberId {
-    assert_eq!(core.members[&id].active, 1);
-    id
 }
 
 #[test]
@@ -280,7 +282,7 @@ fn who_leaves_waits_no_more_and_what_is_withdrawn_is_not_granted() {
     assert_eq!(grant(&mut core, 9), Some((request, stays)));
     assert_eq!(grant(&mut core, 9), None);
     core.leave(stays);
-    core.give_back(START, stays);
+    give_back(&mut core, START, stays);
     assert_eq!(core.active, 0);
     assert!(core.members.is_empty());
 }
@@ -331,7 +333,7 @@ proptest! {
                 }
                 3 => {
                     if let Some(id) = held.pop() {
-                        core.give_back(START, id);
+                        give_back(&mut core, START, id);
                     }
                 }
                 4 => {
@@ -365,6 +367,7 @@ fn run_of(max_connections: u32, transfers: &[(Option<i64>, u64)]) -> Core {
         max_weight: 1,
         limit_rate: None,
         is_held: true,
+        stream: AdmissionSettings::stream(),
     };
     let mode = Mode::Batch {
         min_connections: 1,
@@ -472,4 +475,76 @@ fn a_member_of_unknown_size_demands_one_best_effort_flow() {
     assert_eq!(set(&mut core, Extent::Estimated), Some(0.0));
     assert_eq!(set(&mut core, Extent::Unbounded), Some(f64::INFINITY));
     assert_eq!(core.report_late(START), []);
+}
+
+/// A shared lane of so many connections, whose stream and whose others may have as many.
+fn with_stream(connections: u32) -> Core {
+    let settings = LaneSettings {
+        max_connections: connections,
+        stream: AdmissionSettings {
+            m_min: f64::from(connections),
+            ..AdmissionSettings::stream()
+        },
+        ..SETTINGS
+    };
+    Core::new(settings, Mode::Shared, EPOCH).unwrap()
+}
+
+fn granted(core: &mut Core) -> Vec<MemberId> {
+    std::iter::from_fn(|| grant(core, 100).map(|(_, id)| id)).collect()
+}
+
+#[test]
+fn a_transfer_of_a_stream_has_one_connection_and_waits_for_it_in_order() {
+    let mut core = with_stream(2);
+    let ids = [(); 4].map(|()| core.enter(START, "host", Service::Stream));
+    for id in ids.iter().chain(&ids) {
+        core.request(START, *id);
+    }
+    assert_eq!(granted(&mut core), ids[..2]);
+    assert_eq!(core.waiting_in_stream(START), 2);
+    core.give_back(START, ids[0], Service::Stream);
+    assert_eq!(granted(&mut core), ids[..1], "it came first, and goes on");
+    core.leave(ids[1]);
+    core.give_back(START, ids[1], Service::Stream);
+    assert_eq!(granted(&mut core), ids[2..3]);
+    core.back_off(START, ids[3], Duration::from_secs(9));
+    assert_eq!(core.waiting_in_stream(START), 0, "it would not use one now");
+}
+
+#[test]
+fn a_stream_comes_before_those_that_scavenge_and_after_deadlines() {
+    let mut core = with_stream(3);
+    let scavenges = enter(&mut core, "host", None);
+    let stream = core.enter(START, "host", Service::Stream);
+    let due = enter(&mut core, "host", by(60));
+    for id in [scavenges, stream, due] {
+        core.request(START, id);
+    }
+    assert_eq!(granted(&mut core), [due, stream, scavenges]);
+    assert_eq!((core.active, core.active_in_stream), (3, 1));
+    assert_eq!(core.inactive(), 0, "nothing is known to wait");
+}
+
+#[test]
+fn the_others_leave_one_connection_to_the_stream() {
+    for (connections, others) in [(1, 0), (2, 1), (4, 3)] {
+        let mut core = with_stream(connections);
+        let scavenges = enter(&mut core, "host", None);
+        for _ in 0..9 {
+            core.request(START, scavenges);
+        }
+        let busy = core.enter(START, "busy", Service::Stream);
+        core.request(START, busy);
+        core.pushed_back(START, busy, Duration::from_secs(9));
+        // Its host wants a pause: nothing is kept for it.
+        assert_eq!(granted(&mut core).len(), connections as usize);
+        let stream = core.enter(START, "host", Service::Stream);
+        core.request(START, stream);
+        assert_eq!(granted(&mut core), []);
+        give_back(&mut core, START, scavenges);
+        assert_eq!(granted(&mut core), [stream]);
+        let scavenging = core.active - core.active_in_stream;
+        assert_eq!((core.active_in_stream, scavenging), (1, others));
+    }
 }

@@ -19,10 +19,10 @@ fn drive(out: &mut String, seed: u64, settings: LaneSettings) {
     let lane = Lane::start(settings).unwrap();
     let due = |s: i64| Some(start + SignedDuration::from_secs(s));
     let members = [
-        lane.enter("busy", due(200)),
-        lane.enter("busy", None),
-        lane.enter("other", due(500)),
-        lane.enter("other", None),
+        lane.enter("busy", Service::of_batch(due(200))),
+        lane.enter("busy", Service::of_batch(None)),
+        lane.enter("other", Service::of_batch(due(500))),
+        lane.enter("other", Service::of_batch(None)),
     ];
     members[2].set_weight(0.2);
     let mut left = [300e6, 900e6, 700e6, 200e6];
