@@ -118,10 +118,12 @@ fn the_history_has_the_hour_that_was_told() {
     let answer = get(&serving, "/history.json");
     let history: serde_json::Value = serde_json::from_str(body(&answer)).expect("JSON");
     assert_eq!(history["step"], 10.0);
-    for (lane, keys) in [("push", 7), ("pull", 7)] {
+    for (lane, keys) in [("push", 9), ("pull", 9)] {
         let lane = history[lane].as_object().expect("a lane");
         assert_eq!(lane.len(), keys);
-        for key in ["rate", "zeta", "w", "n", "m", "queue"] {
+        for key in [
+            "rate", "zeta", "w", "n", "m", "stream_n", "stream_m", "queue",
+        ] {
             assert_eq!(lane[key].as_array().expect("points").len(), 360, "{key}");
         }
         assert!(lane["rate"][359].as_f64().expect("a rate") > 1e5);

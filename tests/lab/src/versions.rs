@@ -72,7 +72,7 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Fairbat | Contender::FairbatServed | Contender::FairbatNoDeadline(_) => {
             vec![built(fairbat_binary())]
         }
-        Contender::Agent => vec![built(agent_binary())],
+        Contender::Agent | Contender::AgentStream => vec![built(agent_binary())],
         Contender::Curl | Contender::Rival(_) => vec![version_of("curl")],
         Contender::Aria2 => vec![version_of("aria2c")],
         Contender::Rclone | Contender::RclonePush => vec![version_of("rclone")],

@@ -31,10 +31,10 @@ const GRACE: Duration = Duration::from_secs(10);
 const ASK: Duration = Duration::from_millis(250);
 
 /// Name of its socket, in the directory of the contender.
-const SOCKET: &str = "agent.sock";
+pub(crate) const SOCKET: &str = "agent.sock";
 
 /// What it is called in what is said to people.
-const WHO: &str = "fairbat-agent";
+pub(crate) const WHO: &str = "fairbat-agent";
 
 /// An agent at work, with its store; both end when it is dropped.
 pub(crate) struct Agent {
@@ -195,7 +195,7 @@ pub(crate) fn run(socket: &Path, job: &str) -> io::Result<()> {
 }
 
 /// The body of the answer to a request, over a connection of its own.
-fn ask(socket: &Path, method: &str, path: &str, body: &str) -> io::Result<String> {
+pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let length = body.len();
@@ -372,7 +372,7 @@ fn complaint(job: &str, last: &LastRun) -> String {
     clippy::disallowed_methods,
     reason = "the shell: the agent tells moments on the wall clock"
 )]
-fn unix_now() -> f64 {
+pub(crate) fn unix_now() -> f64 {
     jiff::Timestamp::now().as_duration().as_secs_f64()
 }
 

@@ -144,15 +144,12 @@ fn from_now(seconds: f64) -> jiff::Timestamp {
 }
 
 /// m_max: more than the law asks for in any scenario that is stable.
-const MAX_CONNECTIONS: u32 = 64;
-
-/// Longer than any job, bytes: a job is one chunk.
-const WHOLE: u64 = 1 << 40;
+pub(crate) const MAX_CONNECTIONS: u32 = 64;
 
 /// The jobs of a run, each a file of holes at the server.
 pub(crate) struct Jobs {
-    arrivals: Vec<Arrival>,
-    urls: Vec<Url>,
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) urls: Vec<Url>,
 }
 
 impl Jobs {
@@ -352,7 +349,6 @@ fn queue_settings(site: &Site, admitting: Admitting) -> Settings {
             Admitting::Levers => download.weight,
             Admitting::Plain | Admitting::Undamped | Admitting::One | Admitting::Four => 1.0,
         },
-        chunk_size: Some(WHOLE),
         file_allocation: FileAllocation::None,
         resume: false,
         ..download

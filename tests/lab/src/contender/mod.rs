@@ -6,6 +6,7 @@
 //! what the foreground does.
 
 mod agent;
+mod agent_stream;
 mod engine;
 mod error;
 mod iperf3;
@@ -33,6 +34,7 @@ use dalbe::ebpf::{CongestionLaw, setup};
 use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
 
 use crate::contender::agent::Agent;
+use crate::contender::agent_stream::AgentStream;
 use crate::contender::engine::Jobs;
 pub use crate::contender::error::ContenderError;
 use crate::contender::error::require;
@@ -96,6 +98,7 @@ impl Contender {
                 ("FAIRBAT_AGENT_BIN", agent_binary()),
                 ("FAIRBAT_S3_SERVER_BIN", s3_server_binary()),
             ],
+            Self::AgentStream => vec![("FAIRBAT_AGENT_BIN", agent_binary())],
             Self::RclonePush => vec![("FAIRBAT_S3_SERVER_BIN", s3_server_binary())],
             _ if self.is_fairbat() => vec![("FAIRBAT_BIN", fairbat_binary())],
             _ => Vec::new(),
@@ -128,7 +131,7 @@ impl Contender {
                 ),
             ),
             (
-                background.jobs.is_none() && matches!(self, Self::Queue(_)),
+                background.jobs.is_none() && matches!(self, Self::Queue(_) | Self::AgentStream),
                 "moves what comes: it is for scenarios with [background.jobs]".to_owned(),
             ),
             (
@@ -355,6 +358,12 @@ impl Contender {
             }
             Self::Agent => {
                 let agent = Agent::start(site);
+                let agent = agent.map_err(ContenderError::cannot("start the agent"))?;
+                Box::new(move |site, over| agent.run(site, over))
+            }
+            Self::AgentStream => {
+                let origin = Origin::start(site, self)?;
+                let agent = AgentStream::start(site, origin);
                 let agent = agent.map_err(ContenderError::cannot("start the agent"))?;
                 Box::new(move |site, over| agent.run(site, over))
             }

@@ -34,6 +34,8 @@ pub enum Contender {
     /// `fairbat-agent` pushing a directory to a store, with the congestion controls
     /// that `fairbat setup` loads.
     Agent,
+    /// `fairbat-agent` with the scenario's jobs as they come, each an added download.
+    AgentStream,
     /// rclone pushing the same without any limit.
     RclonePush,
     /// libtorrent over uTP, whose congestion control is LEDBAT (RFC 6817): one
@@ -66,7 +68,7 @@ pub enum Contender {
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 39] = {
+    const NAMES: [(Self, &str, &str); 40] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
         use Sending::{Kernel, Law, Paced};
@@ -107,6 +109,11 @@ impl Contender {
                 "rclone --bwlimit (30 % of the link)",
             ),
             (Self::Agent, "agent", "fairbat-agent, push"),
+            (
+                Self::AgentStream,
+                "agent-stream",
+                "fairbat-agent, added downloads",
+            ),
             (Self::RclonePush, "rclone-push", "rclone copy, push"),
             (
                 Self::Utp(TargetDelay::Standard),
@@ -216,6 +223,7 @@ impl Contender {
             | Self::Tcp
             | Self::TcpReno
             | Self::Queue(_)
+            | Self::AgentStream
             | Self::Rival(_)
             | Self::Rledbat => Server::Nginx,
             Self::FairbatServed => Server::Serve,
@@ -274,7 +282,13 @@ impl Contender {
     pub fn takes_jobs(self) -> bool {
         matches!(
             self,
-            Self::None | Self::Tcp | Self::TcpReno | Self::Utp(_) | Self::Queue(_) | Self::Rival(_)
+            Self::None
+                | Self::Tcp
+                | Self::TcpReno
+                | Self::Utp(_)
+                | Self::Queue(_)
+                | Self::AgentStream
+                | Self::Rival(_)
         )
     }
 
@@ -377,7 +391,7 @@ mod tests {
             error.to_string(),
             "there is no contender \"wget\"; there are none, engine, fairbat, \
              fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
-             curl, aria2c, rclone, agent, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
+             curl, aria2c, rclone, agent, agent-stream, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
              fairbat-undamped, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
              ledbat, ledbat-pp, ledbat-a, tcp-lp, rledbat"

@@ -237,6 +237,14 @@ impl<'a> Group<'a> {
         share.is_finite().then_some(share)
     }
 
+    /// Goodput of the last so many flows of the foreground together, Mbit/s, as a mean over
+    /// the seeds.
+    pub(crate) fn last_flows_mbit(&self, flows: usize) -> Option<f64> {
+        let all = self.runs.iter().map(|(_, it, _)| &it.foreground_mbit);
+        let sums = all.map(|flow| flow.iter().rev().take(flows).sum::<f64>());
+        mean(&sums.collect::<Vec<_>>())
+    }
+
     fn moments(&self) -> Vec<Moments> {
         let all = self.figures().map(|jobs| jobs.web.moments);
         all.filter(|moments| moments.count > 0).collect()

@@ -7,6 +7,7 @@ mod group;
 mod pictures;
 pub(crate) mod points;
 mod required;
+mod stream;
 mod tables;
 
 use std::error::Error;
@@ -53,7 +54,7 @@ impl<'a> Beside<'a> {
 
 /// Whether a matrix is on this page.
 pub(crate) fn is_of(matrix: &MatrixRecord) -> bool {
-    [NAME, SCALING, LONG].contains(&matrix.name.as_str())
+    [NAME, SCALING, LONG, stream::NAME].contains(&matrix.name.as_str())
 }
 
 /// Makes the page and its pictures if the matrix is there, and returns where they
@@ -66,8 +67,14 @@ pub(crate) fn write(
     directory: &Path,
 ) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let named = |name: &str| all.iter().find(|matrix| matrix.name == name);
+    let mut written = Vec::new();
+    if let Some(matrix) = named(stream::NAME) {
+        let path = directory.join(format!("{}.md", stream::NAME));
+        fs::write(&path, stream::page(matrix))?;
+        written.push(path);
+    }
     let Some(matrix) = named(NAME) else {
-        return Ok(Vec::new());
+        return Ok(written);
     };
     let path = directory.join(format!("{NAME}.md"));
     let steps = Steps::read(directory)?;
@@ -77,7 +84,7 @@ pub(crate) fn write(
         steps: steps.as_ref(),
     };
     fs::write(&path, page(matrix, beside))?;
-    let mut written = vec![path];
+    written.push(path);
     for figure in FIGURES.iter().filter(|one| one.is_there(matrix)) {
         let picture = directory.join(figure.file());
         figure.draw(matrix, &picture)?;
