@@ -4,8 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use fairbat_tests::content::Content;
+use fairbat_tests::fault::FaultServer;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
+use fairbat_tests::version::Version;
 
 use crate::access::{configure_with_page, page};
 use crate::round_trip::dir;
@@ -295,4 +297,77 @@ fn the_directory_of_a_download_is_made() {
     let id = service.order(&["add", &nginx.url("file"), "-o", &shown(&file)]);
     service.wait_for_task("done", &id, |task| task["phase"] == "done");
     assert_eq!(fs::metadata(&file).expect("it is there").len(), 1_000);
+}
+
+/// The stream of the lane to this machine, as the status tells of it.
+fn stream(service: &Service<'_>) -> serde_json::Value {
+    let told = service.order(&["status", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let lanes = status["lanes"].as_array().expect("lanes");
+    let pull = lanes.iter().find(|lane| lane["direction"] == "pull");
+    pull.expect("a lane")["stream"].clone()
+}
+
+#[test]
+fn downloads_without_a_deadline_wait_for_their_turn_and_have_one_connection_each() {
+    let server = FaultServer::start();
+    let contents: Vec<_> = (0..5)
+        .map(|index| (format!("f{index}"), Content::new(500 + index, 600_000)))
+        .collect();
+    for (name, content) in &contents {
+        let version = Version::new(content);
+        server.script(&format!("/{name}"), move |request| {
+            version.answer(request).rate(200_000)
+        });
+    }
+    let (place, to) = (Place::new(), dir());
+    place.configure("connections = 2", "[stream]\ntau = 0.5");
+    let service = place.start();
+    let into = format!("{}/", shown(to.path()));
+    let add = |(name, _): &(String, Content)| {
+        service.order(&["add", "-d", &into, &server.url(&format!("/{name}"))])
+    };
+    let ids: Vec<_> = contents.iter().map(add).collect();
+    wait_until("some to wait", SOON, || {
+        let stream = stream(&service);
+        assert_eq!(stream["tau"], 0.5);
+        stream["n"].as_f64() > Some(0.5) && stream["active"].as_u64() >= Some(1)
+    });
+    for id in &ids {
+        service.wait_for_task("done", id, |task| task["phase"] == "done");
+    }
+    for (name, content) in &contents {
+        fairbat_tests::expect::assert_content(&to.path().join(name), content);
+        let requests = server.requests_for(&format!("/{name}")).len();
+        assert!(
+            requests <= 2,
+            "{requests} requests: a probe, and all at once"
+        );
+    }
+    assert!(server.most_active() <= 2, "{}", server.most_active());
+}
+
+#[test]
+fn a_job_of_a_stream_is_in_step_afterwards() {
+    let (source, store) = (dir(), dir());
+    for index in 0..20 {
+        let bytes = vec![index; 200_000];
+        fs::write(source.path().join(format!("f{index}")), bytes).expect("write a file");
+    }
+    let place = Place::new();
+    let job = home(source.path(), store.path(), "mode = \"stream\"");
+    let address = configure_with_page(&place, &job);
+    let service = place.start();
+    service.order(&["run", "home", "--wait"]);
+    assert_eq!(
+        fs::read(store.path().join("home/f7")).expect("it is there"),
+        [7; 200_000]
+    );
+    let text = page(&address, "/metrics");
+    let limit = metric(&text, "fairbat_lane_stream_connection_limit", "\"push\"");
+    assert!((0.2..=4.0).contains(&limit), "{limit}");
+    assert_eq!(
+        metric(&text, "fairbat_lane_stream_target_transfers", "\"push\""),
+        5.0
+    );
 }

@@ -22,6 +22,7 @@ mod disk;
 mod events;
 mod exact;
 mod failing_disk;
+mod follow;
 mod harness;
 mod input;
 mod integrity;

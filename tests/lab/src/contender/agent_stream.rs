@@ -73,6 +73,10 @@ impl AgentStream {
 
     /// Adds each job when it comes, until the run is over, and ends the agent.
     pub(crate) fn run(mut self, site: &Site, over: &Over) -> Result<BackgroundRecord, String> {
+        if !site.is_time(over) {
+            self.program.end();
+            return Ok(BackgroundRecord::default());
+        }
         let mut told = Told::new(unix_now() - site.clock.seconds());
         let followed = self.follow(site, &mut told, over);
         let now = site.clock.seconds();
