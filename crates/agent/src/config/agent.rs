@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
+use dalbe::sender::SenderPolicy;
 use dalbe::weight::MIN_WEIGHT;
 use fairbat::lane::{AdmissionSettings, InvalidSettings};
 use toml::Value;
@@ -41,6 +42,8 @@ pub struct Agent {
     /// All jobs of a direction together weigh at most as much as so many ordinary
     /// connections, 1 to 64.
     pub max_weight: u32,
+    /// Which congestion control of FAIRBAT sends, where they are set up.
+    pub sender: SenderPolicy,
     /// The law for tasks of the mode stream; its m_max is `connections`.
     pub stream: AdmissionSettings,
     /// Limit on the rate of all jobs together, byte/s.
@@ -55,13 +58,14 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub(crate) const KEYS: [&str; 10] = [
+    pub(crate) const KEYS: [&str; 11] = [
         "state",
         "socket",
         "listen",
         "connections",
         "min_weight",
         "max_weight",
+        "sender",
         "limit_rate",
         "restore_group",
         "restore_owners",
@@ -86,6 +90,7 @@ impl Agent {
             connections: DEFAULT_CONNECTIONS,
             min_weight: MIN_WEIGHT,
             max_weight: DEFAULT_MAX_WEIGHT,
+            sender: SenderPolicy::default(),
             stream: AdmissionSettings::stream(),
             limit_rate: None,
             restore_group: None,
@@ -122,6 +127,9 @@ impl Agent {
             self.max_weight =
                 connections("max_weight", number, &mut table).unwrap_or(self.max_weight);
         }
+        if let Some(sender) = table.choice("sender", &SENDERS) {
+            self.sender = sender;
+        }
         self.limit_rate = table.limit_rate();
         self.restore_group = table.get("restore_group");
         self.restore_owners = table.get("restore_owners").unwrap_or(false);
@@ -146,6 +154,13 @@ fn address(given: &Value, table: &mut Table<'_, '_>) -> Option<SocketAddr> {
     }
     address
 }
+
+/// The congestion controls by the names that flags give them; the first is the default.
+const SENDERS: [(&str, SenderPolicy); 3] = [
+    ("vegas", SenderPolicy::Vegas),
+    ("cdg", SenderPolicy::Cdg),
+    ("cubic", SenderPolicy::Cubic),
+];
 
 /// The laws of `[stream]` by their names; the first is the default.
 const LAWS: [(&str, Law); 2] = [("damped", Law::Damped), ("paper", Law::Paper)];

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::receive_window::ReceiverPolicy;
-use dalbe::sender::SenderPolicy;
 use fairbat::download;
 use fairbat::error::TransferError;
 use fairbat::lane::{Lane, LaneSettings, Service};
@@ -59,7 +58,7 @@ impl AgentLane {
     /// Opens the lane with the best lever that the machine allows.
     pub(crate) fn open(direction: LaneDirection, agent: &Agent) -> Result<Self, String> {
         let wanted = match direction {
-            LaneDirection::Push => LeverPolicy::Sender(SenderPolicy::default()),
+            LaneDirection::Push => LeverPolicy::Sender(agent.sender),
             LaneDirection::Pull => LeverPolicy::Receiver(ReceiverPolicy::default()),
         };
         let lever = wanted.best();

@@ -114,7 +114,11 @@ static __always_inline void burst_learn(struct yielding *own, struct round *roun
 	if (!sample->is_limited)
 		return;
 	if (burst_is_shown(round)) {
-		own->between_bursts_us = max_of(own->between_bursts_us, round->gap << GAP_SHIFT);
+		__u32 shown_us = round->gap << GAP_SHIFT, known_us = own->between_bursts_us;
+
+		/* A longer time counts at once, and of a shorter one a part. */
+		own->between_bursts_us =
+			max_of(shown_us, known_us - minus(known_us, shown_us) / BURSTS_FALL);
 		own->apart = 0;
 		return;
 	}

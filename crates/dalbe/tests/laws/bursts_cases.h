@@ -113,6 +113,11 @@ static void bursts(void)
 	other.packets = 1;
 	EXPECT(bursts_of(&own, other) < learnt_us, "it still keeps %u us", own.between_bursts_us);
 
+	/* Shorter times between bursts are learnt as well, some time later. */
+	own.between_bursts_us = learnt_us;
+	other = arrivals(4, 4000, 3500, 64000, 100);
+	EXPECT(bursts_of(&own, other) < 4500, "it keeps %u us", own.between_bursts_us);
+
 	/* A window that is in step with the bursts has equal delays, but equal gaps as well, ... */
 	other = wifi;
 	other.range_us = 1000;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::pieces::{Lease, LeaseId, MIN_RELIEVED, Piece};
-use super::run::{Destination, Run, Worker};
-use super::transfer::{Phase, Transfer};
+use super::run::{Run, Worker};
+use super::transfer::{Destination, Phase, Transfer};
 use super::worker::{self, Job, TransferId, WorkerGuard, WorkerId};
 use crate::lane::Permit;
 
@@ -39,7 +39,10 @@ impl Run {
             let has_room = self.asking == 0 || self.has_room();
             let next = self.next_work().filter(|_| has_room);
             let carrier = self.free_carrier.take();
-            let waits = carrier.is_some_and(|carrier| self.relieve_before(next, &carrier));
+            self.relieved = carrier
+                .and_then(|carrier| self.relieve_before(next, &carrier))
+                .or(self.relieved);
+            let waits = self.waits_for_rest(next);
             let Some(next) = next.filter(|_| !waits) else {
                 self.request = None;
                 break;
@@ -60,19 +63,17 @@ impl Run {
 
     /// The connection that carried the lane's weight is free, and nothing else is due as soon
     /// as what comes from the same server over one that yields: it takes the rest from that
-    /// one, whose sender would need long to become as fast. Returns whether there is such a
-    /// connection.
-    fn relieve_before(&self, next: Option<Next>, carrier: &Destination) -> bool {
-        let Some(manager) = &self.context.window_manager else {
-            return false;
-        };
+    /// one, whose sender would need long to become as fast. Returns that connection, if there
+    /// is one.
+    fn relieve_before(&self, next: Option<Next>, carrier: &Destination) -> Option<WorkerId> {
+        let manager = self.context.window_manager.as_ref()?;
         if !self.lane.with_core(|core, now| core.is_pressed(now)) {
-            return false;
+            return None;
         }
         let due = |index: usize| self.transfers[index].rank().due();
-        let next_due = next.map(|(Next::Piece(index) | Next::Probe(index))| due(index));
+        let next_due = self.due(next);
         let yielding =
-            self.workers.values().filter_map(|worker| {
+            self.workers.iter().filter_map(|(&id, worker)| {
                 let (socket, index) = (worker.socket.as_ref()?, worker.transfer.0 as usize);
                 let transfer = &self.transfers[index];
                 let Phase::Moving(moving) = &transfer.phase else {
@@ -84,12 +85,27 @@ impl Run {
                 let is_worth_it = left > MIN_RELIEVED
                     && Destination::of(socket, moving).as_ref() == Some(carrier);
                 (is_first && can_move && is_worth_it && manager.can_be_relieved(socket))
-                    .then_some((Reverse(due(index)), left, socket))
+                    .then_some((Reverse(due(index)), left, id, socket))
             });
-        let relieved = yielding.max_by_key(|&(due, left, _)| (due, left));
-        relieved
-            .map(|(.., socket)| manager.relieve(socket))
-            .is_some()
+        let (.., id, socket) = yielding.max_by_key(|&(due, left, ..)| (due, left))?;
+        manager.relieve(socket);
+        Some(id)
+    }
+
+    /// Whether a free connection is kept for the rest of what comes over another one, which
+    /// is due before this.
+    fn waits_for_rest(&self, next: Option<Next>) -> bool {
+        let relieved = self.relieved.and_then(|id| self.workers.get(&id));
+        relieved.is_some_and(|worker| {
+            let due = self.transfers[worker.transfer.0 as usize].rank().due();
+            self.due(next).is_none_or(|next| due < next)
+        })
+    }
+
+    /// When work is due; the last moment without a deadline.
+    fn due(&self, work: Option<Next>) -> Option<Timestamp> {
+        let (Next::Piece(index) | Next::Probe(index)) = work?;
+        Some(self.transfers[index].rank().due())
     }
 
     /// A connection for a transfer, if the lane grants it at once. Otherwise the request

@@ -5,7 +5,6 @@
 //! connections there may be; the run decides what to do with them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,11 +16,10 @@ use jiff::SignedDuration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use url::Origin;
 
 use super::pieces::{ChunkSizer, LeaseError, LeaseId};
 use super::setup::{Outcome, Report, RunMode, Setup, Stop};
-use super::transfer::{Moving, Phase, Transfer, host_of};
+use super::transfer::{Destination, Phase, Transfer, host_of};
 use super::worker::{Message, RunContext, TransferId, WorkerId, WorkerOutcome};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
@@ -120,23 +118,6 @@ pub(crate) enum Action {
     Stop(TransferError),
 }
 
-/// What a connection can be used for again: transfers whose connections have the same.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Destination {
-    /// The server, or the proxy before it.
-    peer: SocketAddr,
-    origin: Origin,
-}
-
-impl Destination {
-    /// That of a connection of this transfer, while there is one.
-    pub(crate) fn of(socket: &TcpSocket, moving: &Moving) -> Option<Self> {
-        let peer = socket.peer_addr().ok()?;
-        let origin = moving.source.url.origin();
-        Some(Self { peer, origin })
-    }
-}
-
 /// A run.
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -156,6 +137,8 @@ pub(crate) struct Run {
     /// That of a connection that carried the weight of the run's own lane and has just become
     /// free.
     pub(crate) free_carrier: Option<Destination>,
+    /// The connection whose rest another one takes over, until it has ended.
+    pub(crate) relieved: Option<WorkerId>,
     /// w_min.
     pub(crate) weight: f64,
     pub(crate) retry: RetrySettings,
@@ -232,6 +215,7 @@ impl Run {
             request: None,
             granted: None,
             free_carrier: None,
+            relieved: None,
             weight: settings.weight,
             retry: settings.retry,
             receiver: yields.then_some(settings.receiver),

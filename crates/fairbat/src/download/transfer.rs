@@ -1,11 +1,13 @@
 //! The state of one transfer, as the event loop keeps it. No I/O.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::deadline::Deadline;
+use dalbe::socket::TcpSocket;
 use tokio::sync::watch;
-use url::Url;
+use url::{Origin, Url};
 
 use super::part::file::PartFile;
 use super::pieces::Pieces;
@@ -99,6 +101,23 @@ pub(crate) struct Moving {
     pub(crate) in_checkpoint: bool,
     /// When the last one was started.
     pub(crate) last_checkpoint: Duration,
+}
+
+/// What a connection can be used for again: transfers whose connections have the same.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Destination {
+    /// The server, or the proxy before it.
+    peer: SocketAddr,
+    origin: Origin,
+}
+
+impl Destination {
+    /// That of a connection of this transfer, while there is one.
+    pub(crate) fn of(socket: &TcpSocket, moving: &Moving) -> Option<Self> {
+        let peer = socket.peer_addr().ok()?;
+        let origin = moving.source.url.origin();
+        Some(Self { peer, origin })
+    }
 }
 
 /// Host and port of a URL.

@@ -19,7 +19,7 @@ use super::admission::InvalidSettings;
 use super::backlog::Backlog;
 use super::core::{Core, MemberId, RequestId};
 use super::forecast::lateness;
-use super::places::{Place, Places};
+use super::places::{Flows, Place};
 use super::sample::LaneSample;
 use super::settings::{LaneSettings, Mode, Service};
 use crate::clock::Clock;
@@ -42,22 +42,6 @@ struct Inner {
     /// Those of the stream. Each of them is an ordinary one.
     stream: Flows,
     sample: watch::Sender<LaneSample>,
-}
-
-/// Connections that share a target.
-#[derive(Debug)]
-struct Flows {
-    target: watch::Sender<FlowTarget>,
-    places: Arc<Places>,
-}
-
-impl Flows {
-    fn new(target: FlowTarget, carriers: u32) -> Self {
-        Self {
-            target: watch::Sender::new(target),
-            places: Places::new(carriers),
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -126,13 +110,13 @@ impl Lane {
             Service::Stream => &self.0.stream,
             Service::ByDeadline(_) | Service::Scavenge => &self.0.flows,
         };
-        flows.places.take(flows.target.subscribe())
+        flows.take()
     }
 
     /// What all connections together that are not of the stream are to do from now on.
     #[must_use]
     pub fn flow_target(&self) -> watch::Receiver<FlowTarget> {
-        self.0.flows.target.subscribe()
+        self.0.flows.target()
     }
 
     /// The last sample; a new one each second.
@@ -187,8 +171,8 @@ impl Lane {
         let (flows, stream) = (state.core.flow_target(now), state.core.stream_target(now));
         self.grant(&mut state);
         drop(state);
-        self.0.flows.target.send_replace(flows);
-        self.0.stream.target.send_replace(stream);
+        self.0.flows.set_target(flows);
+        self.0.stream.set_target(stream);
         self.0.sample.send_replace(sample);
         sample
     }
@@ -420,9 +404,8 @@ impl Drop for PermitRequest {
         state.waiting.remove(&self.id);
         // It was granted, and nobody took the permit.
         if self.turn.try_recv().is_ok() {
-            state
-                .core
-                .give_back(self.lane.now(), self.member, self.service);
+            let now = self.lane.now();
+            state.core.give_back(now, self.member, self.service);
             self.lane.grant(&mut state);
         }
     }

@@ -24,9 +24,40 @@ pub(super) const KEPT: Duration = Duration::from_millis(500);
 /// when it is at work.
 type Order = (Timestamp, u64);
 
+/// Connections of a lane that share a target, each in its place.
+#[derive(Debug)]
+pub(crate) struct Flows {
+    target: watch::Sender<FlowTarget>,
+    places: Arc<Places>,
+}
+
+impl Flows {
+    /// The weight of all together is at most that of so many ordinary connections.
+    pub(crate) fn new(target: FlowTarget, max_weight: u32) -> Self {
+        Self {
+            target: watch::Sender::new(target),
+            places: Places::new(max_weight),
+        }
+    }
+
+    /// A place for one more connection.
+    pub(crate) fn take(&self) -> Place {
+        self.places.take(self.target())
+    }
+
+    /// What all together are to do from now on.
+    pub(crate) fn target(&self) -> watch::Receiver<FlowTarget> {
+        self.target.subscribe()
+    }
+
+    pub(crate) fn set_target(&self, target: FlowTarget) {
+        self.target.send_replace(target);
+    }
+}
+
 /// The places of a lane's connections, in order.
 #[derive(Debug)]
-pub(crate) struct Places {
+struct Places {
     max_weight: u32,
     taken: Mutex<Taken>,
 }
@@ -40,7 +71,7 @@ struct Taken {
 
 impl Places {
     /// The weight of all together is at most that of so many ordinary connections.
-    pub(crate) fn new(max_weight: u32) -> Arc<Self> {
+    fn new(max_weight: u32) -> Arc<Self> {
         Arc::new(Self {
             max_weight,
             taken: Mutex::default(),
@@ -48,7 +79,7 @@ impl Places {
     }
 
     /// The next place, of a connection that follows `target`.
-    pub(crate) fn take(self: &Arc<Self>, target: watch::Receiver<FlowTarget>) -> Place {
+    fn take(self: &Arc<Self>, target: watch::Receiver<FlowTarget>) -> Place {
         Place {
             places: Arc::clone(self),
             target,

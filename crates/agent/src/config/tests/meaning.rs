@@ -29,6 +29,7 @@ fn an_empty_file_is_all_defaults() {
         connections: 4,
         min_weight: 0.02,
         max_weight: 1,
+        sender: SenderPolicy::Vegas,
         stream: AdmissionSettings::stream(),
         limit_rate: None,
         restore_group: None,
@@ -127,7 +128,7 @@ fn the_example_shows_every_key_and_is_right() {
 #[test]
 fn a_stream_has_a_law_by_name_and_numbers() {
     let agent =
-        config("[agent]\nconnections = 64\n[stream]\nlaw = \"paper\"\ntau = 3\ngamma = 0.1").agent;
+        config("[agent]\nconnections = 64\nsender = \"cdg\"\n[stream]\nlaw = \"paper\"\ntau = 3\ngamma = 0.1").agent;
     let paper = AdmissionSettings::paper();
     let law = AdmissionSettings {
         tau: 3.0,
@@ -136,6 +137,7 @@ fn a_stream_has_a_law_by_name_and_numbers() {
         ..paper
     };
     assert_eq!(agent.stream, law);
+    assert_eq!(agent.sender, SenderPolicy::Cdg);
     let job = job(&push("mode = \"stream\""));
     assert_eq!(job.mode, JobMode::Stream);
 }

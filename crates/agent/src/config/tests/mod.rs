@@ -3,6 +3,7 @@
 mod meaning;
 mod refusals;
 
+use dalbe::sender::SenderPolicy;
 use fairbat::lane::AdmissionSettings;
 
 use super::*;
