@@ -77,6 +77,31 @@ fn a_weight_is_good_for_its_share_of_a_known_capacity() {
 }
 
 #[test]
+fn cdg_neither_grows_nor_backs_off_while_a_back_off_takes_effect() {
+    holds("waits_for_the_effect_of_a_back_off");
+}
+
+#[test]
+fn cdg_of_full_weight_is_reno() {
+    holds("full_weight_is_reno");
+}
+
+#[test]
+fn cdg_moves_its_scale_until_the_window_is_the_share() {
+    holds("steers_towards_the_share");
+}
+
+#[test]
+fn cdg_grows_faster_than_reno_the_less_it_weighs() {
+    holds("refills_less_with_more_weight");
+}
+
+#[test]
+fn a_weight_is_good_for_its_share_under_cdg_too() {
+    holds("a_share_by_cdg");
+}
+
+#[test]
 fn a_flow_that_yields_fills_an_idle_path_within_seconds() {
     holds("fills_an_idle_path");
 }

@@ -151,7 +151,7 @@ static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struc
 				    window_q8 < FLOOR_Q8 && is_to_yield(wanted) ? 1 : 2);
 		/* Slow start is over until the kernel says otherwise. */
 		tp->snd_ssthresh = tp->snd_cwnd;
-		if (wanted->law == LAW_VEGAS && !is_paced && wanted->w_q16 < ONE_Q16 &&
+		if (may_yield(wanted->law) && !is_paced && wanted->w_q16 < ONE_Q16 &&
 		    is_time_for_train(tp, s, now_us)) {
 			s->trains.last_us = now_us;
 			train_begin(round, tp->snd_nxt, sample->segment);
@@ -412,10 +412,8 @@ void BPF_PROG(changed, struct sock *sk, __u8 ca_state)
 		s = state_of_law(sk, own);
 		yield_repaired(&s->yielding, now_us - round->began_us,
 			       tp->delivered - round->delivered, round->base_us);
-		if (round->is_yielding && s->seen.law == LAW_CDG)
-			s->cdg.window_q8 = s->yielding.window_q8;
 		/* The kernel goes there now. */
-		if (round->is_yielding && (s->seen.law == LAW_VEGAS || s->seen.law == LAW_CDG))
+		if (round->is_yielding && may_yield(s->seen.law))
 			tp->snd_ssthresh = max_of(min_of(tp->snd_ssthresh,
 							 s->yielding.window_q8 / PACKET_Q8), 2);
 	}

@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 17
+#define CONGESTION_VERSION 18
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -60,11 +60,17 @@ struct parameters {
 };
 _Static_assert(sizeof(struct parameters) == 28, "as in layout.rs");
 
+/* Whether a flow with this law yields at the smallest weight, and has a share of the path
+ * above it. */
+static __always_inline bool may_yield(__u32 law)
+{
+	return law == LAW_VEGAS || law == LAW_CDG;
+}
+
 /* Whether a flow with these parameters yields to all other traffic. */
 static __always_inline bool is_to_yield(const struct parameters *wanted)
 {
-	return wanted->w_q16 <= MIN_WEIGHT_Q16 &&
-	       (wanted->law == LAW_VEGAS || wanted->law == LAW_CDG);
+	return wanted->w_q16 <= MIN_WEIGHT_Q16 && may_yield(wanted->law);
 }
 
 /* The state of a socket for the process. Counters start when the connection comes
@@ -90,13 +96,16 @@ struct telemetry {
 	__u32 backoffs;
 	/* Whether the flow yields to other traffic. */
 	__u32 is_yielding;
+	/* CDG's G, us; 0 where no delay makes the flow back off by it. */
+	__u32 g_us;
+	__u32 reserved;
 	__u64 packets;
 	/* Sums of the shares of the window that indications removed. */
 	__u64 loss_share_q16;
 	__u64 delay_share_q16;
 	__u64 updated_us;
 };
-_Static_assert(sizeof(struct telemetry) == 80, "as in layout.rs");
+_Static_assert(sizeof(struct telemetry) == 88, "as in layout.rs");
 
 /* Shortest round trip, us. Within a machine, the fastest packets are back in 3 us,
  * and most packets take ten times as long. A window for 3 us would be too small
@@ -367,7 +376,12 @@ struct cdg {
 	__u32 rtt_max_us;
 	__u32 tail;
 	__u32 window_q8;
-	__u8 since_backoff;
+	/* G_be that gives the weight its share, us; 0 before the first. */
+	__u32 best_effort_us;
+	/* The window before the last loss; 0 before the first. */
+	__u32 lost_q8;
+	/* Whether the last round trip has ended with a back-off. */
+	__u8 is_reduced;
 	__u8 reserved[3];
 };
 
@@ -421,4 +435,4 @@ struct state {
 	/* Windows of the law that yields, of CUBIC and of CDG before the last loss. */
 	__u32 before_q8[3];
 };
-_Static_assert(sizeof(struct state) == 656, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 672, "as in layout.rs");

@@ -249,7 +249,6 @@ static __always_inline void group_step(struct group *group, struct round_sample 
 	if (group_sends_pairs(group))
 		sample->target_us += sample->packet_us;
 	yield_round(law, &group->s.seen, sample);
-	group->s.cdg.window_q8 = law->window_q8;
 	if (law->window_q8 > before_q8)
 		group->learnt_us = sample->now_us + LEARNING_TURNS * turn_us + law->rtt_us;
 }

@@ -130,7 +130,6 @@ static __always_inline bool group_leave(struct sock *sk, struct state *own)
 			own->before_q8[i] = group->s.before_q8[i];
 		if (group_is_coupled(group)) {
 			own->yielding.window_q8 = group_part(group, &own->member);
-			own->cdg.window_q8 = own->yielding.window_q8;
 			own->weighted.rtt_us = 0;
 		}
 		group_forget(group, &own->member);
@@ -272,7 +271,6 @@ static __always_inline __u32 lose_together(struct group *group, const struct mem
 	if (s->yielding.phase != PHASE_OPENING && own->counted) {
 		yield_loss(&s->yielding, &s->seen, now_us, group->base_us,
 			   minus(round->rtt_max_us, group->base_us));
-		s->cdg.window_q8 = s->yielding.window_q8;
 	}
 	return max_of(min_of(group_part(group, own), window), FLOOR_Q8);
 }

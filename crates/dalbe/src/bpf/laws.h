@@ -49,19 +49,37 @@ static __always_inline void mean_rtt(struct weighted *own, const struct round_sa
 		own->rtt_us -= max_of(scaled(own->rtt_us - rtt_us, elapsed_us, MEAN_US), 1);
 }
 
-/* The window that the weight gets beside any other traffic; MAX_WINDOW_Q8 if it
- * has no bound. It needs a measured capacity. The rate that the process has seen
- * is not enough: a flow that is held to a share of its own rate never finds
- * more. */
-static __always_inline __u32 bound_of(const struct state *s, const struct round_sample *sample)
+/* What the path carries with its mean queue, packets/256; MAX_WINDOW_Q8 if the weight has no
+ * bound there. It needs a measured capacity. The rate that the process has seen is not
+ * enough: a flow that is held to a share of its own rate never finds more. */
+static __always_inline __u32 all_of(const struct state *s, const struct round_sample *sample)
 {
 	__u32 capacity = max_of(s->trains.capacity, sample->capacity);
 	__u32 packets_s_q8 = scaled(capacity, PACKET_Q8, sample->segment);
-	__u32 all_q8 = scaled(packets_s_q8, s->weighted.rtt_us, 1000000);
 
 	if (sample->w_q16 >= ONE_Q16 || s->trains.capacity == 0)
 		return MAX_WINDOW_Q8;
-	return max_of(min_of(share_of(all_q8, sample->w_q16), MAX_WINDOW_Q8), FLOOR_Q8);
+	return min_of(scaled(packets_s_q8, s->weighted.rtt_us, 1000000), MAX_WINDOW_Q8);
+}
+
+/* The window that the weight gets beside any other traffic; MAX_WINDOW_Q8 if it has no
+ * bound. */
+static __always_inline __u32 bound_of(const struct state *s, const struct round_sample *sample)
+{
+	__u32 all_q8 = all_of(s, sample);
+
+	if (all_q8 == MAX_WINDOW_Q8)
+		return MAX_WINDOW_Q8;
+	return max_of(share_of(all_q8, sample->w_q16), FLOOR_Q8);
+}
+
+/* Takes the weight of this round trip. Whether it is the first one above the smallest. */
+static __always_inline bool take_weight(struct state *s, __u32 w_q16)
+{
+	__u32 before = s->w_q16;
+
+	s->w_q16 = w_q16;
+	return before <= MIN_WEIGHT_Q16 && w_q16 > MIN_WEIGHT_Q16;
 }
 
 /* The window of a weight above the smallest: that of one CUBIC flow, up to the
@@ -70,20 +88,50 @@ static __always_inline __u32 bound_of(const struct state *s, const struct round_
 static __always_inline __u32 weighted_law(struct state *s, const struct round_sample *sample)
 {
 	struct weighted *own = &s->weighted;
-	__u32 bound = bound_of(s, sample), before = s->w_q16;
+	__u32 bound = bound_of(s, sample);
 	bool is_bound = bound < MAX_WINDOW_Q8;
 
-	s->w_q16 = sample->w_q16;
-	if (sample->w_q16 <= MIN_WEIGHT_Q16)
-		return 0;
-	if (before <= MIN_WEIGHT_Q16)
+	if (take_weight(s, sample->w_q16))
 		/* A flow that no longer yields gets its bound at once. */
 		weighted_begin(own, max_of(is_bound ? 2 * bound : 0, s->yielding.window_q8));
+	if (sample->w_q16 <= MIN_WEIGHT_Q16)
+		return 0;
 	weighted_grow(own, sample, is_bound ? ONE_Q16 : sample->w_q16);
 	/* Twice the bound: after one or two losses, the window is still at the
 	 * bound. */
 	own->window_q8 = min_of(own->window_q8, min_of(2 * bound, MAX_WINDOW_Q8));
 	return min_of(own->window_q8, bound);
+}
+
+/* The window of a weight above the smallest: that of CDG, with the G that gives the weight
+ * its share. */
+static __always_inline __u32 steered_cdg(struct state *s, const struct round_sample *sample)
+{
+	__u32 all_q8 = all_of(s, sample), w_q16 = sample->w_q16;
+	__u32 share_q8 = max_of(scaled(all_q8, w_q16, ONE_Q16 + w_q16), FLOOR_Q8), g_us, more_q8 = 0;
+	bool is_bound = all_q8 < MAX_WINDOW_Q8;
+	struct cdg *own = &s->cdg;
+
+	if (take_weight(s, w_q16)) {
+		/* A flow that no longer yields gets its share at once. */
+		own->window_q8 = max_of(is_bound ? share_q8 : 0, s->yielding.window_q8);
+		own->lost_q8 = 0;
+	}
+	if (w_q16 <= MIN_WEIGHT_Q16)
+		return 0;
+	if (is_bound) {
+		cdg_steer(own, sample, share_q8);
+		more_q8 = cdg_refill(own, share_q8, w_q16);
+	}
+	if (w_q16 >= ONE_Q16)
+		g_us = 0;
+	else
+		g_us = cdg_scale(w_q16, is_bound ? own->best_effort_us
+						 : cdg_best_effort(sample->base_us));
+	cdg_round(own, &s->seen, sample, sample->g_us ? sample->g_us : g_us, more_q8);
+	if (is_bound)
+		own->window_q8 = min_of(own->window_q8, share_q8 + share_q8 / CDG_ABOVE_PART);
+	return own->window_q8;
 }
 
 /* The window in whole packets. The rest is added to the window of a later round
@@ -97,28 +145,16 @@ static __always_inline __u32 whole(struct yielding *own, __u32 window_q8)
 	return window_q8;
 }
 
-static __always_inline __u32 vegas_law(struct state *s, struct round_sample *sample, bool *is_paced)
+/* The window of a law that yields, but is not below the one of the weight. */
+static __always_inline __u32 yield_above(struct state *s, struct round_sample *sample,
+					 __u32 window, bool *is_paced)
 {
-	__u32 window;
-
-	mean_rtt(&s->weighted, sample);
 	/* The window doubles at most in a round trip, as in slow start. */
-	window = min_of(weighted_law(s, sample), 2 * max_of(sample->cwnd, 2) * PACKET_Q8);
+	window = min_of(window, 2 * max_of(sample->cwnd, 2) * PACKET_Q8);
 	yield_round(&s->yielding, &s->seen, sample);
 	*is_paced = s->yielding.window_q8 >= window;
 	if (!*is_paced)
 		return whole(&s->yielding, window);
-	if (pause_round(&s->yielding, sample))
-		return PACKET_Q8;
-	return whole(&s->yielding, s->yielding.window_q8);
-}
-
-/* CDG at the smallest weight: it yields. */
-static __always_inline __u32 cdg_yields(struct state *s, struct round_sample *sample)
-{
-	s->yielding.window_q8 = s->cdg.window_q8;
-	yield_round(&s->yielding, &s->seen, sample);
-	s->cdg.window_q8 = s->yielding.window_q8;
 	if (pause_round(&s->yielding, sample))
 		return PACKET_Q8;
 	return whole(&s->yielding, s->yielding.window_q8);
@@ -143,14 +179,19 @@ static __always_inline __u32 cubic_law(struct state *s, struct round_sample *sam
 static __always_inline __u32 law_round(struct state *s, struct round_sample *sample, __u32 law,
 				       bool *is_paced)
 {
-	if (law == LAW_VEGAS)
-		return vegas_law(s, sample, is_paced);
-	if (law == LAW_CDG || law == LAW_CDG_PAPER) {
-		/* Beside bursts, a paced flow gets more than its weight. */
-		*is_paced = law == LAW_CDG && sample->w_q16 <= MIN_WEIGHT_Q16;
-		if (*is_paced)
-			return cdg_yields(s, sample);
-		cdg_round(&s->cdg, &s->yielding, &s->seen, sample, law == LAW_CDG);
+	__u32 window;
+
+	s->seen.g_us = 0;
+	if (may_yield(law)) {
+		mean_rtt(&s->weighted, sample);
+		window = law == LAW_VEGAS ? weighted_law(s, sample) : steered_cdg(s, sample);
+		return yield_above(s, sample, window, is_paced);
+	}
+	if (law == LAW_CDG_PAPER) {
+		cdg_round(&s->cdg, &s->seen, sample,
+			  sample->g_us ? sample->g_us
+				       : cdg_scale(sample->w_q16, cdg_best_effort(sample->base_us)),
+			  0);
 		return s->cdg.window_q8;
 	}
 	if (law == LAW_VEGAS_PAPER) {
@@ -164,16 +205,12 @@ static __always_inline __u32 law_round(struct state *s, struct round_sample *sam
 static __always_inline void take_window(struct state *s, __u32 law, __u32 window_q8, __u64 now_us,
 					__u32 base_us)
 {
-	if (law == LAW_VEGAS) {
+	if (may_yield(law))
 		yield_begin(&s->yielding, now_us, window_q8, base_us);
-		weighted_begin(&s->weighted, window_q8);
-	} else if (law == LAW_CDG || law == LAW_CDG_PAPER || law == LAW_VEGAS_PAPER) {
+	if (law == LAW_CDG || law == LAW_CDG_PAPER || law == LAW_VEGAS_PAPER)
 		s->cdg.window_q8 = window_q8;
-		if (law == LAW_CDG)
-			yield_begin(&s->yielding, now_us, window_q8, base_us);
-	} else {
+	else
 		weighted_begin(&s->weighted, window_q8);
-	}
 }
 
 /* The window of the law that yields after a loss, packets/256. */
@@ -191,6 +228,16 @@ static __always_inline __u32 yielding_loss(struct state *s, __u32 window, __u32 
 	return own->window_q8;
 }
 
+/* The window of a weight above the smallest after a loss. */
+static __always_inline __u32 share_loss(struct state *s, __u32 law)
+{
+	if (law == LAW_VEGAS) {
+		weighted_loss(&s->weighted);
+		return s->weighted.window_q8;
+	}
+	return cdg_loss(&s->cdg);
+}
+
 /* The window after a loss, packets/256. */
 static __always_inline __u32 law_loss(struct state *s, const struct parameters *wanted,
 				      __u32 window, __u32 base_us, __u32 longest_us,
@@ -198,25 +245,15 @@ static __always_inline __u32 law_loss(struct state *s, const struct parameters *
 {
 	__u32 next;
 
-	if (wanted->law == LAW_VEGAS) {
+	if (may_yield(wanted->law)) {
 		next = yielding_loss(s, window, base_us, longest_us, now_us, was_slow_start);
-		if (wanted->w_q16 > MIN_WEIGHT_Q16) {
-			weighted_loss(&s->weighted);
-			next = max_of(next, s->weighted.window_q8);
-			next = min_of(next, window);
-		}
-	} else if (wanted->law == LAW_CDG && wanted->w_q16 <= MIN_WEIGHT_Q16) {
-		next = yielding_loss(s, window, base_us, longest_us, now_us, was_slow_start);
-		s->cdg.window_q8 = next;
+		if (wanted->w_q16 > MIN_WEIGHT_Q16)
+			next = min_of(max_of(next, share_loss(s, wanted->law)), window);
 	} else if (wanted->law == LAW_VEGAS_PAPER) {
 		next = paper_vegas_heeds(wanted->w_q16, wanted->phi_q16) ? window / 2 : window;
 		s->cdg.window_q8 = next;
-	} else if (wanted->law == LAW_CDG || wanted->law == LAW_CDG_PAPER) {
-		next = window / 2;
-		s->cdg.window_q8 = next;
-		s->cdg.since_backoff = 0;
-		if (wanted->law == LAW_CDG)
-			level_meet(&s->yielding, window);
+	} else if (wanted->law == LAW_CDG_PAPER) {
+		next = cdg_loss(&s->cdg);
 	} else {
 		weighted_loss(&s->weighted);
 		cubic_loss(&s->cubic, now_us);

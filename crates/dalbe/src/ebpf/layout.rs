@@ -109,6 +109,8 @@ pub(crate) struct RawTelemetry {
     pub(crate) phantoms: u32,
     pub(crate) backoffs: u32,
     pub(crate) is_yielding: u32,
+    pub(crate) g_us: u32,
+    pub(crate) reserved: u32,
     pub(crate) packets: u64,
     pub(crate) loss_share_q16: u64,
     pub(crate) delay_share_q16: u64,
@@ -120,13 +122,13 @@ pub(crate) struct RawTelemetry {
 #[repr(C)]
 pub(crate) struct RawState {
     pub(crate) seen: RawTelemetry,
-    pub(crate) private: [u8; 576],
+    pub(crate) private: [u8; 584],
 }
 
 // As in congestion.h and congestion.bpf.c.
 const _: () = assert!(size_of::<RawParameters>() == 28);
-const _: () = assert!(size_of::<RawTelemetry>() == 80);
-const _: () = assert!(size_of::<RawState>() == 656);
+const _: () = assert!(size_of::<RawTelemetry>() == 88);
+const _: () = assert!(size_of::<RawState>() == 672);
 
 #[cfg(test)]
 mod tests {
@@ -182,6 +184,6 @@ mod congestion_tests {
     #[test]
     fn another_size_of_the_state_has_another_version() {
         // Whoever changes one of these numbers changes the other.
-        assert_eq!((size_of::<RawState>(), CONGESTION_VERSION), (656, 17));
+        assert_eq!((size_of::<RawState>(), CONGESTION_VERSION), (672, 18));
     }
 }

@@ -5,6 +5,7 @@
  */
 #include "arrivals.h"
 #include "bursts_cases.h"
+#include "cdg_cases.h"
 #include "coupled.h"
 #include "native.h"
 #include "path.h"
@@ -115,14 +116,6 @@ static void trains_answers(void)
 		train_learn(&own, 1000 * (i % 4 + 1));
 		EXPECT(i < 3 || own.capacity == 3000, "after %u answers: %u", i + 1, own.capacity);
 	}
-}
-
-/* 1000 packets/s, of which a mean round trip of 100 ms has 100. */
-static struct state known_path(void)
-{
-	struct state s = {.trains = {.capacity = 1250000}, .weighted = {.rtt_us = 100000}};
-
-	return s;
 }
 
 /* What leaves at once is a train; what comes later is none. */
@@ -543,6 +536,11 @@ int main(int count, char **arguments)
 		{"trains_answers", trains_answers},
 		{"trains_of_what_there_was", trains_of_what_there_was},
 		{"weights_bound", weights_bound},
+		{"waits_for_the_effect_of_a_back_off", waits_for_the_effect_of_a_back_off},
+		{"full_weight_is_reno", full_weight_is_reno},
+		{"steers_towards_the_share", steers_towards_the_share},
+		{"refills_less_with_more_weight", refills_less_with_more_weight},
+		{"a_share_by_cdg", a_share_by_cdg},
 		{"fills_an_idle_path", fills_an_idle_path},
 		{"yields_to_others", yields_to_others},
 		{"waits_for_a_processor", waits_for_a_processor},

@@ -13,6 +13,14 @@ struct path {
 	__u32 base_us;
 };
 
+/* 1000 packets/s, of which a mean round trip of 100 ms has 100. */
+static struct state known_path(void)
+{
+	struct state s = {.trains = {.capacity = 1250000}, .weighted = {.rtt_us = 100000}};
+
+	return s;
+}
+
 /* How long the acknowledgement of a single packet is delayed. */
 #define DELAYED_US 40000
 
