@@ -206,6 +206,9 @@ pub struct Control {
     /// `Yielding` if any of them does and all together carry less than they could; `None`
     /// without a connection, and under another lever.
     pub brake: Option<ReceiveWindowState>,
+    /// CDG's back-off scale G of the connection that sends, ms; `None` where no delay
+    /// gradient makes it back off: under another lever, at the least weight, and at w = 1.
+    pub g_ms: Option<f64>,
     /// The kind of bottleneck that the connections have seen; `None` while it is unknown,
     /// if they go over different ones, and under another lever.
     pub bottleneck: Option<BottleneckKind>,

@@ -89,6 +89,7 @@ fn control_while(bytes_done: u64, brake: Option<ReceiveWindowState>) -> Event {
         w: 1.0,
         window: None,
         brake,
+        g_ms: None,
         bottleneck: None,
         zeta: None,
         lag: None,

@@ -41,6 +41,7 @@ fn samples() -> Vec<Event> {
             w: 1.0,
             window: Some(65_536.0),
             brake: Some(ReceiveWindowState::Filling),
+            g_ms: None,
             bottleneck: None,
             zeta: Some(1.0),
             lag: Some(-1.0),

@@ -163,6 +163,9 @@ pub struct CongestionState {
     pub delay_share: f64,
     /// Whether the flow yields to other traffic, as of the last second.
     pub is_yielding: bool,
+    /// CDG's back-off scale G, s; `None` where no delay gradient makes the flow back off: at
+    /// the least weight, at full weight, and under another law.
+    pub g: Option<f64>,
 }
 
 /// The congestion controls of this machine, opened by this process.
@@ -266,6 +269,7 @@ impl WeightedCongestion {
             loss_share: seen.loss_share_q16 as f64 / ONE,
             delay_share: seen.delay_share_q16 as f64 / ONE,
             is_yielding: seen.is_yielding != 0,
+            g: (seen.g_us != 0).then(|| f64::from(seen.g_us) * 1e-6),
         }))
     }
 }

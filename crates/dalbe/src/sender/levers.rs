@@ -116,6 +116,7 @@ impl SenderLevers {
             coupling,
             target: Some(FlowTarget::YIELD),
             is_yielding: None,
+            g: None,
         })
     }
 
@@ -157,6 +158,8 @@ enum ActiveLever {
         /// The target that is set; `None` without one.
         target: Option<FlowTarget>,
         is_yielding: Option<bool>,
+        /// CDG's back-off scale, s.
+        g: Option<f64>,
     },
     Pacing {
         pacer: Box<Pacer>,
@@ -196,13 +199,16 @@ impl SenderLever {
                 coupling,
                 target: set,
                 is_yielding,
+                g,
             } => {
                 if *set != Some(target) {
                     let parameters = CongestionParameters::new(*law, target, *coupling);
                     congestion.set(socket, &parameters)?;
                     *set = Some(target);
                 }
-                *is_yielding = congestion.state(socket)?.map(|state| state.is_yielding);
+                let state = congestion.state(socket)?;
+                *is_yielding = state.map(|state| state.is_yielding);
+                *g = state.and_then(|state| state.g);
                 Ok(CONGESTION_PERIOD)
             }
             ActiveLever::Pacing {
@@ -253,12 +259,13 @@ impl SenderLever {
                 coupling,
                 target,
                 is_yielding,
+                g,
             } => {
                 if !self.own.restore_congestion(socket) {
                     let free = CongestionParameters::new(*law, FlowTarget::FREE, *coupling);
                     congestion.set(socket, &free)?;
                 }
-                (*target, *is_yielding) = (None, None);
+                (*target, *is_yielding, *g) = (None, None, None);
             }
             ActiveLever::Pacing {
                 beneath,
@@ -298,6 +305,17 @@ impl SenderLever {
             ActiveLever::Congestion { is_yielding, .. }
             | ActiveLever::Pacing { is_yielding, .. } => *is_yielding,
             ActiveLever::Stock(_) | ActiveLever::Mark => None,
+        }
+    }
+
+    /// CDG's back-off scale G as of the last update, s; `None` where no delay gradient makes
+    /// the connection back off, as at the least weight, at full weight and under any other
+    /// lever.
+    #[must_use]
+    pub fn g(&self) -> Option<f64> {
+        match &self.kind {
+            ActiveLever::Congestion { g, .. } => *g,
+            ActiveLever::Pacing { .. } | ActiveLever::Stock(_) | ActiveLever::Mark => None,
         }
     }
 }

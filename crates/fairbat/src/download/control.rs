@@ -42,6 +42,7 @@ impl Run {
             w: sample.w,
             window,
             brake: self.window_state(sample),
+            g_ms: None,
             bottleneck: self.bottleneck(),
             lag,
             zeta: sample.zeta.filter(|zeta| zeta.is_finite()),

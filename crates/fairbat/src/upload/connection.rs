@@ -96,6 +96,11 @@ impl UploadConnection {
         })
     }
 
+    /// CDG's back-off scale, ms; see [`Control::g_ms`](crate::event::Control::g_ms).
+    pub(crate) fn g_ms(&self) -> Option<f64> {
+        Some(self.connection.lever.g()? * 1e3)
+    }
+
     /// The answer of a server that closed the connection before it had the whole body, if it
     /// sent one.
     pub(crate) fn unread_answer(&self) -> Option<PutAnswer> {

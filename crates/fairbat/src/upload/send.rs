@@ -300,6 +300,7 @@ impl Upload {
             w: sample.w,
             window: None,
             brake: flow.and_then(|flow| flow.window_state(sample.w)),
+            g_ms: flow.and_then(UploadConnection::g_ms),
             bottleneck: None,
             zeta: sample.zeta,
             lag: self.deadline.map(lag),
