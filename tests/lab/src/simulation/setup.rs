@@ -214,10 +214,11 @@ pub(crate) fn background_control(
     (priority, host): (u32, &Rc<Host>),
 ) -> Result<Control, Unsupported> {
     let weight = scenario.background.weight.unwrap_or(MIN_WEIGHT);
+    let g_ms = scenario.background.g_ms;
     let kernel = |law| {
         let host = Rc::clone(host);
         Ok(Control::Kernel(Kernel::new(
-            law, weight, priority, seed, host,
+            law, weight, g_ms, priority, seed, host,
         )))
     };
     match contender {

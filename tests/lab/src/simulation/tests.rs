@@ -1,6 +1,7 @@
 //! What the flows of a simulation do on the lab's links.
 
 mod kinds;
+mod weights;
 
 use super::*;
 use crate::contender::{CongestionControl, Contender, Receiver, Sending};

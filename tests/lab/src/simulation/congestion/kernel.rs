@@ -62,7 +62,14 @@ struct RawHost {
 unsafe extern "C" {
     fn host_new() -> *mut RawHost;
     fn host_free(host: *mut RawHost);
-    fn flow_new(law: u32, w_q16: u32, priority: u32, seed: u64, host: *mut RawHost) -> *mut Flow;
+    fn flow_new(
+        law: u32,
+        w_q16: u32,
+        g_us: u32,
+        priority: u32,
+        seed: u64,
+        host: *mut RawHost,
+    ) -> *mut Flow;
     fn flow_free(flow: *mut Flow);
     fn flow_begin(flow: *mut Flow, view: *mut View);
     fn flow_acknowledged(flow: *mut Flow, view: *mut View, packets: u32, rtt_us: i32);
@@ -113,16 +120,19 @@ impl Drop for Kernel {
 
 impl Kernel {
     /// One that follows this law with this weight, together with others to the host, of
-    /// which it takes its share by its priority.
+    /// which it takes its share by its priority. `g_ms` is CDG's back-off scale; `None` to
+    /// have the law find it.
     pub(crate) fn new(
         law: CongestionLaw,
         w: f64,
+        g_ms: Option<f64>,
         priority: u32,
         seed: u64,
         host: Rc<Host>,
     ) -> Self {
         let w_q16 = (w * 65536.0).round() as u32;
-        let flow = unsafe { flow_new(law as u32, w_q16, priority, seed, host.raw.as_ptr()) };
+        let g_us = g_ms.map_or(0, |g| (g * 1e3).round() as u32);
+        let flow = unsafe { flow_new(law as u32, w_q16, g_us, priority, seed, host.raw.as_ptr()) };
         Self {
             flow: NonNull::new(flow).expect("there is memory for a flow"),
             _host: host,

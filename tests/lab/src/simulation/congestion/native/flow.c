@@ -159,8 +159,10 @@ void host_free(struct host *host)
 	free(host);
 }
 
-/* A flow of this law, weight and priority to a host; none without memory. */
-struct flow *flow_new(__u32 law, __u32 w_q16, __u32 priority, __u64 seed, struct host *host)
+/* A flow of this law, weight, G (0 for the law's own) and priority to a host; none without
+ * memory. */
+struct flow *flow_new(__u32 law, __u32 w_q16, __u32 g_us, __u32 priority, __u64 seed,
+		      struct host *host)
 {
 	struct flow *flow = calloc(1, sizeof(*flow));
 
@@ -168,6 +170,7 @@ struct flow *flow_new(__u32 law, __u32 w_q16, __u32 priority, __u64 seed, struct
 		return 0;
 	flow->parameters.law = law;
 	flow->parameters.w_q16 = w_q16;
+	flow->parameters.g_us = g_us;
 	flow->parameters.priority = priority;
 	flow->random = seed * 2 + 1;
 	flow->host = host;
