@@ -162,7 +162,7 @@ pub fn cdg_scale(w: f64, base_rtt: Duration) -> f64 {
 ///
 /// It is that of a CDG that neither grows nor takes a gradient in the round trip
 /// after a back-off, as Linux's, which the paper measured. One that does both
-/// takes 1.3 to 1.8 times as much with a small `g`. The least share is between
+/// takes 1.4 to 2.1 times as much with a small `g`. The least share is between
 /// that of one flow beside one and that of two beside two: at the smallest
 /// window, two flows take twice as much as one.
 #[must_use]
