@@ -81,7 +81,15 @@ fn every_json_line_is_an_event_with_its_time() {
         for field in numbers {
             assert!(sample[field].is_number(), "{field} in {sample}");
         }
-        let fields = ["window", "brake", "g_ms", "zeta", "lag", "rtt_ms", "bytes_total"];
+        let fields = [
+            "window",
+            "brake",
+            "g_ms",
+            "zeta",
+            "lag",
+            "rtt_ms",
+            "bytes_total",
+        ];
         assert_fields(sample, &fields);
         let w = sample["w"].as_f64();
         assert!(w.is_some_and(|w| (0.02..=1.0).contains(&w)), "{sample}");

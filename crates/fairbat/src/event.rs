@@ -193,7 +193,6 @@ pub struct Control {
     /// Limit on active connections (real-valued).
     pub m: f64,
     /// The target of n in a stream; `None` elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tau: Option<f64>,
     /// Connections in use now.
     pub active: usize,

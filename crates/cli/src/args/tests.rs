@@ -131,6 +131,22 @@ fn each_flag_reaches_its_field() {
         (&["--receiver", "vulture"], |a| {
             a.speed.receiver == ReceiverMethod::Vulture
         }),
+        (&["-i", "-", "--follow"], |a| a.stream.follow),
+        (&["-i", "-", "--follow", "--law", "paper"], |a| {
+            a.stream.law == LawName::Paper
+        }),
+        (&["-i", "-", "--follow", "--tau", "3"], |a| {
+            a.stream.tau == Some(3.0)
+        }),
+        (&["-i", "-", "--follow", "--gamma", "0.1"], |a| {
+            a.stream.gamma == Some(0.1)
+        }),
+        (&["-i", "-", "--follow", "--kappa", "0.5"], |a| {
+            a.stream.kappa == Some(0.5)
+        }),
+        (&["-i", "-", "--follow", "--min-connections", "1"], |a| {
+            a.stream.min_connections == Some(1.0)
+        }),
         (&["--fail-late"], |a| a.limits.fail_late),
         (&["--max-time", "1h"], |a| {
             a.limits.max_time == Some(Duration::from_secs(3600))
