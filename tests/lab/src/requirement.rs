@@ -313,7 +313,7 @@ mod tests {
         );
         assert_eq!(
             line(Part::over("20 ms", &[90.0], bound)),
-            "| it | 20 ms **90** | **does not hold**, of 1 seed |\n"
+            "| it | 20 ms **90** | **does not hold**, of one seed |\n"
         );
         // Whatever there is of transfers, and nothing is asked of a count.
         assert_eq!(

@@ -73,6 +73,48 @@ impl Verdict {
         matches!(self, Self::DoesNotHold | Self::DoesNotHoldSoFar(_))
     }
 
+    /// Whether it rests on one seed.
+    pub(crate) fn is_of_one_seed(self) -> bool {
+        let (Self::HoldsSoFar(doubt) | Self::DoesNotHoldSoFar(doubt)) = self else {
+            return false;
+        };
+        doubt == Doubt::Few(Reverse(1))
+    }
+
+    /// How many hold, of all that were judged; how many of the others more seeds may
+    /// change, and how many that hold rest on one seed. `None` if nothing was judged.
+    pub(crate) fn held(all: &[Self]) -> Option<String> {
+        let count = |is_one: fn(Self) -> bool| all.iter().filter(|one| is_one(**one)).count();
+        let good = count(Self::is_good);
+        let judged = good + count(Self::is_bad);
+        let mark = if good == judged { "" } else { "**" };
+        let mut words = format!("{mark}{good} of {judged}{mark}");
+        let unsure = count(|one| matches!(one, Self::DoesNotHoldSoFar(_)));
+        let of_one = count(|one| one.is_good() && one.is_of_one_seed());
+        for (count, remark) in [(unsure, "unsure"), (of_one, "by one seed")] {
+            if count > 0 {
+                words.push_str(&format!(", {count} {remark}"));
+            }
+        }
+        (judged > 0).then_some(words)
+    }
+
+    /// A cell of a table that this is the verdict on: bold where it does not hold, with a
+    /// question mark where more seeds may change that.
+    pub(crate) fn marked(self, text: &str) -> String {
+        let text = match self {
+            Self::DoesNotHold => format!("**{text}**"),
+            Self::DoesNotHoldSoFar(_) => format!("**{text}**?"),
+            _ => text.to_owned(),
+        };
+        let remark = if self.is_of_one_seed() {
+            ", one seed"
+        } else {
+            ""
+        };
+        text + remark
+    }
+
     /// For people.
     pub(crate) fn words(self) -> String {
         let (word, doubt) = match self {
@@ -85,7 +127,7 @@ impl Verdict {
         };
         match doubt {
             None => word.to_owned(),
-            Some(Doubt::Few(Reverse(1))) => format!("{word}, of 1 seed"),
+            Some(Doubt::Few(Reverse(1))) => format!("{word}, of one seed"),
             Some(Doubt::Few(Reverse(seeds))) => format!("{word}, of {seeds} seeds"),
             Some(Doubt::Crossing) => {
                 format!(
@@ -190,7 +232,7 @@ mod tests {
 
     #[test]
     fn few_seeds_are_said_and_none_is_plain() {
-        assert_eq!(words(1, false), "holds, of 1 seed");
+        assert_eq!(words(1, false), "holds, of one seed");
         assert_eq!(words(2, false), "holds, of 2 seeds");
         assert_eq!(words(3, false), "holds");
         let due = "holds, but the spread crosses the bound: 5 seeds are due";
@@ -206,6 +248,24 @@ mod tests {
         assert_eq!(bad(3, false), "**does not hold**");
         assert!(bad(3, true).ends_with("5 seeds are due"));
         assert_eq!(Verdict::of_seeds(None, 0, false), Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn what_rests_on_one_seed_is_counted_and_marked() {
+        let of = |holds, seeds, crosses| Verdict::of_seeds(Some(holds), seeds, crosses);
+        let nothing = Verdict::NotMeasured;
+        let all = [of(true, 3, false), of(true, 1, false), nothing];
+        assert_eq!(Verdict::held(&all).unwrap(), "2 of 2, 1 by one seed");
+        let all = [of(true, 2, false), of(false, 1, false), of(false, 3, false)];
+        assert_eq!(Verdict::held(&all).unwrap(), "**1 of 3**, 1 unsure");
+        assert_eq!(Verdict::held(&[nothing, Verdict::NoBound]), None);
+        assert_eq!(of(true, 3, false).marked("9"), "9");
+        assert_eq!(of(true, 1, false).marked("9"), "9, one seed");
+        assert_eq!(of(true, 2, false).marked("9"), "9");
+        assert_eq!(of(false, 3, false).marked("9"), "**9**");
+        assert_eq!(of(false, 1, false).marked("9"), "**9**?, one seed");
+        assert_eq!(of(false, 3, true).marked("9"), "**9**?");
+        assert_eq!(nothing.marked("9"), "9");
     }
 
     #[test]

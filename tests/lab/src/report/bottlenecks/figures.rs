@@ -147,6 +147,10 @@ impl Figure {
         let is_here = |run: &RunSummary| {
             run.scenario == self.scenario() && run.variant.as_deref() == Some(cell.name.as_str())
         };
+        // Of itself, curl carries all.
+        if self == Self::Alone && subject.contender == CURL {
+            return Vec::new();
+        }
         let own = runs.iter().filter(|run| {
             is_here(run)
                 && run.contender == subject.contender
@@ -181,13 +185,22 @@ impl Figure {
         values.collect()
     }
 
-    /// What it must be there; `None` where that depends on curl, and nobody knows.
-    fn bound(self, subject: Subject<'_>, cell: &Cell, runs: &Runs<'_>) -> Option<Bound> {
+    /// What it must be there, and of how many seeds of curl's that is, where it depends on
+    /// them. `None` where nobody knows what curl does, and for curl itself, which is not
+    /// judged by what it does.
+    fn bound(
+        self,
+        subject: Subject<'_>,
+        cell: &Cell,
+        runs: &Runs<'_>,
+    ) -> Option<(Bound, Option<usize>)> {
         let curl = || self.values_of_curl(subject, cell, runs);
-        Some(match self {
+        let bound = match self {
             Self::Greedy if cell.hides_others() && RECEIVERS.contains(&subject.contender) => {
-                let worst = Spread::of(&curl()).map_or(f64::INFINITY, |curl| curl.least);
-                Bound::AtLeast(cell.greedy().min(worst))
+                let curl = curl();
+                let worst = Spread::of(&curl).map_or(f64::INFINITY, |curl| curl.least);
+                let rests = (worst < cell.greedy()).then_some(curl.len());
+                return Some((Bound::AtLeast(cell.greedy().min(worst)), rests));
             }
             Self::Greedy => Bound::AtLeast(cell.greedy()),
             Self::GreedyBbr => Bound::AtLeast(90.0),
@@ -197,13 +210,17 @@ impl Figure {
             Self::CallLost => Bound::AtMost(CALL_LOST),
             Self::Alone => Bound::AtLeast(cell.alone()),
             Self::UsedAlone => return None,
+            Self::Queue if subject.contender == CURL => return None,
             Self::Queue => {
-                let share = cell.queue() * median(&curl())?;
-                Bound::AtMost(share.max(cell.two_packets_ms()))
+                let (curl, packets) = (curl(), cell.two_packets_ms());
+                let share = cell.queue() * median(&curl)?;
+                let rests = (share > packets).then_some(curl.len());
+                return Some((Bound::AtMost(share.max(packets)), rests));
             }
             Self::Web => Bound::AtMost(cell.web()),
             Self::BesideWeb => Bound::AtLeast(cell.beside_web()),
-        })
+        };
+        Some((bound, None))
     }
 
     /// What was measured, and whether it is what it must be, with so much more room;
@@ -217,14 +234,16 @@ impl Figure {
     ) -> Option<Judged> {
         let values = self.values(subject, cell, runs);
         let spread = Spread::of(&values)?;
-        let bound = self.bound(subject, cell, runs);
-        let bound = bound.map(|bound| bound.relaxed(room));
+        let (bound, rests_on) = self.bound(subject, cell, runs).unzip();
+        let bound = bound.map(|bound: Bound| bound.relaxed(room));
+        // What is compared with few seeds of curl's is no surer than these.
+        let seeds = rests_on.flatten().unwrap_or(usize::MAX).min(values.len());
         let holds = bound.map(|bound| bound.holds(spread));
         let crosses = bound.is_some_and(|bound| bound.is_crossed_by(spread));
         Some(Judged {
             spread,
             bound,
-            verdict: Verdict::of_seeds(holds, values.len(), crosses),
+            verdict: Verdict::of_seeds(holds, seeds, crosses),
         })
     }
 

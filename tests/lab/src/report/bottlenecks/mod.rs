@@ -218,7 +218,9 @@ impl<'a> Section<'a> {
                 |(_, figure), subject| {
                     let all = self.cells.iter();
                     let all = all.filter_map(|cell| self.judged(*figure, *subject, cell));
-                    or_nothing(held(&all.map(|one| one.verdict).collect::<Vec<_>>()))
+                    or_nothing(Verdict::held(
+                        &all.map(|one| one.verdict).collect::<Vec<_>>(),
+                    ))
                 },
             );
         let worse = self.subjects.iter().filter(|one| one.contender != CURL);
@@ -288,43 +290,16 @@ impl<'a> Section<'a> {
                     |subject| subject.name(),
                     |cell, subject| {
                         let judged = self.judged(*figure, *subject, cell);
-                        or_nothing(judged.map(|one| words(&one, figure.digits())))
+                        or_nothing(judged.map(|one| {
+                            let text = shown(Some(one.spread), figure.digits());
+                            one.verdict.marked(&text)
+                        }))
                     },
                 );
             format!("\n### {line}: {}\n\n{table}", figure.title())
         });
         format!("\n## {}\n{}", self.title, tables.collect::<String>())
     }
-}
-
-/// Bold where it does not hold, and with a question mark where seeds disagree on
-/// that.
-fn words(judged: &Judged, digits: usize) -> String {
-    let text = shown(Some(judged.spread), digits);
-    match judged.verdict {
-        Verdict::DoesNotHold => format!("**{text}**"),
-        Verdict::DoesNotHoldSoFar(_) => format!("**{text}**?"),
-        _ => text,
-    }
-}
-
-/// How many hold, of all that were measured; of the others, how many may be chance.
-fn held(verdicts: &[Verdict]) -> Option<String> {
-    let count = |is_one: fn(Verdict) -> bool| {
-        let all = verdicts.iter().filter(|one| is_one(**one));
-        all.count()
-    };
-    let (good, unsure) = (
-        count(Verdict::is_good),
-        count(|one| matches!(one, Verdict::DoesNotHoldSoFar(_))),
-    );
-    let all = count(|one| one.is_good() || one.is_bad());
-    let mark = if good == all { "" } else { "**" };
-    let unsure = match unsure {
-        0 => String::new(),
-        unsure => format!(", {unsure} unsure"),
-    };
-    (all > 0).then(|| format!("{mark}{good} of {all}{mark}{unsure}"))
 }
 
 #[cfg(test)]

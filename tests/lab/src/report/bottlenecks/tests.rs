@@ -199,13 +199,53 @@ fn a_table_has_the_bound_of_each_bottleneck() {
     let (_, queue) = page.split_once("### B: standing queue alone, ms").unwrap();
     assert_eq!(
         line(queue, "| plain"),
-        "| plain | \u{2264} 10 | **30.0** | 4.0 |"
+        "| plain | \u{2264} 10 | 30.0 | 4.0 |"
     );
     // The other direction of the call is the worse one.
     let (_, call) = page.split_once("### A: 99 % of a call's packets").unwrap();
     assert_eq!(
         line(call, "| plain"),
         "| plain | \u{2264} 10 | **60.0** | 8.0 |"
+    );
+}
+
+#[test]
+fn curl_is_not_judged_by_itself() {
+    let page = page(&[three()], &chosen(), &[]);
+    assert_eq!(
+        line(&page, "| B | carried alone"),
+        "| B | carried alone, % of what curl carries | \u{2013} | 3 of 3 |"
+    );
+    assert_eq!(
+        line(&page, "| B | standing queue alone"),
+        "| B | standing queue alone, ms | \u{2013} | 3 of 3 |"
+    );
+    let (_, table) = page.split_once("### B: carried alone").unwrap();
+    let row = line(table, "| plain");
+    assert!(row.contains("| \u{2013} | 99.5 |"), "{row}");
+}
+
+#[test]
+fn a_bound_taken_from_one_seed_of_curls_is_no_surer() {
+    let mut matrix = three();
+    matrix
+        .runs
+        .retain(|run| run.contender != CURL || run.seed == 1);
+    let page = page(&[matrix], &chosen(), &[]);
+    let (_, queue) = page.split_once("### B: standing queue alone, ms").unwrap();
+    assert_eq!(
+        line(queue, "| plain"),
+        "| plain | \u{2264} 10 | 30.0 | 4.0, one seed |"
+    );
+    assert_eq!(
+        line(&page, "| B | standing queue alone"),
+        "| B | standing queue alone, ms | \u{2013} | 3 of 3, 3 by one seed |"
+    );
+    // What others keep is beside the foreground alone, of which there are three.
+    let kept = line(&page, "| A | a live stream keeps, %");
+    assert!(
+        kept.ends_with("| **0 of 3**, 3 unsure | 3 of 3 |"),
+        "{kept}"
     );
 }
 

@@ -9,6 +9,7 @@ use crate::results::ALONE;
 use crate::scenario::{Foreground, Scenario, Traffic};
 use crate::statistics::{FEW, Spread, median, p95};
 use crate::table::{Table, or_nothing, shown};
+use crate::verdict::Verdict;
 
 /// Share of the feasible deadlines that are to be met.
 const MIN_MET: f64 = 0.95;
@@ -41,6 +42,12 @@ pub(crate) fn table(outcomes: &[Outcome<'_>], contender: &str) -> Table<Requirem
     Requirement::table(all.collect())
 }
 
+/// By whether all of these runs together do as they must. Few seeds are said.
+fn judged<'a>(holds: bool, outcomes: impl IntoIterator<Item = &'a Outcome<'a>>) -> Verdict {
+    let seeds = distinct(outcomes.into_iter().map(|it| it.run.seed));
+    Verdict::of_seeds(Some(holds), seeds.len(), false)
+}
+
 /// Of the feasible ones: by what the scenarios say, and by what came.
 fn kept(ours: &[&Outcome<'_>]) -> Vec<Requirement> {
     let ours = ours.iter().copied();
@@ -70,7 +77,7 @@ fn kept_of(outcomes: &[&Outcome<'_>], remark: &str) -> Vec<Requirement> {
                 100.0 * MIN_MET
             ),
             format!("{}, {:.1} %", kept.words(), 100.0 * share),
-            share >= MIN_MET,
+            judged(share >= MIN_MET, outcomes.iter().copied()),
         ),
         Requirement::new(
             format!(
@@ -78,7 +85,7 @@ fn kept_of(outcomes: &[&Outcome<'_>], remark: &str) -> Vec<Requirement> {
                 100.0 * MAX_LATE
             ),
             kept.late.words(),
-            kept.late.share <= MAX_LATE,
+            judged(kept.late.share <= MAX_LATE, outcomes.iter().copied()),
         ),
     ]
 }
@@ -89,7 +96,11 @@ fn harm(ours: &[&Outcome<'_>]) -> Option<Requirement> {
         let share = it.scenario.capacity_share();
         share.is_some_and(|share| share <= MAX_SMALL)
     });
-    let lost = small.filter_map(|it| Some(((it.server(), &it.run.scenario), it.lost()?)));
+    let small: Vec<_> = small.copied().collect();
+    let seeds = small.iter().copied().filter(|it| it.lost().is_some());
+    let lost = small
+        .iter()
+        .filter_map(|it| Some(((it.server(), &it.run.scenario), it.lost()?)));
     let lost: Vec<_> = lost.collect();
     let medians = distinct(lost.iter().map(|(key, _)| *key)).into_iter();
     let medians = medians.map(|key| {
@@ -113,7 +124,7 @@ fn harm(ours: &[&Outcome<'_>]) -> Option<Requirement> {
                 100.0 * MAX_LOST
             ),
             words.collect::<Vec<_>>().join(", "),
-            medians.iter().all(|(_, lost)| *lost <= MAX_LOST),
+            judged(medians.iter().all(|(_, lost)| *lost <= MAX_LOST), seeds),
         )
     })
 }
@@ -123,7 +134,8 @@ fn settled(ours: &[&Outcome<'_>]) -> Option<Requirement> {
     let pressed = ours
         .iter()
         .filter(|it| it.scenario.pressure_until_s.is_some());
-    let all: Vec<_> = pressed.map(|it| it.figures.control).collect();
+    let pressed: Vec<_> = pressed.copied().collect();
+    let all: Vec<_> = pressed.iter().map(|it| it.figures.control).collect();
     // A transfer that ends before shows nothing.
     let went_on = all.iter().flatten();
     let went_on = went_on.filter(|it| it.free_s.is_some_and(|free| free >= MAX_SETTLED_S));
@@ -138,7 +150,7 @@ fn settled(ours: &[&Outcome<'_>]) -> Option<Requirement> {
                 settled.len(),
                 all.len()
             ),
-            !settled.is_empty() && soon == settled.len(),
+            judged(!settled.is_empty() && soon == settled.len(), pressed),
         )
     })
 }
@@ -146,7 +158,8 @@ fn settled(ours: &[&Outcome<'_>]) -> Option<Requirement> {
 /// Where nothing changes.
 fn steady(ours: &[&Outcome<'_>]) -> Vec<Requirement> {
     let steady = ours.iter().filter(|it| is_steady(it.scenario));
-    let control: Vec<_> = steady.filter_map(|it| it.figures.control).collect();
+    let steady: Vec<_> = steady.copied().collect();
+    let control: Vec<_> = steady.iter().filter_map(|it| it.figures.control).collect();
     let deviation = control.iter().map(|it| it.w_deviation).fold(0.0, f64::max);
     let Some(changes) = control.iter().map(|it| it.m_changes).max() else {
         return Vec::new();
@@ -155,12 +168,12 @@ fn steady(ours: &[&Outcome<'_>]) -> Vec<Requirement> {
         Requirement::new(
             format!("nothing changes: w deviates by at most {MAX_DEVIATION} in the last half"),
             format!("{deviation:.3} at most, {} runs", control.len()),
-            deviation <= MAX_DEVIATION,
+            judged(deviation <= MAX_DEVIATION, steady.iter().copied()),
         ),
         Requirement::new(
             format!("nothing changes: m changes at most {MAX_CHANGES} times"),
             format!("{changes} at most, {} runs", control.len()),
-            changes <= MAX_CHANGES,
+            judged(changes <= MAX_CHANGES, steady.iter().copied()),
         ),
     ]
 }
@@ -188,7 +201,8 @@ fn foretold(ours: &[&Outcome<'_>]) -> Vec<Requirement> {
     let of = |what: &str, all: &[&Outcome<'_>], holds: fn(&Outcome<'_>) -> bool| {
         let good = all.iter().filter(|it| holds(it)).count();
         let measured = format!("{good} of {} runs", all.len());
-        (!all.is_empty()).then(|| Requirement::new(what, measured, good == all.len()))
+        let verdict = judged(good == all.len(), all.iter().copied());
+        (!all.is_empty()).then(|| Requirement::new(what, measured, verdict))
     };
     let in_order = of(
         "several transfers: the earliest deadline first, and all met",
@@ -378,7 +392,7 @@ mod tests {
         );
         let said = line(&text, "| more than can be carried");
         assert!(
-            said.ends_with("| 1 of 2 runs | **does not hold** |"),
+            said.ends_with("| 1 of 2 runs | **does not hold**, of 2 seeds |"),
             "{said}"
         );
     }

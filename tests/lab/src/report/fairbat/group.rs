@@ -245,6 +245,15 @@ impl<'a> Group<'a> {
         mean(&sums.collect::<Vec<_>>())
     }
 
+    /// Share that was carried, of each seed.
+    pub(crate) fn carried_by_seed(&self) -> Vec<f64> {
+        let shares = self.runs.iter().map(|(_, it, jobs)| {
+            let offered = jobs.chunks.offered_mbit;
+            it.background_mbit / offered
+        });
+        shares.filter(|share| share.is_finite()).collect()
+    }
+
     fn moments(&self) -> Vec<Moments> {
         let all = self.figures().map(|jobs| jobs.web.moments);
         all.filter(|moments| moments.count > 0).collect()

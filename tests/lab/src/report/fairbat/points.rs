@@ -23,6 +23,9 @@ pub(crate) const LEDBAT: &str = "utp";
 /// The same with the target of its first drafts.
 pub(crate) const LEDBAT_EARLY: &str = "utp-25";
 
+/// The paper's other contenders, as the lab has them.
+pub(crate) const RIVALS: [&str; 2] = ["ledbat-a", "tcp-lp"];
+
 /// The paper's k in its hard case.
 pub(crate) const HARD: Topology = Topology::One { long_lived: 3 };
 

@@ -42,7 +42,8 @@ pub(crate) fn every_point(matrix: &MatrixRecord) -> String {
         })
         .column("p95, s", |it| {
             number(it.group.mean(|jobs| jobs.web.p95_s), 2)
-        });
+        })
+        .column("carried, %", |it| percent(it.group.carried(), 1));
     format!(
         "\n{}\n{table}",
         include_str!("../../text/fairbat-points.md")

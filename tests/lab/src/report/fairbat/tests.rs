@@ -3,7 +3,7 @@
 use super::*;
 use crate::jobs::IdealFigures;
 use crate::report::fairbat::group::Group;
-use crate::report::fairbat::points::{BASELINE, LEDBAT, LEVERS, PLAIN, Point, UNDAMPED};
+use crate::report::fairbat::points::{BASELINE, LEDBAT, LEVERS, PLAIN, Point, RIVALS, UNDAMPED};
 use crate::report::tests::fairbat::{SEEDS, evaluation};
 use crate::report::tests::synthetic::line;
 use crate::report::words::title;
@@ -153,7 +153,8 @@ fn the_page_judges_by_the_figures() {
     };
     holds(PLAIN, "fetches are faster");
     holds(PLAIN, "every chunk that arrives");
-    holds(PLAIN, "throughput is the load");
+    holds(PLAIN, "by what drained");
+    holds(PLAIN, "by what the link carried");
     holds(PLAIN, "the queue is empty");
     holds(LEVERS, "fetches take no longer");
     holds(LEVERS, "clearly better");
@@ -197,6 +198,23 @@ fn the_page_judges_by_the_figures() {
     assert!(line(&page, "| E | A step in load").contains("**not measured**"));
     // Seeds differ by more than 8 %.
     assert!(line(&page, "|  | The interval").contains("**does not hold**"));
+}
+
+#[test]
+fn the_page_names_the_papers_contenders_without_runs() {
+    let mut matrix = evaluation();
+    let missing = "Not measured here: LEDBAT~a, TCP-LP.\n";
+    let text = page(&matrix, Beside::default());
+    assert!(text.contains(missing), "{text}");
+    let mut rivals = matrix.runs.clone();
+    rivals.retain(|run| run.contender == LEDBAT);
+    for name in RIVALS {
+        matrix.runs.extend(rivals.iter().cloned().map(|mut run| {
+            name.clone_into(&mut run.contender);
+            run
+        }));
+    }
+    assert!(!page(&matrix, Beside::default()).contains("Not measured here"));
 }
 
 #[test]

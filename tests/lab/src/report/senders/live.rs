@@ -279,12 +279,12 @@ mod tests {
         let text = judged("sender-alone", vec![cubic, of("alone", DEFAULT_LAW, 1)]);
         let ratio = line(&text, "| alone, over");
         assert!(
-            ratio.ends_with("\u{2265} 97 | 20 ms **96.88** | **does not hold**, of 1 seed |"),
+            ratio.ends_with("\u{2265} 97 | 20 ms **96.88** | **does not hold**, of one seed |"),
             "{ratio}"
         );
         let queue = line(&text, "| alone: standing");
         assert!(
-            queue.ends_with("\u{2264} 5 | 20 ms 5.00 | holds, of 1 seed |"),
+            queue.ends_with("\u{2264} 5 | 20 ms 5.00 | holds, of one seed |"),
             "{queue}"
         );
         let text = judged("sender-alone", vec![of("alone", DEFAULT_LAW, 1)]);
@@ -303,7 +303,7 @@ mod tests {
         let text = judged("sender-released", vec![of("greedy", DEFAULT_LAW, 3)]);
         let taken = line(&text, "| until 90 %");
         assert!(
-            taken.ends_with("| 20 ms **9.00** | **does not hold**, of 1 seed |"),
+            taken.ends_with("| 20 ms **9.00** | **does not hold**, of one seed |"),
             "{taken}"
         );
     }
@@ -347,17 +347,17 @@ mod tests {
         );
         let kept = line(&text, "| beside a stream: it keeps");
         assert!(
-            kept.ends_with("\u{2265} 99.5 | 20 ms 99.50 | holds, of 1 seed |"),
+            kept.ends_with("\u{2265} 99.5 | 20 ms 99.50 | holds, of one seed |"),
             "{kept}"
         );
         let longer = line(&text, "| beside a stream: round");
         assert!(
-            longer.ends_with("\u{2264} 8 | 20 ms 8.00 | holds, of 1 seed |"),
+            longer.ends_with("\u{2264} 8 | 20 ms 8.00 | holds, of one seed |"),
             "{longer}"
         );
         let used = line(&text, "| beside a stream: used");
         assert!(
-            used.ends_with("| 20 ms **93.00** | **does not hold**, of 1 seed |"),
+            used.ends_with("| 20 ms **93.00** | **does not hold**, of one seed |"),
             "{used}"
         );
     }

@@ -391,7 +391,7 @@ mod tests {
         let text = required(&matrix);
         let in_time = line(&text, "| there in time");
         assert!(
-            in_time.ends_with("| load 30 % (31.1 came): 95.0 | holds, of 1 seed |"),
+            in_time.ends_with("| load 30 % (31.1 came): 95.0 | holds, of one seed |"),
             "{in_time}"
         );
         let counts = line(&text, "| transfers beside");
@@ -400,7 +400,8 @@ mod tests {
         let text = required(&matrix);
         let in_time = line(&text, "| there in time");
         assert!(
-            in_time.ends_with("| load 30 % (31.1 came): **90.0** | **does not hold**, of 1 seed |"),
+            in_time
+                .ends_with("| load 30 % (31.1 came): **90.0** | **does not hold**, of one seed |"),
             "{in_time}"
         );
     }

@@ -224,8 +224,7 @@ mod tests {
             "[{there}, {{ at_s = 29, weight = 0.1 }}, {{ at_s = 39, weight = 0.5 }}]"
         ));
         let acts = line(&text, "| until a new weight");
-        let words =
-            "0.1 \u{2192} 0.5, 1 of 1 judged: **not within 21 s** | **does not hold**, of 1 seed |";
+        let words = "0.1 \u{2192} 0.5, 1 of 1 judged: **not within 21 s** | **does not hold**, of one seed |";
         assert!(acts.ends_with(words), "{acts}");
         // After the end there is nobody to act.
         let text = judged(&format!(

@@ -424,11 +424,11 @@ mod tests {
             line(&required(&matrix), "| a deadline that was missed").to_owned()
         };
         let fair = judged(6.6);
-        let words = ": (beside each flow 0.25\u{2013}2.50) 1.10 | holds, of 1 seed |";
+        let words = ": (beside each flow 0.25\u{2013}2.50) 1.10 | holds, of one seed |";
         assert!(fair.ends_with(words), "{fair}");
         let greedy = judged(7.5);
         assert!(
-            greedy.ends_with(" **1.25** | **does not hold**, of 1 seed |"),
+            greedy.ends_with(" **1.25** | **does not hold**, of one seed |"),
             "{greedy}"
         );
     }

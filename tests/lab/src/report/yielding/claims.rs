@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::record::Summary;
 use crate::report::select::{Figure, Place, Runs};
-use crate::report::yielding::{Column, Line, Subject};
+use crate::report::yielding::{Column, Found, Line, Subject};
 use crate::results::ALONE;
 use crate::statistics::Spread;
 use crate::verdict::Bound;
@@ -139,7 +139,7 @@ impl Claim {
         self.what.split(':').next().unwrap_or_default()
     }
 
-    pub(crate) fn line(&self, cells: Vec<Option<Spread>>) -> Line {
+    pub(crate) fn line(&self, cells: Vec<Option<Found>>) -> Line {
         Line {
             what: self.what.clone(),
             bound: self.bound,
@@ -287,12 +287,14 @@ fn weights<'a>(runs: &Runs<'a>) -> Subject<'a> {
 
 /// The most by which the share falls from one weight to the next, in the median;
 /// 0 if it never does.
-fn fall(runs: &Runs<'_>, time_ms: u32, column: Column<'_>) -> Option<Spread> {
-    let medians =
-        weight_claims(time_ms).map(|(_, claim)| Some(column.spread(&claim, runs)?.median));
-    let medians: Option<Vec<f64>> = medians.collect();
-    let medians = medians?;
+fn fall(runs: &Runs<'_>, time_ms: u32, column: Column<'_>) -> Option<Found> {
+    let found = weight_claims(time_ms).map(|(_, claim)| column.found(&claim, runs));
+    let found: Vec<Found> = found.collect::<Option<_>>()?;
+    let medians: Vec<f64> = found.iter().map(|one| one.spread.median).collect();
     let falls = medians.iter().zip(medians.iter().skip(1));
     let most = falls.map(|(one, next)| one - next).fold(0.0, f64::max);
-    Spread::of(&[most])
+    Some(Found {
+        spread: Spread::of(&[most])?,
+        seeds: found.iter().map(|one| one.seeds).min()?,
+    })
 }

@@ -16,7 +16,7 @@ use crate::report::yielding::picture::draw;
 use crate::results::{ALONE, MatrixRecord};
 use crate::statistics::Spread;
 use crate::table::{Table, or_nothing, shown};
-use crate::verdict::Bound;
+use crate::verdict::{Bound, Verdict};
 
 /// What the page and its picture are called, without suffix; names of matrices
 /// that have no page of their own begin with it.
@@ -155,8 +155,25 @@ impl<'a> Column<'a> {
     }
 
     /// What a claim is on, over the seeds; `None` where nothing was measured.
-    fn spread(self, claim: &Claim, runs: &Runs<'_>) -> Option<Spread> {
-        Spread::of(&self.values(&claim.place(), claim.measure.figure(), runs))
+    fn found(self, claim: &Claim, runs: &Runs<'_>) -> Option<Found> {
+        Found::of(&self.values(&claim.place(), claim.measure.figure(), runs))
+    }
+}
+
+/// A figure, and of how many seeds it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Found {
+    spread: Spread,
+    seeds: usize,
+}
+
+impl Found {
+    /// Of a value for each seed; `None` without any.
+    fn of(values: &[f64]) -> Option<Self> {
+        Some(Self {
+            spread: Spread::of(values)?,
+            seeds: values.len(),
+        })
     }
 }
 
@@ -174,7 +191,7 @@ struct Line {
     paper: String,
     digits: usize,
     /// By the columns of the subject.
-    cells: Vec<Option<Spread>>,
+    cells: Vec<Option<Found>>,
 }
 
 impl<'a> Subject<'a> {
@@ -188,7 +205,7 @@ impl<'a> Subject<'a> {
         };
         let lines = claims.iter().map(|claim| {
             let cells = subject.columns.iter();
-            claim.line(cells.map(|column| column.spread(claim, runs)).collect())
+            claim.line(cells.map(|column| column.found(claim, runs)).collect())
         });
         let lines: Vec<_> = lines.collect();
         subject.extend(lines);
@@ -205,11 +222,8 @@ impl<'a> Subject<'a> {
     /// How many bounds hold, of how many that were measured, in a column.
     fn held(&self, column: &Column<'_>) -> Option<String> {
         let column = self.columns.iter().position(|one| one == column)?;
-        let bounds = self.lines.iter().filter_map(|line| line.holds(column));
-        let bounds: Vec<_> = bounds.collect();
-        let (held, all) = (bounds.iter().filter(|holds| **holds).count(), bounds.len());
-        let mark = if held == all { "" } else { "**" };
-        (all > 0).then(|| format!("{mark}{held} of {all}{mark}"))
+        let verdicts = self.lines.iter().map(|line| line.verdict(column));
+        Verdict::held(&verdicts.collect::<Vec<_>>())
     }
 
     fn section(&self) -> String {
@@ -231,17 +245,18 @@ impl<'a> Subject<'a> {
 }
 
 impl Line {
-    /// Whether the bound holds; `None` without a bound or a figure.
-    fn holds(&self, column: usize) -> Option<bool> {
-        Some(self.bound?.holds(self.cells[column]?))
+    /// Whether the bound holds.
+    fn verdict(&self, column: usize) -> Verdict {
+        let Some((bound, found)) = self.bound.zip(self.cells[column]) else {
+            return Verdict::NoBound;
+        };
+        let crosses = bound.is_crossed_by(found.spread);
+        Verdict::of_seeds(Some(bound.holds(found.spread)), found.seeds, crosses)
     }
 
     fn cell(&self, column: usize) -> String {
-        let text = shown(self.cells[column], self.digits);
-        match self.holds(column) {
-            Some(false) => format!("**{text}**"),
-            _ => text,
-        }
+        let spread = self.cells[column].map(|found| found.spread);
+        self.verdict(column).marked(&shown(spread, self.digits))
     }
 }
 

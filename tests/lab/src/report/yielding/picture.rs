@@ -54,7 +54,7 @@ pub(crate) fn draw(matrices: &[MatrixRecord], path: &Path) -> ChartResult<()> {
     for (index, content) in contents.iter().enumerate() {
         let places: Vec<_> = content.places.iter().map(|it| it.1.place()).collect();
         let columns = Column::all(&runs, &places);
-        let spread = |column: &Column<'_>, claim: &Claim| column.spread(claim, &runs);
+        let spread = |column: &Column<'_>, claim: &Claim| Some(column.found(claim, &runs)?.spread);
         let all = content.places.iter();
         let all = all.flat_map(|it| columns.iter().filter_map(|one| spread(one, &it.1)));
         let most = all

@@ -60,19 +60,19 @@ fn figures_stand_beside_their_bounds_and_the_papers() {
     assert!(page.contains(&format!("| | bound | Vulture's report | {columns}")));
     assert_eq!(
         line(&page, "| goodput it keeps"),
-        "| goodput it keeps, % | \u{2265} 99.5 | 99.8 | 99.8 (99.5\u{2013}100.0) | **91.7** |"
+        "| goodput it keeps, % | \u{2265} 99.5 | 99.8 | 99.8 (99.5\u{2013}100.0) | **91.7**?, one seed |"
     );
     assert_eq!(
         line(&page, "| its mean RTT"),
-        "| its mean RTT longer by, % | \u{2264} 8 | 40 | 5.9 | 5.9 |"
+        "| its mean RTT longer by, % | \u{2264} 8 | 40 | 5.9 | 5.9, one seed |"
     );
     assert_eq!(
         line(&page, "| used of what it leaves"),
-        "| used of what it leaves, % | \u{2265} 95 | 83 | **94.9 (94.0\u{2013}96.0)** | **80.0** |"
+        "| used of what it leaves, % | \u{2265} 95 | 83 | **94.9 (94.0\u{2013}96.0)**? | **80.0**?, one seed |"
     );
     assert_eq!(
         line(&page, "| Beside a live stream"),
-        "| Beside a live stream of 6 Mbit/s | **2 of 3** | **1 of 3** |"
+        "| Beside a live stream of 6 Mbit/s | **2 of 3**, 1 unsure | **1 of 3**, 2 unsure, 1 by one seed |"
     );
     assert!(!page.contains("## Alone"), "nothing was measured of it");
     assert!(page.contains("from yielding.jsonl, where"), "{page}");
@@ -127,11 +127,14 @@ fn a_weight_is_beside_its_model_and_must_not_fall() {
     let matrices = [named("yielding", constant()), named("lever", runs.into())];
     let page = page(&matrices, &[]);
     let row = line(&page, "| RTT 50 ms, w = 0.25");
-    assert!(row.ends_with("| 15\u{2013}25 | 15.6 |"), "{row}");
+    assert!(row.ends_with("| 15\u{2013}25 | 15.6, one seed |"), "{row}");
     let row = line(&page, "| RTT 50 ms, w = 0.02");
     assert!(row.ends_with("|  | 5.2 |"), "{row}");
     let row = line(&page, "| RTT 50 ms: a higher weight");
-    assert!(row.ends_with("| \u{2264} 0 | **5.2** |"), "{row}");
+    assert!(
+        row.ends_with("| \u{2264} 0 | **5.2**?, one seed |"),
+        "{row}"
+    );
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn what_it_costs_is_the_difference_of_two_runs() {
     let matrices = [named("yielding-cost", runs)];
     let page = page(&matrices, &[]);
     assert!(line(&page, "| without").ends_with("|  | 7.0 |"));
-    assert!(line(&page, "| more with it").ends_with("| \u{2264} 2 | **2.5** |"));
+    assert!(line(&page, "| more with it").ends_with("| \u{2264} 2 | **2.5**?, one seed |"));
 }
 
 #[test]

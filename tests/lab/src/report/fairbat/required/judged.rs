@@ -101,3 +101,9 @@ pub(crate) fn at_each<'a>(
     let all = cells.iter().filter_map(judge);
     judged(what, matrix, contenders, points.len(), all)
 }
+
+/// Whether it is so with some and not with others.
+pub(crate) fn are_mixed(all: impl Iterator<Item = bool>) -> bool {
+    let all: Vec<bool> = all.collect();
+    all.contains(&true) && all.contains(&false)
+}

@@ -1,6 +1,7 @@
 //! What is required of FAIRBAT, and whether it holds: verdicts by the figures of
 //! the page. A mean over the seeds decides; where an interval must decide it says so.
 
+mod carried;
 mod judged;
 
 use crate::jobs::{Found, SOON};
@@ -10,21 +11,19 @@ use crate::report::fairbat::figures::{
 use crate::report::fairbat::group;
 use crate::report::fairbat::group::{Cell, Estimate, Group};
 use crate::report::fairbat::points::{
-    BASELINE, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, UNDAMPED, contenders,
+    BASELINE, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, RIVALS, UNDAMPED, contenders,
 };
+use crate::report::fairbat::required::carried::{carried, served_in_full};
 use crate::report::fairbat::required::judged::{Judgement, at_each, judged};
 use crate::report::fairbat::tables::{LOADS, max_variance};
 use crate::report::fairbat::{Beside, LONG, SCALING, STEPS, Steps};
 use crate::report::words::title;
 use crate::requirement::Requirement;
 use crate::results::MatrixRecord;
-use crate::statistics::{Spread, mean};
+use crate::statistics::mean;
 use crate::table::{Table, shown};
 use crate::tuning::RARELY;
 use crate::verdict::Verdict;
-
-/// What is carried may be so much more or less than what arrives, in parts of that.
-const MAX_ROOM: f64 = 0.03;
 
 /// Loads of the background that are low.
 const MAX_LOW: f64 = 0.3;
@@ -36,7 +35,7 @@ const MAX_HALF: f64 = 0.08;
 type Rule = fn(&MatrixRecord, &str) -> Requirement;
 
 /// What it is required of by chunks, with more time for it as well.
-const LASTING: [Rule; 3] = [all_served, as_much, queue_bounded];
+const LASTING: [Rule; 4] = [all_served, served_in_full, carried, queue_bounded];
 
 pub(crate) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let ours = [PLAIN, LEVERS];
@@ -63,10 +62,22 @@ pub(crate) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
         .column("found", |(_, it)| it.measured.clone());
     format!(
         "\n## What is required\n\nB is what fetches gain beside three long-lived flows, C what \
-         background chunks get, D what the lever adds, E how soon m follows.\n\n{table}\nA point of \
-         which a run failed or is missing is not whole: nothing holds there for certain. TCP-LP is \
-         in no kernel in use, and was not measured.\n"
+         background chunks get, D what the lever adds, compared with our own over plain TCP, E how \
+         soon m follows.\n\n{table}\nA point of which a run failed or is missing is not whole: \
+         nothing holds there for certain.{}\n",
+        missing(matrix)
     )
+}
+
+/// Which of the paper's contenders have no runs here.
+fn missing(matrix: &MatrixRecord) -> String {
+    let measured = contenders(matrix);
+    let missing = RIVALS.iter().filter(|name| !measured.contains(name));
+    let missing: Vec<_> = missing.map(|name| title(name)).collect();
+    match missing.is_empty() {
+        true => String::new(),
+        false => format!(" Not measured here: {}.", missing.join(", ")),
+    }
 }
 
 /// A figure in per cent.
@@ -201,40 +212,6 @@ fn all_served(matrix: &MatrixRecord, name: &str) -> Requirement {
     })
 }
 
-/// As much is carried as arrives.
-fn as_much(matrix: &MatrixRecord, name: &str) -> Requirement {
-    let words = format!(
-        "throughput is the load within {:.0} %: bytes of chunks that were there at the end, of those \
-         that had arrived in the run",
-        100.0 * MAX_ROOM
-    );
-    let is_near = |share: f64| (share - 1.0).abs() <= MAX_ROOM;
-    let mut carried = Vec::new();
-    let all = at_each(matrix, &Point::all(matrix), &[name], &words, |it| {
-        carried.extend(it.group.carried().map(|share| 100.0 * share));
-        let share = it.group.served()?;
-        let alone = it.group.figures().map(|jobs| {
-            let chunks = &jobs.chunks;
-            is_near(chunks.served_bytes as f64 / chunks.arrived_bytes as f64)
-        });
-        let words = format!("{:.1} %", 100.0 * share);
-        Some(Judgement::new(it.point, is_near(share), words).crossing(are_mixed(alone)))
-    });
-    let Some(Spread { least, most, .. }) = Spread::of(&carried) else {
-        return all;
-    };
-    all.remarked(&format!(
-        "; in the measured part the link carried {least:.1} to {most:.1} % of what arrived \
-         meanwhile, which is not judged"
-    ))
-}
-
-/// Whether it is so with some and not with others.
-fn are_mixed(all: impl Iterator<Item = bool>) -> bool {
-    let all: Vec<bool> = all.collect();
-    all.contains(&true) && all.contains(&false)
-}
-
 /// Those that wait do not grow more and more.
 fn queue_bounded(matrix: &MatrixRecord, name: &str) -> Requirement {
     let words = format!(
@@ -259,7 +236,7 @@ fn queue_rarely_empty(matrix: &MatrixRecord, name: &str) -> Requirement {
         let shares: Vec<f64> = shares.map(|waiting| waiting.empty_share).collect();
         let empty = mean(&shares)?;
         let words = format!("{:.0} %", 100.0 * empty);
-        let is_crossing = are_mixed(shares.iter().map(|share| *share <= RARELY));
+        let is_crossing = judged::are_mixed(shares.iter().map(|share| *share <= RARELY));
         Some(Judgement::new(it.point, empty <= RARELY, words).crossing(is_crossing))
     })
 }

@@ -41,12 +41,15 @@ fn line(matrix: &MatrixRecord, contender: &str, words: &str) -> String {
 fn one_figure_that_is_broken_at_one_point_is_seen() {
     type Break = fn(&mut JobsFigures);
     let slower: Break = |jobs| jobs.web.moments.mean_y *= 2.0;
-    let breaks: [(&str, &str, &str, Break); 10] = [
+    let breaks: [(&str, &str, &str, Break); 11] = [
         (PLAIN, K0_LOW, "every chunk that arrives", |jobs| {
             jobs.chunks.served -= 1;
         }),
-        (PLAIN, K0_LOW, "throughput is the load", |jobs| {
+        (PLAIN, K0_LOW, "by what drained", |jobs| {
             jobs.chunks.served_bytes = 29_000_000;
+        }),
+        (LEVERS, K0_LOW, "by what the link carried", |jobs| {
+            jobs.chunks.offered_mbit = 4.2;
         }),
         (LEVERS, K0_LOW, "the queue stays bounded", |jobs| {
             jobs.waiting.as_mut().unwrap().quarters = [6.0, 12.0, 24.0, 36.0];
