@@ -9,6 +9,7 @@ pub(crate) mod points;
 mod required;
 mod stream;
 mod tables;
+mod theory;
 
 use std::error::Error;
 use std::fs;

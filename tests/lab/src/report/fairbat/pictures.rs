@@ -13,6 +13,8 @@ use crate::report::fairbat::points::{
     BASELINE, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, Topology, UNDAMPED,
     contenders,
 };
+use crate::report::fairbat::theory;
+use crate::report::fairbat::theory::Theory;
 use crate::report::words::title;
 use crate::results::MatrixRecord;
 use crate::table::or_nothing;
@@ -95,6 +97,8 @@ struct Series {
     color: RGBColor,
     /// Load and figure.
     points: Vec<(f64, Estimate)>,
+    /// The same in theory, where there is one.
+    theory: Vec<(f64, f64)>,
 }
 
 impl Figure {
@@ -117,9 +121,12 @@ impl Figure {
         let mut all = [LEDBAT, LEDBAT_EARLY, PLAIN, LEVERS].into_iter();
         let is_whole = Point::all(matrix).len() >= POINTS && all.all(|it| measured.contains(&it));
         let differs = is_whole.then(|| format!("\n{}", self.differs));
+        let has_theory = self.panels.iter().any(|panel| panel.has_theory());
+        let theory = has_theory.then(|| theory::section(matrix));
         format!(
-            "\n## Figure {number}: {title}\n\n![Figure {number}: {title}]({file})\n\n{says}{}",
-            differs.unwrap_or_default()
+            "\n## Figure {number}: {title}\n\n![Figure {number}: {title}]({file})\n\n{says}{}{}",
+            differs.unwrap_or_default(),
+            theory.unwrap_or_default()
         )
     }
 
@@ -129,7 +136,10 @@ impl Figure {
     /// What plotters says.
     pub(crate) fn draw(&self, matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
         let words = format!("Figure {}: {}", self.number, self.title);
-        let line = "Bars hold the truth with a probability of 95 %.";
+        let line = match self.panels.iter().any(|panel| panel.has_theory()) {
+            true => "Bars hold the truth with a probability of 95 %. Dashed: in theory.",
+            false => "Bars hold the truth with a probability of 95 %.",
+        };
         let sheet = Sheet::headed(path, GRID.size(self.panels.len()), &words, &[line])?;
         for (index, panel) in self.panels.iter().enumerate() {
             panel.draw(&sheet, GRID.frame(index), &panel.series(matrix))?;
@@ -146,6 +156,10 @@ impl Panel {
             Self::Active(_) => "chunks on the network, in parts of the baseline's".to_owned(),
             Self::LongLived(name) => format!("{improvement}: {}", title(name)),
         }
+    }
+
+    fn has_theory(self) -> bool {
+        matches!(self, Self::LongLived(_))
     }
 
     fn axis(self) -> &'static str {
@@ -174,10 +188,18 @@ impl Panel {
                 };
                 Some((cell.point.load(), figure?))
             });
+            let theory = cells
+                .iter()
+                .filter(|_| self.has_theory())
+                .filter_map(|cell| {
+                    let theory = Theory::of(&cell.point)?;
+                    Some((cell.point.load(), theory.improvement_with(name)))
+                });
             Series {
                 words,
                 color,
                 points: points.collect(),
+                theory: theory.collect(),
             }
         };
         let mut all: Vec<_> = match self {
@@ -206,7 +228,9 @@ impl Panel {
         let all = || series.iter().flat_map(|one| &one.points);
         let ends = |sign: f64| {
             let ends = all().map(move |(_, it)| it.value + sign * it.half.unwrap_or(0.0));
-            ends.chain([self.baseline()])
+            let theory = series.iter().flat_map(|one| &one.theory);
+            ends.chain(theory.map(|(_, value)| *value))
+                .chain([self.baseline()])
         };
         let low = ends(-1.0).fold(f64::INFINITY, f64::min).min(0.0);
         let high = ends(1.0).fold(f64::NEG_INFINITY, f64::max);
@@ -222,6 +246,9 @@ impl Panel {
             let points = one.points.iter();
             let middles: Vec<_> = points.map(|(load, it)| (*load, it.value)).collect();
             plot.line(&middles, one.color, 2)?;
+            for ends in one.theory.windows(2) {
+                plot.dashed([ends[0], ends[1]], 4, one.color)?;
+            }
             for &(load, Estimate { value, half }) in &one.points {
                 let half = half.unwrap_or(0.0);
                 let (low, high) = (value - half, value + half);
