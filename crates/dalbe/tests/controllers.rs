@@ -160,6 +160,40 @@ proptest! {
     }
 
     #[test]
+    fn the_model_is_corrected_by_the_part_of_the_measured_rate_that_is_missing(
+        (zeta, rate) in (1.0_f64..1e9, 1.0_f64..1e9),
+        answer in 0.1_f64..1.0,
+        km in 0.01_f64..0.4,
+    ) {
+        let settings = MbcSettings { km, limiter: None, w_min: 1e-3 };
+        let mut mbc = Mbc::new(settings, answer);
+        let measured = |rate| RateMeasurement { period: Duration::from_secs(10), zeta, rate };
+        let first = mbc.update(&measured(zeta), answer, 1.0);
+        prop_assert_eq!(first.error, 0.0);
+        let second = mbc.update(&measured(rate), answer, 1.0);
+        // Eq. (13), up to the bound of what a rate of nearly 0 means, and of w = 1.
+        let printed = km * ((zeta - rate) / rate).min(1.0);
+        let expected = printed.min(1.0 / answer - 1.0);
+        prop_assert!((second.error - expected).abs() < 1e-9, "{second:?} for {expected}");
+        let w = (answer * (1.0 + expected)).clamp(1e-3, 1.0);
+        prop_assert!((second.w - w).abs() < 1e-9, "{second:?} for {w}");
+    }
+
+    #[test]
+    fn no_rate_is_an_error_of_one(
+        zeta in 1e-300_f64..1e300,
+        rate in prop_oneof![Just(0.0), Just(-0.0), Just(f64::MIN_POSITIVE), 0.0_f64..1e-302],
+        km in 0.01_f64..0.4,
+    ) {
+        let settings = MbcSettings { km, limiter: None, w_min: 1e-3 };
+        let mut mbc = Mbc::new(settings, 0.2);
+        let measured = |rate| RateMeasurement { period: Duration::from_secs(10), zeta, rate };
+        mbc.update(&measured(zeta), 0.2, 1.0);
+        let sample = mbc.update(&measured(rate), 0.2, 1.0);
+        prop_assert!((sample.error - km).abs() < 1e-12, "{sample:?}");
+    }
+
+    #[test]
     fn the_same_inputs_give_the_same_outputs(
         (controller, _) in controllers(),
         inputs in prop::collection::vec(input(any_period()), 1..60),

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! q̂_n       = M(zeta(t_n, t_D), …)                              (11), (12)
-//! eps_{n-1} = eps_{n-2} + Km * (zeta(t_{n-1}, t_D) − x̄) / zeta(t_{n-1}, t_D)   (13)
+//! eps_{n-1} = eps_{n-2} + Km * (zeta(t_{n-1}, t_D) − x̄) / x̄      (13)
 //! w_n       = clamp( q_{n-1}/q̂_n * (1 + eps_{n-1}), w_min, 1 )       (14)
 //! ```
 //!
@@ -22,8 +22,9 @@
 //! - *Wanted price 0*: the model has no price for zeta, and the answer is
 //!   1/w_min. So w = 1 until rates above zeta disprove the model.
 //! - *Wanted price infinite*: zeta is 0, and the answer is w_min.
-//! - *zeta = 0 or far below the rate*: the relative error is at least −1000.
-//! - *zeta = ∞*: the relative error is 1.
+//! - *x̄ = 0*, a very small x̄, and *zeta = ∞*: the relative error is 1, as large as
+//!   that of a rate that is half of zeta.
+//! - *zeta = 0*: the relative error is −1 at any rate.
 //! - *A measurement without meaning* ([`RateMeasurement::is_news`]), or a price
 //!   that is not a number, changes nothing.
 //! - *Wind-up*: at a bound of w, eps does not go beyond the value that gives
@@ -41,9 +42,12 @@ const KM_PER_SECOND: f64 = 0.05;
 /// Km at the paper's T_w of 10 s.
 const KM_PER_UPDATE: f64 = 0.5;
 
-/// Smallest relative error: the rate was a thousand times zeta. Any such error
-/// takes w to w_min, and the bound keeps the error finite.
-const MIN_RELATIVE_ERROR: f64 = -1000.0;
+/// Largest relative error: the rate was half of zeta, or less. The least is −1 by itself.
+/// So a pause, in which nothing arrives, moves w no faster than a surplus does.
+const MAX_RELATIVE_ERROR: f64 = 1.0;
+
+/// The relative error where nothing is wanted.
+const MIN_RELATIVE_ERROR: f64 = -1.0;
 
 /// Gain and range of an [`Mbc`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -199,17 +203,15 @@ fn answer(price: f64, wanted: f64, w_min: f64) -> f64 {
     }
 }
 
-/// The part of the wanted rate that was missing.
+/// What was missing, in parts of the rate, and the limits of that.
 fn relative(zeta: f64, rate: f64) -> f64 {
-    if zeta == rate {
-        0.0
-    } else if zeta.is_infinite() {
-        1.0
-    } else if zeta == 0.0 {
-        // A division could give either infinity, for there is a negative 0.
+    if zeta == 0.0 || rate.is_infinite() {
         MIN_RELATIVE_ERROR
+    } else if rate == 0.0 {
+        // A division could give either infinity, for there is a negative 0.
+        MAX_RELATIVE_ERROR
     } else {
-        ((zeta - rate) / zeta).max(MIN_RELATIVE_ERROR)
+        ((zeta - rate) / rate).min(MAX_RELATIVE_ERROR)
     }
 }
 
@@ -236,10 +238,11 @@ mod tests {
         let mut mbc = mbc(None, 0.01);
         let first = mbc.update(&measured(10.0, 5.0), 0.2, 0.5);
         assert_eq!((first.w, first.error), (0.4, 0.0), "nothing to compare yet");
-        // What was wanted of the period is the zeta before, 10.
+        // What was wanted of the period is the zeta before, 10, and 2 of the 8 that came
+        // are missing.
         let second = mbc.update(&measured(20.0, 8.0), 0.2, 0.5);
-        assert!((second.error - 0.5 * 0.2).abs() < 1e-12, "{second:?}");
-        assert!((second.w - 0.44).abs() < 1e-12, "{second:?}");
+        assert!((second.error - 0.5 * 0.25).abs() < 1e-12, "{second:?}");
+        assert!((second.w - 0.45).abs() < 1e-12, "{second:?}");
     }
 
     #[test]
@@ -275,6 +278,25 @@ mod tests {
         assert_eq!(after(0.0, 0.0), 1.0, "zeta cannot be had at all");
         assert_eq!(after(1.0, f64::INFINITY), 0.01, "nothing is wanted");
         assert_eq!(after(f64::INFINITY, 1.0), 1.0);
+    }
+
+    #[test]
+    fn the_limits_of_the_error_are_defined() {
+        let after = |zeta, rate| {
+            let mut mbc = mbc(None, 0.3);
+            // At this answer, no step reaches a bound of w.
+            mbc.update(&measured(zeta, 5.0), 0.2, 0.5);
+            mbc.update(&measured(zeta, rate), 0.2, 0.5).error / 0.5
+        };
+        assert_eq!(after(5.0, 0.0), 1.0, "no rate");
+        assert_eq!(after(5.0, -0.0), 1.0, "no rate");
+        assert_eq!(after(f64::INFINITY, 5.0), 1.0, "no time");
+        assert_eq!(after(1e300, 1e-300), 1.0);
+        assert_eq!(after(0.0, 5.0), -1.0, "no demand");
+        assert_eq!(after(0.0, 0.0), -1.0, "neither");
+        assert_eq!(after(5.0, f64::INFINITY), -1.0);
+        assert_eq!(after(5.0, 5.0), 0.0);
+        assert_eq!(after(5.0, 10.0), -0.5, "divided by the measured rate");
     }
 
     #[test]

@@ -213,8 +213,9 @@ mod tests {
     fn the_rate_settles_at_zeta_with_headroom() {
         let mut controller = WeightController::new(MIN_WEIGHT);
         let w = closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
-        // w/(1 + w) = 0.2 * 1.15.
-        assert!(w.iter().all(|w| (w - 0.2987).abs() < 0.04), "{w:?}");
+        // w/(1 + w) = 0.2 * 1.15. The smoothed rate is still low at first, and by eq. (13) what
+        // is missing counts in parts of it.
+        assert!(w.iter().all(|w| (w - 0.2987).abs() < 0.05), "{w:?}");
         assert!(w[15..].iter().all(|w| (w - 0.2987).abs() < 0.01), "{w:?}");
     }
 
