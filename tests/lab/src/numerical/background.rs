@@ -7,7 +7,6 @@ use dalbe::model::{
     CongestionSignal, IncreaseLimiter, MAX_PHI_INCREASE, MAX_WEIGHT_INCREASE, Mbc, MbcSettings,
     Phi, PhiSettings, Pid, PidSettings, RateMeasurement,
 };
-use dalbe::weight::DEMAND_HEADROOM;
 
 use crate::numerical::Control;
 use crate::numerical::network::{
@@ -64,8 +63,9 @@ struct Period {
 }
 
 impl Background {
-    /// A source with so much to send; with phi, if it is one of fig. 6.
-    pub(crate) fn new(control: Control, phi: Option<&PricesMet>, size: f64) -> Self {
+    /// A source with so much to send, which aims at so many times zeta; with phi, if it is
+    /// one of fig. 6.
+    pub(crate) fn new(control: Control, aim: f64, phi: Option<&PricesMet>, size: f64) -> Self {
         let limiter = matches!(control, Control::LimitedMbc).then_some(IncreaseLimiter {
             step: MAX_WEIGHT_INCREASE,
         });
@@ -88,11 +88,7 @@ impl Background {
             rate: 0.0,
             w,
             left: size,
-            aim: if control == Control::Headroom {
-                DEMAND_HEADROOM
-            } else {
-                1.0
-            },
+            aim,
             period: Period::default(),
         }
     }

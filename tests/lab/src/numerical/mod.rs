@@ -19,11 +19,13 @@
 
 mod background;
 mod figures;
+mod headroom;
 mod network;
 mod picture;
 mod report;
 mod required;
 
+use dalbe::weight::DEMAND_HEADROOM;
 use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -32,8 +34,8 @@ use serde::Serialize;
 use crate::numerical::background::{Background, PricesMet, size};
 pub use crate::numerical::figures::Figures;
 use crate::numerical::network::{
-    DEADLINE, GAP, GREEDY, MAX_RATE, Prices, START, STEP, TCP, WINDOW, approach, long, loss,
-    rate_for,
+    DEADLINE, GAP, GREEDY, MAX_RATE, Prices, START, STEP, Schedule, TCP, WINDOW, approach, long,
+    loss, rate_for,
 };
 pub use crate::numerical::report::write_all;
 
@@ -59,7 +61,7 @@ pub enum Control {
     Mbc,
     /// The same with the limiter, eq. (19).
     LimitedMbc,
-    /// MBC that aims at [`dalbe::weight::DEMAND_HEADROOM`] times zeta, as our transfers do.
+    /// MBC that aims at [`DEMAND_HEADROOM`] times zeta, as our transfers do.
     Headroom,
     /// For comparison: w = 1 throughout.
     BestEffort,
@@ -113,6 +115,15 @@ impl Experiment {
     }
 
     fn run(&self) -> Trace {
+        let aim = match self.control {
+            Control::Headroom => DEMAND_HEADROOM,
+            _ => 1.0,
+        };
+        self.beside(&GREEDY, aim)
+    }
+
+    /// Beside competitors of these times, with so many times zeta as what is aimed at.
+    fn beside(&self, schedule: &Schedule, aim: f64) -> Trace {
         let mut rng = StdRng::seed_from_u64(self.seed);
         let mut capacity = 0.0;
         let mut greedy = [0.0; GREEDY.len()];
@@ -144,7 +155,7 @@ impl Experiment {
                 ours,
                 w,
             });
-            for (rate, times) in greedy.iter_mut().zip(GREEDY) {
+            for (rate, times) in greedy.iter_mut().zip(schedule) {
                 let wanted = rate_for(prices.loss, TCP);
                 *rate = if times.contains(&t) {
                     approach(*rate, wanted)
@@ -159,7 +170,7 @@ impl Experiment {
                 let ours = background.get_or_insert_with(|| {
                     let size = size(self.eta);
                     let watch = self.delay_based.then_some(&watch);
-                    Background::new(self.control, watch, size)
+                    Background::new(self.control, aim, watch, size)
                 });
                 ours.step(t, prices);
                 trace.finish = ours.is_done().then_some(t + STEP);

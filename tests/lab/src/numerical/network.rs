@@ -16,8 +16,11 @@ const APPROACH: f64 = 0.02;
 /// alpha of TCP: its utility has the derivative x^-2.
 pub(crate) const TCP: f64 = 2.0;
 
-/// When each greedy source sends, s (Table I).
-pub(crate) const GREEDY: [Range<f64>; 6] = [
+/// When each greedy source sends, s.
+pub(crate) type Schedule = [Range<f64>; 6];
+
+/// Table I's.
+pub(crate) const GREEDY: Schedule = [
     0.0..600.0,
     200.0..1000.0,
     800.0..1000.0,

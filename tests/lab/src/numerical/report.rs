@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::numerical::figures::{Figures, Run, SIZES, all, values};
+use crate::numerical::headroom;
+use crate::numerical::headroom::HeadroomRun;
 use crate::numerical::picture;
 use crate::numerical::picture::Panel;
 use crate::numerical::required::requirements;
@@ -58,6 +60,7 @@ struct Record<'a> {
     command: &'a str,
     commit: &'a str,
     runs: &'a [Run],
+    headroom: &'a [HeadroomRun],
 }
 
 /// Runs all experiments and writes record, page and pictures into a
@@ -84,6 +87,7 @@ pub fn write_all(
         command,
         commit,
         runs: &runs,
+        headroom: &headroom::all(),
     };
     let path = directory.join(format!("{NAME}.json"));
     fs::write(&path, serde_json::to_vec(&record)?)?;
@@ -153,9 +157,10 @@ fn page(record: &Record<'_>) -> String {
         "# DA-LBE: the paper's numerical experiments\n\n<!-- Made by `{command}`. -->\n\n{HEAD}\n\
          Each figure is the median over the seeds {first} to {last} (least to most); the pictures show\n\
          seed {first}. `{command}`, commit {commit}; every run is in [{NAME}.json]({NAME}.json).\n\n\
-         {}{COLUMNS}\n## What is required, and what the paper says\n\n{}\n{REMARKS}\n",
+         {}{COLUMNS}\n## What is required, and what the paper says\n\n{}\n{REMARKS}\n{}",
         sections.concat(),
-        Requirement::table(requirements(record.runs))
+        Requirement::table(requirements(record.runs)),
+        headroom::section(record.headroom)
     )
 }
 
