@@ -44,21 +44,42 @@ fn main() {
 /// Where the types are that all programs share, those of dalbe as well.
 const HEADERS: &str = "../../crates/dalbe/src/bpf";
 
-/// Compiles the product's congestion controls for this machine, for simulations.
+/// Compiles congestion controls for this machine, the product's and others', for simulations.
 fn compile_senders() {
     const SOURCES: &str = "src/simulation/congestion/native";
-    cc::Build::new()
+    native(SOURCES)
+        .file(Path::new(SOURCES).join("flow.c"))
+        .compile("senders");
+    for name in RIVALS {
+        let source = format!("\"../../../rivals/bpf/{name}.bpf.c\"");
+        native(SOURCES)
+            .define("RIVAL", name)
+            .define("SOURCE", source.as_str())
+            .file(Path::new(SOURCES).join("rival.c"))
+            .compile(&format!("rival_{name}"));
+    }
+    native(SOURCES)
+        .file(Path::new(SOURCES).join("rivals.c"))
+        .compile("rivals");
+}
+
+/// The congestion controls of others.
+const RIVALS: [&str; 4] = ["ledbat", "ledbat_pp", "tcp_lp", "tcp_lp_linux"];
+
+/// A compiler of what runs in the kernel for this machine.
+fn native(sources: &str) -> cc::Build {
+    let mut build = cc::Build::new();
+    build
         .std("gnu11")
         // Unoptimised, they take most of a simulation's time.
         .opt_level(2)
-        .include(SOURCES)
+        .include(sources)
         .include(HEADERS)
         // What only programs of the kernel have, and what they do not take.
         .flag_if_supported("-Wno-unknown-pragmas")
         .flag_if_supported("-Wno-unknown-attributes")
-        .flag_if_supported("-Wno-unused-parameter")
-        .file(Path::new(SOURCES).join("flow.c"))
-        .compile("senders");
+        .flag_if_supported("-Wno-unused-parameter");
+    build
 }
 
 #[cfg(feature = "bpf")]
@@ -67,16 +88,13 @@ mod rivals {
 
     use libbpf_cargo::SkeletonBuilder;
 
-    /// The congestion controls of others.
-    const RIVALS: [&str; 3] = ["ledbat", "ledbat_pp", "tcp_lp"];
-
     /// What they include is below the directories that the lab is built of anyway. That
     /// there is a compiler dalbe has found out.
     pub(super) fn compile() {
         println!("cargo::rerun-if-env-changed=CLANG");
         let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
         let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
-        for name in RIVALS {
+        for name in super::RIVALS {
             let source = Path::new("src/rivals/bpf").join(format!("{name}.bpf.c"));
             SkeletonBuilder::new()
                 .source(&source)

@@ -68,7 +68,8 @@ impl Topology {
         let marks = scenario.link.iter();
         let marks = marks.flat_map(|link| [link.ecn, link.backward().ecn]);
         topology.prepare_hosts(marks.into_iter().any(|ecn| ecn))?;
-        topology.add_routes(&scenario.background.congestion_control)?;
+        let background = &scenario.background;
+        topology.add_routes(&background.congestion_control, background.quick_acks)?;
         Ok(topology)
     }
 
@@ -106,8 +107,8 @@ impl Topology {
     /// Every address of every host is reached with one's own address of the
     /// same class. The background's sender gets its congestion control by the
     /// route, so that it holds for any program, and no setting of the machine
-    /// has to be changed for it.
-    fn add_routes(&self, congestion_control: &str) -> io::Result<()> {
+    /// has to be changed for it. With `quick_acks`, its receiver acknowledges each packet.
+    fn add_routes(&self, congestion_control: &str, quick_acks: bool) -> io::Result<()> {
         for (here, host) in self.hosts.iter().enumerate() {
             for (there, other) in self.hosts.iter().enumerate() {
                 if here == there {
@@ -116,7 +117,10 @@ impl Topology {
                 let device = device(if there > here { here } else { here - 1 });
                 for (to, from) in other.addresses().into_iter().zip(host.addresses()) {
                     let control = match Class::of(to) {
-                        Some(Class::Background) => format!(" congctl {congestion_control}"),
+                        Some(Class::Background) => {
+                            let quick = if quick_acks { " quickack 1" } else { "" };
+                            format!(" congctl {congestion_control}{quick}")
+                        }
                         _ => String::new(),
                     };
                     host.ip(&format!("route add {to} dev {device} src {from}{control}"))?;

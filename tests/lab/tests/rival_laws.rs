@@ -96,3 +96,33 @@ fn tcp_lp_is_told_early_at_fifteen_percent_of_the_range() {
 fn tcp_lp_goes_to_one_packet_at_a_second_indication_within_its_time_out() {
     holds("inference");
 }
+
+#[test]
+fn early_ledbat_goes_down_to_one_packet_and_grows_from_there() {
+    holds("ledbat_early");
+}
+
+#[test]
+fn tcp_lp_infers_one_event_from_a_queue_that_a_halving_empties() {
+    holds("one_event");
+}
+
+#[test]
+fn tcp_lp_does_not_hear_the_queue_of_a_loss_behind_it() {
+    holds("after_a_loss");
+}
+
+#[test]
+fn tcp_lp_stays_at_one_packet_beside_others_and_grows_when_they_are_gone() {
+    holds("one_packet");
+}
+
+#[test]
+fn tcp_lp_of_linux_takes_the_queue_that_it_finds_for_the_least() {
+    holds("linux_rebases");
+}
+
+#[test]
+fn tcp_lp_of_linux_goes_to_one_packet_at_a_second_indication_within_three_round_trips() {
+    holds("linux_infers");
+}

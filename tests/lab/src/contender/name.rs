@@ -68,7 +68,7 @@ pub enum Contender {
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 40] = {
+    const NAMES: [(Self, &str, &str); 42] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
         use Sending::{Kernel, Law, Paced};
@@ -183,7 +183,17 @@ impl Contender {
             (Self::Rival(Rival::Ledbat), "ledbat", "LEDBAT"),
             (Self::Rival(Rival::LedbatPlusPlus), "ledbat-pp", "LEDBAT++"),
             (Self::Rival(Rival::LedbatA), "ledbat-a", "LEDBAT~a"),
+            (
+                Self::Rival(Rival::LedbatEarly),
+                "ledbat-25",
+                "LEDBAT, target 25 ms",
+            ),
             (Self::Rival(Rival::TcpLp), "tcp-lp", "TCP-LP"),
+            (
+                Self::Rival(Rival::TcpLpLinux),
+                "tcp-lp-linux",
+                "TCP-LP, as in Linux",
+            ),
             (Self::Rledbat, "rledbat", "rLEDBAT"),
         ]
     };
@@ -304,7 +314,15 @@ impl Contender {
         if let Some(name) = own {
             scenario.background.congestion_control = name.to_owned();
         }
+        scenario.background.quick_acks |= self.needs_quick_acks();
         scenario
+    }
+
+    /// Whether its receiver is to acknowledge each packet at once
+    /// ([`Rival::needs_quick_acks`]).
+    #[must_use]
+    pub fn needs_quick_acks(self) -> bool {
+        matches!(self, Self::Rival(rival) if rival.needs_quick_acks())
     }
 
     /// What it needs of what `fairbat setup` makes of the machine.
@@ -394,7 +412,7 @@ mod tests {
              curl, aria2c, rclone, agent, agent-stream, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
              fairbat-undamped, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
-             ledbat, ledbat-pp, ledbat-a, tcp-lp, rledbat"
+             ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat"
         );
     }
 }

@@ -42,7 +42,7 @@ mod programs {
     use nix::errno::Errno;
 
     use super::RivalError;
-    use crate::rivals::Rival;
+    use crate::rivals::{LedbatParameters, Rival};
 
     mod skeletons {
         #![allow(
@@ -64,11 +64,15 @@ mod programs {
         pub(crate) mod tcp_lp {
             include!(concat!(env!("OUT_DIR"), "/tcp_lp.skel.rs"));
         }
+        pub(crate) mod tcp_lp_linux {
+            include!(concat!(env!("OUT_DIR"), "/tcp_lp_linux.skel.rs"));
+        }
     }
 
     use self::skeletons::ledbat::LedbatSkelBuilder;
     use self::skeletons::ledbat_pp::LedbatPpSkelBuilder;
     use self::skeletons::tcp_lp::TcpLpSkelBuilder;
+    use self::skeletons::tcp_lp_linux::TcpLpLinuxSkelBuilder;
 
     /// Where a kernel that can relocate the programs' types describes its own.
     const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -78,12 +82,6 @@ mod programs {
 
     /// Names are tried up to this number.
     const NUMBERS: u32 = 99;
-
-    /// A gain of 1 in the programs' unit.
-    const GAIN: u32 = 65_536;
-
-    /// The gain of LEDBAT~a; see [`Rival::LedbatA`].
-    const GAIN_A: u32 = 4 * GAIN;
 
     /// A rival that any socket of the machine can have; gone when this is dropped.
     /// Connections that have it keep it.
@@ -127,13 +125,17 @@ mod programs {
 
     fn attach(rival: Rival, name: &str) -> libbpf_rs::Result<Link> {
         match rival {
-            Rival::Ledbat | Rival::LedbatA => {
+            Rival::Ledbat | Rival::LedbatA | Rival::LedbatEarly => {
                 let mut storage = MaybeUninit::uninit();
                 let mut open = LedbatSkelBuilder::default().open(&mut storage)?;
                 set_name(&mut open.struct_ops.control_mut().name, name);
-                let gain = if rival == Rival::Ledbat { GAIN } else { GAIN_A };
                 let parameters = open.maps.rodata_data.as_deref_mut();
-                parameters.expect("it has parameters").gain_q16 = gain;
+                let parameters = parameters.expect("it has parameters");
+                let own = rival.ledbat().unwrap_or(LedbatParameters::RFC);
+                parameters.target_us = own.target_us;
+                parameters.gain_q16 = own.gain_q16;
+                parameters.least_window = own.least_window;
+                parameters.has_slow_start = u32::from(own.has_slow_start);
                 open.load()?.maps.control.attach_struct_ops()
             }
             Rival::LedbatPlusPlus => {
@@ -145,6 +147,12 @@ mod programs {
             Rival::TcpLp => {
                 let mut storage = MaybeUninit::uninit();
                 let mut open = TcpLpSkelBuilder::default().open(&mut storage)?;
+                set_name(&mut open.struct_ops.control_mut().name, name);
+                open.load()?.maps.control.attach_struct_ops()
+            }
+            Rival::TcpLpLinux => {
+                let mut storage = MaybeUninit::uninit();
+                let mut open = TcpLpLinuxSkelBuilder::default().open(&mut storage)?;
                 set_name(&mut open.struct_ops.control_mut().name, name);
                 open.load()?.maps.control.attach_struct_ops()
             }

@@ -55,6 +55,9 @@ pub struct Background {
     /// bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_kb_s: Option<f64>,
+    /// Its receiver acknowledges each packet at once (ip-route(8), `quickack`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quick_acks: bool,
     /// It is over IPv6; the others stay with IPv4.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ipv6: bool,
@@ -192,6 +195,7 @@ impl Default for Background {
             phi: None,
             controller: None,
             connections: None,
+            quick_acks: false,
             priorities: Vec::new(),
             server_kb_s: None,
             ipv6: false,

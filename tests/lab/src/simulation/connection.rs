@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     pub(crate) control: Control,
     pub(crate) window: Window,
     pub(crate) ecn: bool,
+    /// Whether its receiver acknowledges each packet at once.
+    pub(crate) quick_acks: bool,
     /// Whether its data goes against the direction of the others.
     pub(crate) backward: bool,
 }
@@ -69,7 +71,7 @@ impl Connection {
             start: plan.start,
             backward: plan.backward,
             sender: Sender::new(plan.control),
-            receiver: Receiver::new(plan.window),
+            receiver: Receiver::new(plan.window, plan.quick_acks),
             source: plan.source,
             ecn: plan.ecn,
             stage: Stage::Opening,

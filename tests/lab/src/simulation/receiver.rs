@@ -121,7 +121,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(window: Window) -> Self {
+    /// One that acknowledges each packet `at_once`, or every other one.
+    pub(crate) fn new(window: Window, at_once: bool) -> Self {
         Self {
             received: 0,
             window,
@@ -129,7 +130,7 @@ impl Receiver {
             edge: FIRST_WINDOW,
             pending: 0,
             delayed: None,
-            quick: QUICK,
+            quick: if at_once { u32::MAX } else { QUICK },
             marks: 0,
             delay: Duration::ZERO,
             rtt: ReceiverRtt::default(),
@@ -335,7 +336,7 @@ mod tests {
     #[test]
     fn the_right_edge_is_never_withdrawn() {
         let held = HeldWindow::new(ReceiverPolicy::Delay, MIN_WEIGHT, FIRST_WINDOW);
-        let mut receiver = Receiver::new(Window::Held(Box::new(held)));
+        let mut receiver = Receiver::new(Window::Held(Box::new(held)), false);
         receiver.establish(ms(0), ms(100));
         // A window that is used up, and then a queue of somebody else.
         for (round, rtt) in (0..60_u64).map(|round| (round, if round < 20 { 100 } else { 200 })) {
@@ -358,7 +359,7 @@ mod tests {
 
     #[test]
     fn the_round_trip_time_is_that_of_the_timestamps() {
-        let mut receiver = Receiver::new(Window::Tuned(Tuning::default()));
+        let mut receiver = Receiver::new(Window::Tuned(Tuning::default()), false);
         receiver.establish(ms(0), ms(100));
         feed(&mut receiver, 20);
         assert_eq!(receiver.rtt.get(), Some(ms(100)));
@@ -366,7 +367,7 @@ mod tests {
 
     #[test]
     fn data_beyond_a_hole_is_named_until_it_is_filled() {
-        let mut receiver = Receiver::new(Window::Tuned(Tuning::default()));
+        let mut receiver = Receiver::new(Window::Tuned(Tuning::default()), false);
         receiver.establish(ms(0), ms(100));
         for number in [1, 2, 0] {
             let data = Data {

@@ -260,6 +260,7 @@ impl Run<'_> {
             source: Source::Turns(Turns::always(span)),
             control,
             window,
+            quick_acks: false,
             ecn: self.scenario.link[0].ecn,
             backward: false,
         };

@@ -286,6 +286,10 @@ impl Sender {
             self.backoff = 0;
         }
         let mut taken = progress.ack;
+        taken.echoed_ms = progress.first_rtt.map(|rtt| {
+            let [answered, left] = [sent, now.saturating_sub(rtt)].map(|it| it.as_millis());
+            answered.wrapping_sub(left) as u32
+        });
         if let Some(rtt) = taken.rtt {
             self.state.min_rtt = self.state.min_rtt.min(rtt);
         }
@@ -479,6 +483,7 @@ impl Sender {
         self.state.outstanding = self.scoreboard.outstanding();
         self.state.in_flight = self.scoreboard.in_flight();
         self.state.delivered = self.scoreboard.delivered();
+        self.state.has_hole = self.scoreboard.has_hole();
         self.state.offered = self.edge.saturating_sub(self.state.acknowledged);
     }
 }

@@ -18,6 +18,7 @@ use crate::scenario::{CALL_PACKET_BYTES, CALL_PACKETS_PER_S, Foreground, Scenari
 use crate::simulation::congestion::control::Control;
 use crate::simulation::congestion::kernel::{Host, Kernel};
 use crate::simulation::congestion::ledbat::Ledbat;
+use crate::simulation::congestion::rival::RivalControl;
 use crate::simulation::connection::Plan;
 use crate::simulation::held_window::HeldWindow;
 use crate::simulation::receiver::{FIRST_WINDOW, Tuning, Window};
@@ -160,6 +161,7 @@ impl Setup {
                 control: control(&foreground.congestion_control, seed)?,
                 window: Window::Tuned(Tuning::default()),
                 ecn: link.ecn,
+                quick_acks: false,
                 backward: foreground.backward,
             });
         }
@@ -197,6 +199,7 @@ impl Setup {
                     control: background_control(scenario, contender, seed, place)?,
                     window: background_window(scenario, contender),
                     ecn: scenario.link[0].ecn,
+                    quick_acks: contender.needs_quick_acks() || background.quick_acks,
                     backward: false,
                 });
             }
@@ -230,6 +233,7 @@ pub(crate) fn background_control(
         | Contender::Tcp => control(&scenario.background.congestion_control, seed),
         Contender::TcpReno => Ok(Control::Reno),
         Contender::Iperf3(named) => control(CongestionControl::name(named), seed),
+        Contender::Rival(rival) => Ok(Control::Rival(RivalControl::new(rival))),
         Contender::Utp(target) => Ok(Control::Ledbat(Ledbat::new(TargetDelay::ms(target)))),
         other => Err(unsupported(&format!("contender {other}"))),
     }

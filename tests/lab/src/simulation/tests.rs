@@ -5,7 +5,11 @@ mod weights;
 
 use super::*;
 use crate::contender::{CongestionControl, Contender, Receiver, Sending};
-use crate::scenario::Scenario;
+use crate::rivals::Rival;
+use crate::scenario::{QueueSpec, Scenario};
+use crate::simulation::congestion::control::Control;
+use crate::simulation::congestion::rival::RivalControl;
+use crate::simulation::congestion::state::{Acknowledged, CongestionState};
 use dalbe::ebpf::CongestionLaw;
 use std::time::Duration;
 
@@ -101,6 +105,84 @@ fn ledbat_holds_its_target_delay() {
     let figures = run(&scenario(40.0, ""), Contender::Utp(TargetDelay::Early));
     let delay = figures.delay().unwrap();
     assert!((0.015..0.035).contains(&delay), "{delay}");
+}
+
+/// The same with a queue of so many packets.
+fn with_queue(packets: u32, more: &str) -> Scenario {
+    let mut scenario = scenario(60.0, more);
+    scenario.measure_from_s = 20.0;
+    scenario.link[0].queue = QueueSpec::Packets(packets);
+    scenario
+}
+
+#[test]
+fn each_rival_carries_most_of_an_idle_link() {
+    for packets in [86, 300] {
+        for rival in Rival::ALL {
+            let figures = run(&with_queue(packets, ""), Contender::Rival(rival));
+            let used = figures.rest_used().unwrap();
+            if rival == Rival::TcpLpLinux {
+                // Without a loss nothing ends its slow start, which makes a queue of half of
+                // its window and takes that for others.
+                assert!(
+                    (0.04..0.4).contains(&used),
+                    "{rival:?}, {packets} packets: {used}"
+                );
+                continue;
+            }
+            assert!(used > 0.7, "{rival:?}, {packets} packets: {used}");
+        }
+    }
+    // A short queue is what kept TCP-LP at one packet for good.
+    for rival in [Rival::TcpLp, Rival::TcpLpLinux, Rival::LedbatEarly] {
+        let used = run(&with_queue(10, ""), Contender::Rival(rival));
+        let used = used.rest_used().unwrap();
+        assert!(used > 0.5, "{rival:?}, a short queue: {used}");
+    }
+}
+
+#[test]
+fn rivals_of_one_packet_leave_a_greedy_flow_nearly_all() {
+    let scenario = with_queue(86, GREEDY);
+    let alone = run(&scenario, Contender::None);
+    for rival in [Rival::TcpLp, Rival::LedbatEarly] {
+        let kept = run(&scenario, Contender::Rival(rival))
+            .kept(&alone)
+            .unwrap();
+        assert!(kept > 0.9, "{rival:?}: {kept}");
+    }
+}
+
+/// Whoever answers late makes a queue out of nothing at one packet.
+#[test]
+fn a_receiver_that_waits_for_a_second_packet_keeps_a_rival_at_one() {
+    let control = |quick_acks: bool| {
+        let mut connection = Control::Rival(RivalControl::new(Rival::LedbatEarly));
+        let mut state = CongestionState::new();
+        connection.begin(&mut state);
+        state.window = 1.0;
+        state.is_window_limited = true;
+        // The least delay is of a time with more packets.
+        for round in 0..20_u64 {
+            let late = if quick_acks || round == 0 { 0 } else { 40 };
+            state.now = Duration::from_millis(100 * round);
+            state.rtt = 0.1;
+            state.outstanding = 1;
+            state.max_outstanding = 1;
+            let ack = Acknowledged {
+                segments: 1,
+                rtt: Some(Duration::from_millis(100 + late)),
+                echoed_ms: Some(50 + late as u32),
+                ..Acknowledged::default()
+            };
+            connection.measure(&mut state, &ack);
+            connection.avoid(&mut state, &ack);
+            state.max_outstanding = state.window as u32;
+        }
+        state.window
+    };
+    assert_eq!(control(false), 1.0);
+    assert!(control(true) > 2.0, "{}", control(true));
 }
 
 #[test]

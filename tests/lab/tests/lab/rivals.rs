@@ -21,6 +21,19 @@ const DEEP: &str = "
     start_s = 1
 ";
 
+/// Alone at a queue of a quarter of what is on the way.
+const SHALLOW: &str = "
+    description = 'A short queue'
+    duration_s = 27
+    measure_from_s = 12
+    [[link]]
+    rate_mbit = 10
+    delay_ms = 10
+    queue = { packets = 4 }
+    [background]
+    start_s = 1
+";
+
 /// Beside a flow that fills the queue.
 const GREEDY: &str = "
     description = 'Beside a greedy flow'
@@ -128,6 +141,30 @@ fn rivals_do_what_their_texts_say() {
     ledbat_pp_holds_its_target_and_slows_down("rledbat", &receiver);
     tcp_lp_halves_at_its_threshold(&low_priority);
     tcp_lp_infers_others(&beside);
+}
+
+/// Their window may be one packet, and none of them stays there for want of a queue that
+/// they could tell from a late answer.
+#[test]
+fn rivals_of_one_packet_carry_most_of_a_link_with_a_short_queue() {
+    if !is_root() {
+        return;
+    }
+    let _turn = alone();
+    // Losses end slow start here, as TCP-LP of Linux needs it.
+    let names = ["tcp-lp", "tcp-lp-linux", "ledbat-25"];
+    let Some([beside]) = run([(GREEDY, "ledbat-25")]) else {
+        return;
+    };
+    let got = goodput(&beside, 12.0..24.0);
+    assert!(got < 0.6, "ledbat-25 beside a greedy flow: {got} Mbit/s");
+    let Some(records) = run(names.map(|name| (SHALLOW, name))) else {
+        return;
+    };
+    for (name, record) in names.into_iter().zip(&records) {
+        let got = goodput(record, 12.0..24.0);
+        assert!(got > 5.0, "{name}: {got} Mbit/s");
+    }
 }
 
 /// RFC 6817: a queueing delay of TARGET, 100 ms, and a link that is full.

@@ -16,6 +16,7 @@
 #include "../../src/rivals/bpf/ledbat.h"
 #include "../../src/rivals/bpf/ledbat_pp.h"
 #include "../../src/rivals/bpf/tcp_lp.h"
+#include "../../src/rivals/bpf/tcp_lp_linux.h"
 
 /* What did not hold. */
 static int failures;
@@ -65,7 +66,7 @@ static void clocks_wrap(void)
 static void ledbat_round(struct ledbat *own, __u32 queue_us, __u32 gain_q16)
 {
 	for (__u32 left = whole_packets(&own->window); left > 0; left -= left > 1 ? 2 : 1)
-		ledbat_acknowledged(own, left > 1 ? 2 : 1, queue_us, 100000, gain_q16);
+		ledbat_acknowledged(own, left > 1 ? 2 : 1, queue_us, 100000, gain_q16, MIN_WINDOW);
 }
 
 static void ledbat_steps(void)
@@ -100,12 +101,35 @@ static void ledbat_limited(void)
 {
 	struct ledbat own = {.window = {50 * PACKET_Q16}};
 
-	ledbat_limit(&own, 60);
+	ledbat_limit(&own, 60, MIN_WINDOW);
 	EXPECT(whole_packets(&own.window) == 50, "%f packets", packets(&own.window));
-	ledbat_limit(&own, 30);
+	ledbat_limit(&own, 30, MIN_WINDOW);
 	EXPECT(whole_packets(&own.window) == 31, "%f packets", packets(&own.window));
-	ledbat_limit(&own, 0);
+	ledbat_limit(&own, 0, MIN_WINDOW);
 	EXPECT(whole_packets(&own.window) == MIN_WINDOW, "%f packets", packets(&own.window));
+	ledbat_limit(&own, 0, 1);
+	EXPECT(whole_packets(&own.window) == 1, "%f packets", packets(&own.window));
+}
+
+/* LEDBAT as its first implementations had it: 25 ms, and one packet at least. */
+static void ledbat_early(void)
+{
+	struct ledbat own = {.window = {3 * PACKET_Q16}};
+
+	for (int i = 0; i < 200; i++)
+		ledbat_acknowledged(&own, 1, 100000, 25000, PACKET_Q16, 1);
+	EXPECT(whole_packets(&own.window) == 1, "%f packets beside others", packets(&own.window));
+	ledbat_acknowledged(&own, 1, 25000, 25000, PACKET_Q16, 1);
+	EXPECT(packets(&own.window) == 1, "%f packets at the target", packets(&own.window));
+	/* With an empty queue, a packet more in each round trip. */
+	for (int round = 0; round < 5; round++) {
+		double before = packets(&own.window);
+
+		for (__u32 left = whole_packets(&own.window); left > 0; left--)
+			ledbat_acknowledged(&own, 1, 0, 25000, PACKET_Q16, 1);
+		EXPECT(packets(&own.window) > before + 0.7 && packets(&own.window) < before + 1.1,
+		       "from %f to %f packets", before, packets(&own.window));
+	}
 }
 
 static void gains(void)
@@ -224,55 +248,172 @@ static void slowdowns(void)
 	EXPECT(seen == 4, "%u slowdowns", seen);
 }
 
+/* So many delays of acknowledged packets. */
+static void lp_hear(struct tcp_lp *own, int count, __u32 delay_us, __u32 una)
+{
+	for (int i = 0; i < count; i++)
+		lp_take_delay(own, delay_us, una);
+}
+
 static void early_indication(void)
 {
 	struct tcp_lp own = {0};
 
 	/* A range of 100 ms. */
-	lp_take_delay(&own, 1000000);
-	for (int i = 0; i < 100; i++)
-		lp_take_delay(&own, 1100000);
+	lp_hear(&own, 1, 1000000, 0);
+	lp_hear(&own, 100, 1100000, 0);
 	EXPECT(lp_indicates(&own), "a full queue");
-	for (int i = 0; i < 200; i++)
-		lp_take_delay(&own, 1014000);
+	lp_hear(&own, 200, 1014000, 0);
 	EXPECT(!lp_indicates(&own), "14 %%, smoothed %u us", own.smoothed_us);
-	for (int i = 0; i < 200; i++)
-		lp_take_delay(&own, 1016000);
+	lp_hear(&own, 200, 1016000, 0);
 	EXPECT(lp_indicates(&own), "16 %%, smoothed %u us", own.smoothed_us);
 	/* One packet says nothing: an eighth of it counts. */
-	for (int i = 0; i < 200; i++)
-		lp_take_delay(&own, 1000000);
-	lp_take_delay(&own, 1100000);
+	lp_hear(&own, 200, 1000000, 0);
+	lp_hear(&own, 1, 1100000, 0);
 	EXPECT(!lp_indicates(&own), "one packet, smoothed %u us", own.smoothed_us);
+}
+
+/* One that has met a queue of 100 ms, and halves at it, with `nxt` to be sent next. */
+static struct tcp_lp lp_halved(__u32 nxt, __u32 now_us)
+{
+	struct tcp_lp own = {.has_lost = 1};
+
+	lp_hear(&own, 1, 0, 0);
+	lp_hear(&own, 100, 100000, 1000);
+	EXPECT(lp_acknowledged(&own, nxt, RTT_US, now_us) == LP_HALVE, "the first");
+	return own;
 }
 
 static void inference(void)
 {
-	struct tcp_lp own = {0};
 	const __u32 nxt = 5000;
 	__u32 now_us = 1000000;
+	struct tcp_lp own = lp_halved(nxt, now_us);
 
-	lp_take_delay(&own, 0);
-	for (int i = 0; i < 100; i++)
-		lp_take_delay(&own, 100000);
-	EXPECT(lp_acknowledged(&own, 1000, nxt, RTT_US, now_us) == LP_HALVE, "the first");
 	/* What was sent before does not count. */
 	now_us += RTT_US / 2;
-	EXPECT(lp_acknowledged(&own, nxt, 6000, RTT_US, now_us) == LP_STAY, "at once");
+	lp_hear(&own, 10, 100000, nxt);
+	EXPECT(lp_acknowledged(&own, 6000, RTT_US, now_us) == LP_STAY, "at once");
+	/* Nor does one delay alone. */
 	now_us += RTT_US;
-	EXPECT(lp_acknowledged(&own, nxt + 1, 6000, RTT_US, now_us) == LP_ONE_PACKET,
-	       "the second");
+	lp_hear(&own, 1, 100000, nxt + 1);
+	EXPECT(lp_acknowledged(&own, 6000, RTT_US, now_us) == LP_STAY, "one delay");
+	lp_hear(&own, 1, 100000, nxt + 2);
+	EXPECT(lp_acknowledged(&own, 6000, RTT_US, now_us) == LP_ONE_PACKET, "the second");
 	/* Without an indication it waits for three round trips, and then grows. */
-	for (int i = 0; i < 200; i++)
-		lp_take_delay(&own, 0);
-	EXPECT(lp_acknowledged(&own, 6001, 7000, RTT_US, now_us + 2 * RTT_US) == LP_STAY,
+	lp_hear(&own, 200, 0, 6001);
+	EXPECT(lp_acknowledged(&own, 7000, RTT_US, now_us + 2 * RTT_US) == LP_STAY,
 	       "within the time-out");
 	now_us += 3 * RTT_US;
-	EXPECT(lp_acknowledged(&own, 6002, 7000, RTT_US, now_us) == LP_INCREASE, "after it");
+	EXPECT(lp_acknowledged(&own, 7000, RTT_US, now_us) == LP_INCREASE, "after it");
 	/* An indication then is a first one again. */
-	for (int i = 0; i < 100; i++)
-		lp_take_delay(&own, 100000);
-	EXPECT(lp_acknowledged(&own, 7001, 8000, RTT_US, now_us) == LP_HALVE, "another first");
+	lp_hear(&own, 100, 100000, 7001);
+	EXPECT(lp_acknowledged(&own, 8000, RTT_US, now_us) == LP_HALVE, "another first");
+}
+
+/* A queue that a halving empties is one event, however few packets tell of it. */
+static void one_event(void)
+{
+	__u32 now_us = 1000000;
+	struct tcp_lp own = lp_halved(5000, now_us);
+	enum lp_step step = LP_STAY;
+
+	/* Two acknowledgements in a round trip, for longer than the time-out. */
+	for (__u32 i = 0; i < 2 * (INFERENCE_ROUNDS + 1); i++) {
+		now_us += RTT_US / 2;
+		lp_take_delay(&own, 1000, 5001 + i);
+		step = lp_acknowledged(&own, 9000, RTT_US, now_us);
+		EXPECT(step == LP_STAY || step == LP_INCREASE, "reduced again after %u", i);
+	}
+	EXPECT(step == LP_INCREASE, "it does not grow");
+}
+
+/* The queue that a loss has found is not heard again behind it. */
+static void after_a_loss(void)
+{
+	struct tcp_lp own = {.has_lost = 1};
+	__u32 now_us = 1000000;
+
+	lp_hear(&own, 1, 0, 0);
+	lp_hear(&own, 100, 100000, 1000);
+	lp_reduced(&own, 5000);
+	EXPECT(lp_acknowledged(&own, 6000, RTT_US, now_us) == LP_INCREASE, "recovered");
+	for (__u32 i = 0; i < 10; i++) {
+		lp_take_delay(&own, 5000, 5001 + i);
+		EXPECT(lp_acknowledged(&own, 6000, RTT_US, now_us) == LP_INCREASE,
+		       "an empty queue behind a loss, %u", i);
+	}
+}
+
+/* At one packet it is told of the queue by a receiver that answers at once. It stays there
+ * beside others, and grows when they are gone. */
+static void one_packet(void)
+{
+	__u32 now_us = 1000000, una = 1000, grown = 0;
+	struct tcp_lp own = lp_halved(una + 1, now_us);
+
+	for (int i = 0; i < 40; i++) {
+		enum lp_step step;
+
+		now_us += RTT_US;
+		una++;
+		lp_take_delay(&own, i < 20 ? 100000 : 0, una);
+		step = lp_acknowledged(&own, una + 1, RTT_US, now_us);
+		grown += step == LP_INCREASE;
+		EXPECT(i >= 20 || step != LP_INCREASE, "it grows beside others at %d", i);
+	}
+	EXPECT(grown >= 14, "it grows in %u of 20 round trips", grown);
+}
+
+/* So long for `lpl_take_delay`, again and again; whether it reduced the window. */
+static enum lpl_step lpl_round(struct tcp_lp_linux *own, __u32 delay_us, __u32 *now_us)
+{
+	enum lpl_step step = LPL_NOTHING;
+
+	for (int i = 0; i < 20; i++) {
+		enum lpl_step now = lpl_take_delay(own, delay_us, 2 * RTT_US, *now_us);
+
+		step = now > step ? now : step;
+		*now_us += RTT_US / 20;
+	}
+	return step;
+}
+
+static void linux_rebases(void)
+{
+	struct tcp_lp_linux own = {0};
+	__u32 now_us = 1000000;
+
+	/* The zero of the clocks is arbitrary. */
+	EXPECT(lpl_round(&own, 0xfffffff0, &now_us) == LPL_NOTHING, "an empty queue");
+	EXPECT(own.smoothed_us == RTT_US, "half of the round trip, %u us", own.smoothed_us);
+	EXPECT(lpl_round(&own, 0xfffffff0 + 30000, &now_us) >= LPL_HALVE, "30 ms more");
+	/* On the queue that it has found, nothing more is said of it. */
+	for (int i = 0; i < 20; i++)
+		lpl_round(&own, 0xfffffff0 + 30000, &now_us);
+	for (int i = 0; i < 20; i++)
+		EXPECT(lpl_round(&own, 0xfffffff0 + 30000, &now_us) == LPL_NOTHING,
+		       "the same queue again");
+	EXPECT(!lpl_is_inferring(&own, now_us), "it infers for ever");
+	/* The threshold is 15 % of twice the delay less the least. */
+	EXPECT(lpl_round(&own, 0xfffffff0 + 60000, &now_us) >= LPL_HALVE, "a longer one");
+}
+
+static void linux_infers(void)
+{
+	struct tcp_lp_linux own = {0};
+	__u32 now_us = 1000000, rtt_us = 2 * RTT_US;
+	enum lpl_step first = LPL_NOTHING, second = LPL_NOTHING;
+
+	lpl_take_delay(&own, 0, rtt_us, now_us);
+	for (int i = 0; i < 20 && first == LPL_NOTHING; i++)
+		first = lpl_take_delay(&own, 100000, rtt_us, now_us);
+	EXPECT(first == LPL_HALVE, "the first, %d", first);
+	EXPECT(lpl_is_inferring(&own, now_us + 3 * rtt_us - 1), "within three round trips");
+	EXPECT(!lpl_is_inferring(&own, now_us + 3 * rtt_us), "after them");
+	for (int i = 0; i < 20 && second == LPL_NOTHING; i++)
+		second = lpl_take_delay(&own, 300000, rtt_us, now_us + rtt_us);
+	EXPECT(second == LPL_ONE_PACKET, "the second within them, %d", second);
 }
 
 static const struct {
@@ -283,12 +424,18 @@ static const struct {
 	{"clocks_wrap", clocks_wrap},
 	{"ledbat_steps", ledbat_steps},
 	{"ledbat_limited", ledbat_limited},
+	{"ledbat_early", ledbat_early},
 	{"gains", gains},
 	{"decrease", decrease},
 	{"slowdowns", slowdowns},
 	{"slow_start_ends", slow_start_ends},
 	{"early_indication", early_indication},
 	{"inference", inference},
+	{"one_event", one_event},
+	{"after_a_loss", after_a_loss},
+	{"one_packet", one_packet},
+	{"linux_rebases", linux_rebases},
+	{"linux_infers", linux_infers},
 };
 
 int main(int count, char **words)

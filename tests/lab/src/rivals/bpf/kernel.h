@@ -71,6 +71,11 @@ extern __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked) __attribute__((sec
 extern void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked)
 	__attribute__((section(".ksyms")));
 
+/* What the loader sets. A simulation has none, and says itself what this is. */
+#ifndef PARAMETER
+#define PARAMETER(TYPE, NAME, VALUE) const volatile TYPE NAME = VALUE
+#endif
+
 /* The state of a law, in the kernel's room for it. */
 #define STATE_OF(TYPE, TP)                                                          \
 	({                                                                          \
@@ -107,11 +112,10 @@ static __always_inline __u32 smoothed_rtt_us(const struct tcp_sock *tp)
  * clock when it sent (TSecr, RFC 7323). Both tick once a millisecond on Linux. The
  * zero is that of two clocks that differ, so only differences of delays count; they
  * count modulo 2^32 us. Without timestamps it is the round-trip time. False where
- * there is no delay to be had: of a packet that was sent twice, and while something
- * is missing, since the receiver then echoes an older packet's timestamp (section
- * 4.3 there). */
-static __always_inline bool one_way_delay(struct tcp_sock *tp, const struct ack_sample *sample,
-					  __u32 *delay_us)
+ * there is no delay to be had: of a packet that was sent twice. While something is
+ * missing the receiver echoes an older packet's timestamp (section 4.3 there). */
+static __always_inline bool any_one_way_delay(struct tcp_sock *tp,
+					      const struct ack_sample *sample, __u32 *delay_us)
 {
 	__u32 ticks = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr;
 	__s32 rtt_us = sample->rtt_us;
@@ -123,20 +127,26 @@ static __always_inline bool one_way_delay(struct tcp_sock *tp, const struct ack_
 		*delay_us = rtt_us;
 		return true;
 	}
-	if (tp->sacked_out)
-		return false;
 	*delay_us = ticks * 1000;
 	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
 		*delay_us = ticks;
 	return true;
 }
 
-/* The reaction to a loss that all rivals share with TCP (RFC 5681): half of the
- * window, and two packets at least. The kernel goes there step by step (RFC 6937),
- * once for each round trip. */
-static __always_inline __u32 half_of_window(const struct tcp_sock *tp)
+/* The same, but for what is of an older packet. */
+static __always_inline bool one_way_delay(struct tcp_sock *tp, const struct ack_sample *sample,
+					  __u32 *delay_us)
 {
-	return tp->snd_cwnd > 2 * MIN_WINDOW ? tp->snd_cwnd / 2 : MIN_WINDOW;
+	return any_one_way_delay(tp, sample, delay_us) &&
+	       !(tp->rx_opt.rcv_tsecr && tp->sacked_out);
+}
+
+/* The reaction to a loss that all rivals share with TCP (RFC 5681): half of the
+ * window, and `least` packets at least. The kernel goes there step by step (RFC 6937),
+ * once for each round trip. */
+static __always_inline __u32 half_of_window(const struct tcp_sock *tp, __u32 least)
+{
+	return tp->snd_cwnd > 2 * least ? tp->snd_cwnd / 2 : least;
 }
 
 /* No packet was lost after all. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * LEDBAT (RFC 6817) as a congestion control, and LEDBAT~a of the FAIRBAT paper, which
- * is the same with other parameters. The loader sets them.
+ * LEDBAT (RFC 6817) as a congestion control, LEDBAT~a of the FAIRBAT paper, and LEDBAT as
+ * its first implementations had it, which are the same with other parameters. The loader
+ * sets them.
  *
  * The delay is the one-way delay of the data, as the RFC has it, from the timestamps
  * that both ends put into their packets: traffic the other way, on which this sender
@@ -17,9 +18,12 @@
 
 #include "ledbat.h"
 
-/* TARGET, at most 100 ms, us; GAIN, at most 1 (section 2.5). */
-const volatile __u32 target_us = 100000;
-const volatile __u32 gain_q16 = 65536;
+/* TARGET, at most 100 ms, us; GAIN, at most 1; MIN_CWND, packets (section 2.5). */
+PARAMETER(__u32, target_us, 100000);
+PARAMETER(__u32, gain_q16, 65536);
+PARAMETER(__u32, least_window, MIN_WINDOW);
+/* Whether there is slow start at all. */
+PARAMETER(__u32, has_slow_start, 1);
 
 SEC("struct_ops")
 void BPF_PROG(begin, struct sock *sk)
@@ -28,9 +32,9 @@ void BPF_PROG(begin, struct sock *sk)
 	struct ledbat *own = STATE_OF(struct ledbat, tp);
 
 	__builtin_memset(own, 0, sizeof(*own));
-	/* INIT_CWND is 2 (section 2.5). */
-	tp->snd_cwnd = MIN_WINDOW;
-	own->window.q16 = MIN_WINDOW * PACKET_Q16;
+	/* INIT_CWND is 2, as MIN_CWND is (section 2.5). */
+	tp->snd_cwnd = least_window;
+	own->window.q16 = least_window * PACKET_Q16;
 }
 
 SEC("struct_ops")
@@ -55,7 +59,7 @@ void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked)
 		return;
 	queue_us = queueing_delay_us(&own->delays);
 	if (is_in_slow_start(tp)) {
-		if (queue_us < target_us / 2) {
+		if (has_slow_start && queue_us < target_us / 2) {
 			if (is_window_limited(tp))
 				tcp_slow_start(tp, acked);
 			return;
@@ -63,12 +67,13 @@ void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked)
 		tp->snd_ssthresh = tp->snd_cwnd;
 	}
 	follow_kernel(&own->window, tp->snd_cwnd);
-	ledbat_acknowledged(own, acked, queue_us, target_us, gain_q16);
+	ledbat_acknowledged(own, acked, queue_us, target_us, gain_q16, least_window);
 	/* What was in flight before this acknowledgement. The kernel holds packets
 	 * back now and then to send several at once, so the most of the last round
 	 * trip counts. */
 	flight = tp->packets_out + acked;
-	ledbat_limit(own, flight > tp->max_packets_out ? flight : tp->max_packets_out);
+	ledbat_limit(own, flight > tp->max_packets_out ? flight : tp->max_packets_out,
+		     least_window);
 	tp->snd_cwnd = whole_packets(&own->window);
 	/* Slow start comes after a timeout only. */
 	if (tp->snd_cwnd < tp->snd_ssthresh)
@@ -78,7 +83,7 @@ void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked)
 SEC("struct_ops")
 __u32 BPF_PROG(lost, struct sock *sk)
 {
-	return half_of_window(tcp_sk(sk));
+	return half_of_window(tcp_sk(sk), least_window);
 }
 
 SEC("struct_ops")

@@ -16,13 +16,13 @@ struct ledbat {
 };
 
 /* An acknowledgement of so many packets, with this queueing delay. In a round trip
- * the window changes by
+ * the window, of `least` packets or more, changes by
  *
  *   GAIN * (TARGET - queueing_delay) / TARGET    packets.
  *
  * A negative step has no other bound, as in the text. */
 static __always_inline void ledbat_acknowledged(struct ledbat *own, __u32 acked, __u32 queue_us,
-						__u32 target_us, __u32 gain_q16)
+						__u32 target_us, __u32 gain_q16, __u32 least)
 {
 	bool is_below = queue_us <= target_us;
 	__u32 off_us = is_below ? target_us - queue_us : queue_us - target_us;
@@ -32,17 +32,17 @@ static __always_inline void ledbat_acknowledged(struct ledbat *own, __u32 acked,
 	if (is_below)
 		grow(&own->window, step_q16);
 	else
-		shrink(&own->window, step_q16);
+		shrink(&own->window, step_q16, least);
 }
 
 /* The window never exceeds what was in flight by more than ALLOWED_INCREASE, so that
  * a sender with nothing to send does not grow. */
-static __always_inline void ledbat_limit(struct ledbat *own, __u32 flight)
+static __always_inline void ledbat_limit(struct ledbat *own, __u32 flight, __u32 least)
 {
 	__u64 most_q16 = (flight + ALLOWED_INCREASE) * PACKET_Q16;
 
-	if (most_q16 < MIN_WINDOW * PACKET_Q16)
-		most_q16 = MIN_WINDOW * PACKET_Q16;
+	if (most_q16 < least * PACKET_Q16)
+		most_q16 = least * PACKET_Q16;
 	if (own->window.q16 > most_q16)
 		own->window.q16 = most_q16;
 }

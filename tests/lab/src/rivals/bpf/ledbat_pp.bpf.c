@@ -63,7 +63,7 @@ __u32 BPF_PROG(lost, struct sock *sk)
 	 * lower where the window goes back to any further than a half. */
 	if (is_in_slow_start(tp) && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
 		return tp->snd_ssthresh > 2 * MIN_WINDOW ? tp->snd_ssthresh / 2 : MIN_WINDOW;
-	return half_of_window(tp);
+	return half_of_window(tp, MIN_WINDOW);
 }
 
 SEC("struct_ops")

@@ -75,7 +75,8 @@ static __always_inline void change_window(struct ledbat_pp *own, __u32 acked, __
 	}
 	down_q16 -= gain_q16;
 	shrink(&own->window,
-	       part_of_round(&own->window, down_q16 < half_q16 ? down_q16 : half_q16, acked));
+	       part_of_round(&own->window, down_q16 < half_q16 ? down_q16 : half_q16, acked),
+	       MIN_WINDOW);
 }
 
 /* An acknowledgement of so many packets. `ssthresh` is where slow start ends, packets;

@@ -9,6 +9,11 @@
  * The least and the largest delay are first those of slow start, and indications count
  * from the first loss on. Losses are TCP's business (Reno with selective
  * acknowledgements).
+ *
+ * At one packet the delay is that of the queue only if the receiver answers at once, as
+ * those of the paper's simulations do. One that waits for a second packet makes 40 ms and
+ * more out of any delay, which for short queues is an indication at every acknowledgement.
+ * So the lab has receivers answer at once (`Rival::needs_quick_acks`).
  */
 #include "kernel.h"
 
@@ -29,7 +34,7 @@ void BPF_PROG(acknowledged, struct sock *sk, const struct ack_sample *sample)
 	__u32 delay_us;
 
 	if (one_way_delay(tp, sample, &delay_us))
-		lp_take_delay(STATE_OF(struct tcp_lp, tp), delay_us);
+		lp_take_delay(STATE_OF(struct tcp_lp, tp), delay_us, tp->snd_una);
 }
 
 SEC("struct_ops")
@@ -48,8 +53,7 @@ void BPF_PROG(avoid, struct sock *sk, __u32 ack, __u32 acked)
 			tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 		return;
 	}
-	switch (lp_acknowledged(own, tp->snd_una, tp->snd_nxt, smoothed_rtt_us(tp),
-				tp->tcp_mstamp)) {
+	switch (lp_acknowledged(own, tp->snd_nxt, smoothed_rtt_us(tp), tp->tcp_mstamp)) {
 	case LP_INCREASE:
 		if (is_window_limited(tp))
 			tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
@@ -72,9 +76,12 @@ SEC("struct_ops")
 __u32 BPF_PROG(lost, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	struct tcp_lp *own = STATE_OF(struct tcp_lp, tp);
 
-	STATE_OF(struct tcp_lp, tp)->has_lost = 1;
-	return half_of_window(tp);
+	own->has_lost = 1;
+	/* The delays of before are those of a full queue. */
+	lp_reduced(own, tp->snd_nxt);
+	return half_of_window(tp, MIN_WINDOW);
 }
 
 SEC("struct_ops")

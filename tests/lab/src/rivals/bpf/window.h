@@ -10,7 +10,8 @@
 /* A packet, in the unit of windows. */
 #define PACKET_Q16 65536ULL
 
-/* MIN_CWND of RFC 6817, section 2.5, and the least window of LEDBAT++, packets. */
+/* MIN_CWND of RFC 6817, section 2.5, and the least window of LEDBAT++ and after a loss
+ * (RFC 5681), packets. */
 #define MIN_WINDOW 2
 
 /* Largest window, packets: it keeps products within 64 bits. */
@@ -41,9 +42,10 @@ static __always_inline void grow(struct window *window, __u64 step_q16)
 		window->q16 = MAX_WINDOW * PACKET_Q16;
 }
 
-static __always_inline void shrink(struct window *window, __u64 step_q16)
+/* Down to so many packets. */
+static __always_inline void shrink(struct window *window, __u64 step_q16, __u32 least)
 {
-	__u64 least_q16 = MIN_WINDOW * PACKET_Q16;
+	__u64 least_q16 = least * PACKET_Q16;
 
 	if (window->q16 > least_q16 + step_q16)
 		window->q16 -= step_q16;

@@ -9,6 +9,7 @@ use crate::simulation::congestion::cubic::Cubic;
 use crate::simulation::congestion::kernel::Kernel;
 use crate::simulation::congestion::ledbat::Ledbat;
 use crate::simulation::congestion::reno;
+use crate::simulation::congestion::rival::RivalControl;
 use crate::simulation::congestion::state::{Acknowledged, CongestionState, Phase};
 
 /// One of them at work.
@@ -19,6 +20,7 @@ pub(crate) enum Control {
     Bbr(Box<Bbr>),
     Ledbat(Ledbat),
     Kernel(Kernel),
+    Rival(RivalControl),
 }
 
 impl Control {
@@ -37,6 +39,7 @@ impl Control {
         match self {
             Self::Bbr(bbr) => bbr.begin(state),
             Self::Kernel(kernel) => kernel.begin(state),
+            Self::Rival(rival) => rival.begin(state),
             Self::Cubic(_) | Self::Reno | Self::Ledbat(_) => {}
         }
     }
@@ -46,6 +49,7 @@ impl Control {
         match self {
             Self::Cubic(cubic) => cubic.measure(state, ack),
             Self::Kernel(kernel) => kernel.measure(state, ack),
+            Self::Rival(rival) => rival.measure(state, ack),
             Self::Reno | Self::Bbr(_) | Self::Ledbat(_) => {}
         }
     }
@@ -58,6 +62,7 @@ impl Control {
             Self::Bbr(bbr) => bbr.update(state, ack),
             Self::Ledbat(ledbat) => ledbat.avoid(state, ack),
             Self::Kernel(kernel) => kernel.avoid(state, ack),
+            Self::Rival(rival) => rival.avoid(state, ack),
         }
     }
 
@@ -68,6 +73,7 @@ impl Control {
             Self::Reno | Self::Ledbat(_) => reno::threshold(state),
             Self::Bbr(bbr) => bbr.threshold(state),
             Self::Kernel(kernel) => kernel.threshold(state),
+            Self::Rival(rival) => rival.threshold(state),
         }
     }
 
@@ -77,6 +83,7 @@ impl Control {
             Self::Cubic(cubic) if phase == Phase::Loss => *cubic = Cubic::default(),
             Self::Bbr(bbr) => bbr.enter(state, phase),
             Self::Kernel(kernel) => kernel.enter(state, phase),
+            Self::Rival(rival) => rival.enter(state, phase),
             Self::Cubic(_) | Self::Reno | Self::Ledbat(_) => {}
         }
     }

@@ -18,7 +18,7 @@ use crate::simulation::congestion::state::{Acknowledged, CongestionState, Phase}
 use crate::simulation::packet::SEGMENT;
 
 /// The kernel's threshold before the first loss (`TCP_INFINITE_SSTHRESH`).
-const INFINITE_THRESHOLD: u32 = 0x7fff_ffff;
+pub(crate) const INFINITE_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// What the kernel paces by: so many times the window in a round trip, in early slow start
 /// and later (`net.ipv4.tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
@@ -188,7 +188,7 @@ impl Kernel {
 }
 
 /// In `enum tcp_ca_state`.
-fn number(phase: Phase) -> u8 {
+pub(crate) fn number(phase: Phase) -> u8 {
     match phase {
         Phase::Open => 0,
         Phase::Reduction => 2,

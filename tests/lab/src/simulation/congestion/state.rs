@@ -59,6 +59,8 @@ pub(crate) struct CongestionState {
     pub(crate) min_burst: u32,
     /// The window that the receiver offers, bytes.
     pub(crate) offered: u64,
+    /// Whether something has arrived beyond what is missing.
+    pub(crate) has_hole: bool,
 }
 
 impl CongestionState {
@@ -85,6 +87,7 @@ impl CongestionState {
             pacing: None,
             min_burst: 2,
             offered: 0,
+            has_hole: false,
         }
     }
 
@@ -136,6 +139,10 @@ pub(crate) struct Acknowledged {
     pub(crate) prior_in_flight: f64,
     /// One-way delay.
     pub(crate) delay: Duration,
+    /// The receiver's clock when it answered less that of the sender when it sent the oldest
+    /// packet that is acknowledged now (RFC 7323), ms: with the time for which the answer was
+    /// delayed. `None` if that was sent twice.
+    pub(crate) echoed_ms: Option<u32>,
     /// Rate of delivery, byte/s with headers (draft-cheng-iccrg-delivery-rate-estimation).
     pub(crate) rate: Option<f64>,
     /// Whether the application kept that rate low.
