@@ -28,6 +28,14 @@ const GRID: Grid = Grid {
 };
 /// Beside those of all charts: a darker vermilion.
 const BROWN: RGBColor = RGBColor(0x8c, 0x3d, 0x00);
+/// Those of rivals in the kernel.
+const RIVAL_COLORS: [(&str, RGBColor); 5] = [
+    ("ledbat", RGBColor(0xb0, 0x2a, 0x5b)),
+    ("ledbat-25", RGBColor(0x6b, 0x1f, 0x4a)),
+    ("ledbat-a", RGBColor(0xe0, 0x8b, 0xa8)),
+    ("tcp-lp", RGBColor(0x00, 0x6d, 0x6f)),
+    ("tcp-lp-linux", RGBColor(0x5f, 0xb3, 0xb3)),
+];
 /// Error bars end in a line of this width to each side, in parts of the x axis.
 const CAP: f64 = 0.012;
 
@@ -290,7 +298,10 @@ fn color(contender: &str) -> RGBColor {
         UNDAMPED => INK,
         "fixed-1" => ORANGE,
         "fixed-4" => PURPLE,
-        _ => GREY,
+        name => {
+            let mut rivals = RIVAL_COLORS.iter();
+            rivals.find(|one| one.0 == name).map_or(GREY, |one| one.1)
+        }
     }
 }
 

@@ -23,8 +23,24 @@ pub(crate) const LEDBAT: &str = "utp";
 /// The same with the target of its first drafts.
 pub(crate) const LEDBAT_EARLY: &str = "utp-25";
 
-/// The paper's other contenders, as the lab has them.
-pub(crate) const RIVALS: [&str; 2] = ["ledbat-a", "tcp-lp"];
+/// The paper's other contenders, as the lab has them in the kernel: LEDBAT with both
+/// targets, since the paper does not tell its own, LEDBAT~a, and TCP-LP by its paper and as
+/// ns-2 has it.
+pub(crate) const RIVALS: [&str; 5] = ["ledbat", "ledbat-25", "ledbat-a", "tcp-lp", "tcp-lp-linux"];
+
+/// All that are LEDBAT.
+pub(crate) const LEDBATS: [&str; 5] = [LEDBAT, LEDBAT_EARLY, "ledbat", "ledbat-25", "ledbat-a"];
+
+/// All that the paper says fail beside long-lived flows.
+pub(crate) const FAILING: [&str; 7] = [
+    LEDBAT,
+    LEDBAT_EARLY,
+    "ledbat",
+    "ledbat-25",
+    "ledbat-a",
+    "tcp-lp",
+    "tcp-lp-linux",
+];
 
 /// The paper's k in its hard case.
 pub(crate) const HARD: Topology = Topology::One { long_lived: 3 };

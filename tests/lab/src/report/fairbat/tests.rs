@@ -203,7 +203,8 @@ fn the_page_judges_by_the_figures() {
 #[test]
 fn the_page_names_the_papers_contenders_without_runs() {
     let mut matrix = evaluation();
-    let missing = "Not measured here: LEDBAT~a, TCP-LP.\n";
+    let missing = "Not measured here: LEDBAT; LEDBAT, target 25 ms; LEDBAT~a; TCP-LP; TCP-LP, as in \
+                   Linux.\n";
     let text = page(&matrix, Beside::default());
     assert!(text.contains(missing), "{text}");
     let mut rivals = matrix.runs.clone();
@@ -250,6 +251,30 @@ fn tables_have_the_papers_numbers_beside_ours() {
     let joined = line(&page, "| two links, \u{3c1}s = 0.3 | -2");
     assert!(joined.ends_with("| better |"), "{joined}");
     assert!(!page.contains("NaN") && !page.contains("inf "), "{page}");
+}
+
+#[test]
+fn each_row_of_table_1_is_followed_by_what_stands_in_its_place() {
+    let page = page(&evaluation(), Beside::default());
+    let (_, table) = page.split_once("## Table I").unwrap();
+    let rows: Vec<_> = table
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .collect();
+    let at = |start: &str| {
+        let place = rows.iter().position(|row| row.starts_with(start));
+        place.unwrap_or_else(|| panic!("no {start} in {rows:?}"))
+    };
+    let paper = at("| LEDBAT, paper | 0.99 |");
+    assert_eq!(at(&format!("| {} | 1.100 |", title(LEDBAT))), paper + 1);
+    let missing = "not measured | not measured | not measured | not measured | not measured |";
+    for (paper, ours) in [
+        ("| TCP-LP, paper", "| TCP-LP | "),
+        ("| LEDBAT~a, paper", "| LEDBAT~a | "),
+    ] {
+        let row = rows[at(paper) + 1];
+        assert_eq!(row, format!("{ours}{missing}"));
+    }
 }
 
 #[test]

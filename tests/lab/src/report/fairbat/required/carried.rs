@@ -9,7 +9,8 @@ use crate::results::MatrixRecord;
 /// What is moved may be so much more or less than what arrives, in parts of that.
 const MAX_ROOM: f64 = 0.03;
 
-fn is_near(share: f64) -> bool {
+/// Whether that is the load itself, in parts of it.
+pub(crate) fn is_near(share: f64) -> bool {
     (share - 1.0).abs() <= MAX_ROOM
 }
 

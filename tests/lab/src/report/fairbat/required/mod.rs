@@ -2,6 +2,7 @@
 //! the page. A mean over the seeds decides; where an interval must decide it says so.
 
 mod carried;
+mod claim;
 mod judged;
 
 use crate::jobs::{Found, SOON};
@@ -11,9 +12,10 @@ use crate::report::fairbat::figures::{
 use crate::report::fairbat::group;
 use crate::report::fairbat::group::{Cell, Estimate, Group};
 use crate::report::fairbat::points::{
-    BASELINE, EASY, HARD, LEDBAT, LEDBAT_EARLY, LEVERS, PLAIN, Point, RIVALS, UNDAMPED, contenders,
+    BASELINE, EASY, HARD, LEDBATS, LEVERS, PLAIN, Point, RIVALS, UNDAMPED, contenders,
 };
 use crate::report::fairbat::required::carried::{carried, served_in_full};
+use crate::report::fairbat::required::claim::others_fail;
 use crate::report::fairbat::required::judged::{Judgement, at_each, judged};
 use crate::report::fairbat::tables::{LOADS, max_variance};
 use crate::report::fairbat::{Beside, LONG, SCALING, STEPS, Steps};
@@ -45,6 +47,7 @@ pub(crate) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
         all.extend(web.map(|rule| ("B", rule(matrix, name))));
         all.push(("B", bounded_for_longer(beside.long, name)));
     }
+    all.extend(others_fail(beside.long).map(|it| ("B", it)));
     for name in ours {
         all.extend(LASTING.map(|rule| ("C", rule(matrix, name))));
         all.push(("C", queue_rarely_empty(matrix, name)));
@@ -76,7 +79,7 @@ fn missing(matrix: &MatrixRecord) -> String {
     let missing: Vec<_> = missing.map(|name| title(name)).collect();
     match missing.is_empty() {
         true => String::new(),
-        false => format!(" Not measured here: {}.", missing.join(", ")),
+        false => format!(" Not measured here: {}.", missing.join("; ")),
     }
 }
 
@@ -121,8 +124,14 @@ fn bounded(matrix: &MatrixRecord, name: &str) -> Requirement {
     let active = |point, name| Growth::of_active(&Group::of(matrix, point, name));
     let mut all = Vec::new();
     let (mut growing, mut quiet) = (Vec::new(), Vec::new());
+    let measured = contenders(matrix);
+    let known = LEDBATS.iter().filter(|name| measured.contains(name));
+    let known: Vec<_> = known.collect();
     for &point in &points {
-        let ledbats = [LEDBAT, LEDBAT_EARLY].map(|name| Some((name, active(point, name)?)));
+        let ledbats = known
+            .iter()
+            .map(|name| Some((**name, active(point, name)?)));
+        let ledbats: Vec<_> = ledbats.collect();
         let baseline = active(point, BASELINE);
         // Where TCP's pile up as well there is more to be carried than the link can.
         let is_overloaded = baseline.is_some_and(|it| it.is_certain());
@@ -138,7 +147,8 @@ fn bounded(matrix: &MatrixRecord, name: &str) -> Requirement {
         let Some(ours) = active(point, name) else {
             continue;
         };
-        let was_asked = baseline.is_some() && ledbats.iter().all(Option::is_some);
+        let are_there = !ledbats.is_empty() && ledbats.iter().all(Option::is_some);
+        let was_asked = baseline.is_some() && are_there;
         let holds = match (ours.is_bounded(), does_ledbat_grow) {
             (false, _) => Some(false),
             (true, true) => Some(true),

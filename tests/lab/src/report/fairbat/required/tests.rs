@@ -3,6 +3,7 @@
 use super::*;
 use crate::files;
 use crate::jobs::{JobsFigures, LimitCourse};
+use crate::report::fairbat::points::LEDBAT;
 use crate::report::tests::fairbat::evaluation;
 use crate::results::RunSummary;
 
