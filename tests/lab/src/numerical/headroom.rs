@@ -158,10 +158,12 @@ impl Of<'_> {
     /// Per cent, the median, and from where to where it goes.
     fn late(&self) -> String {
         let late: Vec<_> = self.feasible().map(|run| 100.0 * run.late).collect();
-        or_nothing(
-            Spread::of(&late)
-                .map(|it| format!("{:.1} ({:.1} to {:.1})", it.median, it.least, it.most)),
-        )
+        // No "-0".
+        let one = |value: f64| format!("{:.1}", (10.0 * value).round() / 10.0 + 0.0);
+        or_nothing(Spread::of(&late).map(|it| {
+            let (least, most) = (one(it.least), one(it.most));
+            format!("{} ({least} to {most})", one(it.median))
+        }))
     }
 
     /// How many are no later than [`MAX_LATE`], and how many there are.
@@ -181,6 +183,9 @@ impl Of<'_> {
     }
 }
 
+/// What a column is called, and what it shows.
+type Column = (&'static str, fn(&Of<'_>) -> String);
+
 /// The tables, both kinds of competitors side by side.
 pub(crate) fn section(runs: &[HeadroomRun]) -> String {
     let tables = SIZES.map(|eta| {
@@ -190,7 +195,7 @@ pub(crate) fn section(runs: &[HeadroomRun]) -> String {
                 Competitors::Reported => "reported",
                 Competitors::Drawn => "drawn",
             };
-            let figures: [(&str, fn(&Of<'_>) -> String); 3] = [
+            let figures: [Column; 3] = [
                 ("late, %", |it| it.late()),
                 ("in time", |it| it.counts()),
                 ("TCP", |it| it.others()),
