@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fairbat::lane::Service;
 use jiff::civil::Time;
 use jiff::{Timestamp, Zoned};
 
@@ -45,6 +46,18 @@ pub struct Job {
     pub check_bytes_per_day: u64,
     /// Whether manifests are authenticated.
     pub authenticate: bool,
+}
+
+impl Job {
+    /// How a run with this deadline is served.
+    #[must_use]
+    pub fn service(&self, deadline: Option<Timestamp>) -> Service {
+        match (deadline, self.mode) {
+            (Some(deadline), _) => Service::ByDeadline(deadline),
+            (None, JobMode::Stream) => Service::Stream,
+            (None, JobMode::Scavenge) => Service::Scavenge,
+        }
+    }
 }
 
 /// The direction of a job with its source and destination.

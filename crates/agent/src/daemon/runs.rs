@@ -18,7 +18,7 @@ use super::download::{Download, download};
 use super::entry::{ActiveRun, TaskEntry, TaskWork, check_id, store_address};
 use super::lanes::AgentLane;
 use super::last_run::last_run;
-use crate::config::{Config, Course, Delete, Job, JobMode, Place};
+use crate::config::{Config, Course, Delete, Job, Place};
 use crate::confine::Confinement;
 use crate::filter::Filter;
 use crate::reserved::ReservedPlaces;
@@ -204,7 +204,7 @@ impl Daemon {
             TaskWork::Job(job) => match &job.course {
                 Course::Push { from, to } => {
                     let settings = PushSettings {
-                        run: self.run_settings(job, LaneDirection::Push, service(job, deadline)),
+                        run: self.run_settings(job, LaneDirection::Push, job.service(deadline)),
                         source: from.clone(),
                         address: store_address(&self.config, &to.store),
                         one_file_system: job.one_file_system,
@@ -216,7 +216,7 @@ impl Daemon {
                 }
                 Course::Pull { from, to } => {
                     let settings = PullSettings {
-                        run: self.run_settings(job, LaneDirection::Pull, service(job, deadline)),
+                        run: self.run_settings(job, LaneDirection::Pull, job.service(deadline)),
                         to: to.clone(),
                         setuid: job.setuid,
                         was_filled: entry.schedule.succeeded.is_some(),
@@ -401,15 +401,6 @@ impl Daemon {
             Ok(lane.open_store(&config, &store, service)?)
         });
         until_stopped(async move { opening.await? }, stop)
-    }
-}
-
-/// How a run of a job is served that has this deadline.
-fn service(job: &Job, deadline: Option<Timestamp>) -> Service {
-    match (deadline, job.mode) {
-        (Some(deadline), _) => Service::ByDeadline(deadline),
-        (None, JobMode::Stream) => Service::Stream,
-        (None, JobMode::Scavenge) => Service::Scavenge,
     }
 }
 

@@ -32,8 +32,7 @@ use crate::lane::core::Core;
 use crate::lane::handle::control_periods;
 use crate::lane::settings::Mode;
 use crate::lane::{
-    AdmissionSettings, Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member,
-    Service,
+    Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member, Service,
 };
 use crate::retry::Backoff;
 use crate::settings::HttpSettings;
@@ -142,7 +141,7 @@ impl Upload {
             max_weight: 1,
             limit_rate: settings.limit_rate,
             is_held: true,
-            stream: AdmissionSettings::stream(),
+            stream: crate::lane::AdmissionSettings::stream(),
         };
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
         let host = request.url.host_str().unwrap_or_default();
