@@ -268,7 +268,7 @@ fn none_does_nothing() {
 
 /// Whether it moves what comes and nothing else.
 fn wants_jobs(contender: Contender) -> bool {
-    matches!(contender, Contender::Queue(_))
+    matches!(contender, Contender::Queue(_) | Contender::AgentStream)
 }
 
 #[test]
