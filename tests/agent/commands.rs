@@ -331,7 +331,8 @@ fn downloads_without_a_deadline_wait_for_their_turn_and_have_one_connection_each
     wait_until("some to wait", SOON, || {
         let stream = stream(&service);
         assert_eq!(stream["tau"], 0.5);
-        stream["n"].as_f64() > Some(0.5) && stream["active"].as_u64() >= Some(1)
+        // More than the one that may yield alone.
+        stream["n"].as_f64() > Some(1.0) && stream["active"].as_u64() >= Some(1)
     });
     for id in &ids {
         service.wait_for_task("done", id, |task| task["phase"] == "done");
@@ -355,10 +356,23 @@ fn a_job_of_a_stream_is_in_step_afterwards() {
         fs::write(source.path().join(format!("f{index}")), bytes).expect("write a file");
     }
     let place = Place::new();
-    let job = home(source.path(), store.path(), "mode = \"stream\"");
+    // Slow enough to be seen.
+    let more = "mode = \"stream\"\nlimit_rate = \"500K\"";
+    let job = home(source.path(), store.path(), more);
     let address = configure_with_page(&place, &job);
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["run", "home"]);
+    wait_until("it to have its connection", SOON, || {
+        let active = "fairbat_lane_stream_active_connections";
+        metric(&page(&address, "/metrics"), active, "\"push\"") == 1.0
+    });
+    let text = page(&address, "/metrics");
+    let all = metric(&text, "fairbat_lane_active_connections", "\"push\"");
+    assert!(
+        all <= 1.0,
+        "{all} connections of a job that is one transfer"
+    );
+    service.wait_for_task("in step", "home", |task| task["last"]["ok"] == true);
     assert_eq!(
         fs::read(store.path().join("home/f7")).expect("it is there"),
         [7; 200_000]

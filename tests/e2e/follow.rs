@@ -117,3 +117,24 @@ fn each_file_has_one_connection_and_all_keep_to_the_limit() {
         );
     }
 }
+
+#[test]
+fn a_run_that_is_stopped_while_it_waits_for_more_says_so() {
+    let server = serve();
+    let (work, pipes) = (Workdir::new(), Workdir::new());
+    let pipe = pipes.join("urls");
+    mkfifo(&pipe);
+    for (flags, signal, code) in [
+        (&[][..], Some("INT"), 130),
+        (&["--max-time", "3s"], None, 10),
+    ] {
+        let get = work.get().args(["--follow", "-i"]).arg(&pipe).args(flags);
+        let mut running = get.spawn();
+        let mut urls = File::options().write(true).open(&pipe).expect("a reader");
+        writeln!(urls, "{}", server.url("/one")).expect("it reads");
+        running.wait_for_event("the file", |event| event["event"] == "done");
+        signal.into_iter().for_each(|name| running.signal(name));
+        running.wait().expect_code(code);
+        drop(urls);
+    }
+}

@@ -92,7 +92,7 @@ impl ExitCode {
             Outcome::Done { .. } => Self::Done,
             Outcome::Failed(kind) => Self::of_kind(kind),
         });
-        let codes: Vec<_> = codes.collect();
+        let codes: Vec<_> = codes.chain(report.cut_off.map(Self::of_kind)).collect();
         let any = |code| codes.contains(&code);
         match Self::BY_SEVERITY.into_iter().find(|code| any(*code)) {
             Some(Self::TooLarge | Self::Other | Self::Temporary)
@@ -147,8 +147,18 @@ mod tests {
     fn code(outcomes: &[Outcome], fail_late: bool) -> u8 {
         let report = Report {
             outcomes: outcomes.to_vec(),
+            cut_off: None,
         };
         ExitCode::of_report(&report, fail_late) as u8
+    }
+
+    #[test]
+    fn a_stream_that_was_cut_off_says_so() {
+        let report = Report {
+            outcomes: vec![DONE],
+            cut_off: Some(ErrorKind::Interrupted),
+        };
+        assert_eq!(ExitCode::of_report(&report, false), ExitCode::Interrupted);
     }
 
     #[test]

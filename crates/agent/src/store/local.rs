@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fairbat::beneath::{Beneath, NO_LINKS, reopen};
 use fairbat::blocking::blocking;
-use fairbat::lane::Lane;
+use fairbat::lane::{Lane, Service};
 use fairbat::transport::RequestContext;
 use futures_util::stream::{self, StreamExt};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, fstat, statat};
@@ -206,7 +206,7 @@ impl LocalStore {
             })
             .await?;
             context.count(moved, &self.lane);
-            self.lane.moved(moved, None);
+            self.lane.moved(moved, None, Service::Scavenge);
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Store for LocalStore {
         })
         .await?;
         context.count(moved, &self.lane);
-        self.lane.moved(moved, None);
+        self.lane.moved(moved, None, Service::Scavenge);
         Ok(())
     }
 
@@ -402,7 +402,9 @@ impl FileReading {
         let piece = piece.await?;
         self.left.start += length as u64;
         self.context.count(length as u64, &self.store.lane);
-        self.store.lane.moved(length as u64, None);
+        self.store
+            .lane
+            .moved(length as u64, None, Service::Scavenge);
         Ok(Some((piece, self)))
     }
 }

@@ -75,30 +75,38 @@ impl UrlReader {
     /// Reads until the input ends, in the background.
     pub(crate) fn read(self, input: PathBuf) {
         thread::spawn(move || {
+            let name = urls::name(&input);
             let read = if input == Path::new("-") {
-                self.read_lines("standard input", &mut io::stdin().lock())
+                self.read_lines(&name, &mut io::stdin().lock())
             } else {
                 // A named pipe opens when somebody writes to it.
-                let name = input.display().to_string();
                 let file = File::open(&input).map(BufReader::new);
                 file.and_then(|mut file| self.read_lines(&name, &mut file))
             };
             if let Err(error) = read {
-                let input = input.display();
                 self.skipped
-                    .report(&format!("--input-file: cannot read {input}: {error}"));
+                    .report(&format!("--input-file: cannot read {name}: {error}"));
             }
         });
     }
 
-    fn read_lines(&self, name: &str, lines: &mut dyn BufRead) -> io::Result<()> {
-        for (i, line) in lines.lines().enumerate() {
-            match urls::followed(&line?) {
+    fn read_lines(&self, name: &str, input: &mut dyn BufRead) -> io::Result<()> {
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            if input.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let url = match str::from_utf8(&line) {
+                Ok(line) => urls::followed(line),
+                Err(_) => Err("not valid text".to_owned()),
+            };
+            match url {
                 Ok(Some(url)) => self.send(url),
                 Ok(None) => {}
                 Err(error) => self
                     .skipped
-                    .report(&format!("{name}, line {}: {error}; it is skipped", i + 1)),
+                    .report(&format!("{name}, line {number}: {error}; it is skipped")),
             }
         }
         Ok(())
@@ -140,5 +148,10 @@ mod tests {
         let found = read("ftp://h/a\nhttp://h/b deadline=4h\nhttp://h/c\n");
         assert_eq!(found.0, ["/first", "/c"]);
         assert!(found.1);
+        let (reader, mut arriving) = UrlReader::new(Vec::new(), Target::Directory("d".into()));
+        let mut lines: &[u8] = b"http://h/\xff\xfe\nhttp://h/b\n";
+        reader.read_lines("input", &mut lines).unwrap();
+        assert!(reader.skipped().has_any());
+        assert_eq!(arriving.try_recv().unwrap().url.path(), "/b", "it goes on");
     }
 }

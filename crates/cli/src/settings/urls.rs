@@ -83,6 +83,15 @@ fn list(name: &str, lines: &mut dyn BufRead, now: &Zoned) -> Result<Vec<ListedUr
     Ok(urls)
 }
 
+/// What an input file is called in messages.
+pub(crate) fn name(input_file: &Path) -> String {
+    if input_file.as_os_str() == "-" {
+        "standard input".to_owned()
+    } else {
+        input_file.display().to_string()
+    }
+}
+
 /// An input file that is there, if it has to be; it is not opened, since a named pipe waits
 /// for its writer.
 pub(crate) fn checked(input_file: &Path) -> Result<&Path, UsageError> {
@@ -103,7 +112,8 @@ pub(crate) fn followed(line: &str) -> Result<Option<Url>, String> {
     match words.next() {
         None => parse(first).map(Some),
         Some(word) => Err(format!(
-            "{word:?} is one word too many; with --follow, a line has only a URL, and no deadline"
+            "{:?} is one word too many; with --follow, a line has only a URL, and no deadline",
+            without_credentials(word)
         )),
     }
 }

@@ -116,6 +116,9 @@ static __always_inline __u32 steered_cdg(struct state *s, const struct round_sam
 		/* A flow that no longer yields gets its share at once. */
 		own->window_q8 = max_of(is_bound ? share_q8 : 0, s->yielding.window_q8);
 		own->lost_q8 = 0;
+		/* A gradient over the time in which it yielded would mean nothing. */
+		own->rtt_min_us = 0;
+		own->is_reduced = 0;
 	}
 	if (w_q16 <= MIN_WEIGHT_Q16)
 		return 0;

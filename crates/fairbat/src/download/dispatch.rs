@@ -303,9 +303,14 @@ impl Run {
         WorkerGuard::new(id, due, self.context.messages.clone())
     }
 
-    /// Whether a transfer may be tried now. In a shared lane the request waits for the
-    /// host in the lane's queue.
+    /// Whether a transfer may be tried now: its host takes one more connection, or it has one.
+    /// In a shared lane the request waits for the host in the lane's queue.
     pub(crate) fn may_connect(&self, transfer: &Transfer) -> bool {
-        transfer.not_before <= self.now && (self.place.is_some() || transfer.member.host_admits())
+        let is_granted = || {
+            let granted = self.granted.as_ref();
+            granted.is_some_and(|permit| permit.is_of(&transfer.member))
+        };
+        transfer.not_before <= self.now
+            && (self.place.is_some() || is_granted() || transfer.member.host_admits())
     }
 }

@@ -61,7 +61,7 @@ pub async fn run(
         let action = tokio::select! {
             biased;
             reason = &mut stopping, if !run.is_stopping => {
-                arriving = None;
+                run.cut_off = arriving.take().map(|_| reason.kind);
                 Action::Stop(reason)
             }
             _ = tick.tick() => Action::Tick,
@@ -161,6 +161,8 @@ pub(crate) struct Run {
     pub(crate) next_worker: u64,
     /// Whether the run has to end early.
     pub(crate) is_stopping: bool,
+    /// Why it ended before all transfers had come.
+    cut_off: Option<ErrorKind>,
     /// By how much the wall clock had been set when the deadlines were planned.
     pub(crate) drift: SignedDuration,
     /// When something that has to wait may next be tried, as of the last search for work.
@@ -231,6 +233,7 @@ impl Run {
             workers: HashMap::new(),
             next_worker: 0,
             is_stopping: false,
+            cut_off: None,
             drift: SignedDuration::ZERO,
             wake: None,
             now: Duration::ZERO,
@@ -317,6 +320,7 @@ impl Run {
         });
         Report {
             outcomes: outcomes.collect(),
+            cut_off: self.cut_off,
         }
     }
 
@@ -381,7 +385,10 @@ impl Run {
                     place.chunks.fetch_add(1, Ordering::Relaxed);
                 }
                 let socket = worker.socket.as_deref();
-                self.context.limits.received(bytes, &self.lane, socket);
+                let service = transfer.member.service();
+                self.context
+                    .limits
+                    .received(bytes, &self.lane, service, socket);
             }
         }
     }
@@ -413,6 +420,9 @@ impl Run {
             WorkerOutcome::Fetched(chunk) => {
                 drop(permit);
                 self.sizer.finished(chunk);
+                let id = self.transfer(transfer).member.id();
+                self.lane
+                    .with_core(|core, _| core.finished(id, chunk.duration));
                 self.after_fetch(transfer, chunk.bytes);
             }
             // What is left of its range waits in front again.

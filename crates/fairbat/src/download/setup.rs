@@ -76,6 +76,8 @@ pub struct LanePlace {
 pub struct Report {
     /// One outcome per request, in their order.
     pub outcomes: Vec<Outcome>,
+    /// Why a stream ended before all its transfers had come.
+    pub cut_off: Option<ErrorKind>,
 }
 
 /// How a transfer ended.

@@ -268,9 +268,6 @@ impl Core {
             self.active_in_stream = added(self.active_in_stream);
         }
         if let Some(member) = self.members.get_mut(&id) {
-            if service == Service::Stream && change < 0 {
-                self.stream.finished(now.saturating_sub(member.changed_at));
-            }
             member.changed_at = now;
             member.active = member.active.saturating_add_signed(change);
             let host = Arc::clone(&member.host);
@@ -283,6 +280,13 @@ impl Core {
         let others = self.active - self.active_in_stream;
         self.controller.active(now, others);
         self.stream.active(now, self.active_in_stream);
+    }
+
+    /// A transfer of the stream has ended that was on its connection for this long.
+    pub(crate) fn finished(&mut self, id: MemberId, took: Duration) {
+        if self.is_in_stream(id) {
+            self.stream.finished(took);
+        }
     }
 
     /// Whether a member belongs to the stream.
@@ -325,16 +329,21 @@ impl Core {
         self.controller.moved(now, bytes, is_due);
     }
 
-    /// Bytes have been moved, by connections that do not say for which member. They
-    /// count as due by the share of the connections that members with a deadline use.
-    pub(crate) fn moved(&mut self, now: Duration, bytes: u64) {
+    /// Bytes have been moved, by connections that do not say for which member, of the stream
+    /// or of the others. Those of the others count as due by the share of the connections
+    /// that members with a deadline use.
+    pub(crate) fn moved(&mut self, now: Duration, bytes: u64, service: Service) {
         let due: u32 = self
             .members
             .values()
             .filter(|member| member.deadline.is_some())
             .map(|member| member.active)
             .sum();
-        let share = f64::from(due) / self.active.max(1) as f64;
+        let others = self.active - self.active_in_stream;
+        let share = match service {
+            Service::Stream => 0.0,
+            _ => f64::from(due) / others.max(1) as f64,
+        };
         let due = (bytes as f64 * share) as u64;
         self.recent.moved(bytes);
         self.controller.moved(now, due, true);

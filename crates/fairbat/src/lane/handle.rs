@@ -125,11 +125,11 @@ impl Lane {
         self.0.sample.subscribe()
     }
 
-    /// Bytes have reached the other end over connections of this round-trip time.
-    pub fn moved(&self, bytes: u64, rtt: Option<Duration>) {
+    /// Bytes have moved over connections of this round-trip time, of transfers served like this.
+    pub fn moved(&self, bytes: u64, rtt: Option<Duration>, service: Service) {
         let mut state = self.state();
         state.core.rtt = rtt;
-        state.core.moved(self.now(), bytes);
+        state.core.moved(self.now(), bytes, service);
     }
 
     /// The mean window of the connections in use, bytes.

@@ -139,8 +139,8 @@ impl StreamController {
             (self.began, self.waited) = (now, (0.0, 0));
         }
         self.sampled = now;
-        let yielding = u64::from(self.yields && self.in_use > 0);
-        let waiting = waiting.saturating_add(yielding) as f64;
+        let yielding = if self.yields { self.in_use } else { 0 };
+        let waiting = waiting.saturating_add(yielding.into()) as f64;
         self.waited = (self.waited.0 + waiting, self.waited.1 + 1);
         let period = Interval {
             start: self.began,

@@ -42,7 +42,7 @@ pub(crate) async fn follow_lane(
                 Some(new) => flows.extend(SendingConnection::new(new, lane.take_place(service), clock.now())),
                 None => break,
             },
-            _ = samples.tick() => sample(&mut flows, clock.now(), &lane),
+            _ = samples.tick() => sample(&mut flows, clock.now(), &lane, service),
             () = clock.sleep_until(next) => {}
         }
         let now = clock.now();
@@ -56,7 +56,7 @@ pub(crate) async fn follow_lane(
 
 /// Tells the lane what all connections together have moved since the last
 /// sample, with their mean round-trip time and congestion window.
-fn sample(flows: &mut Vec<SendingConnection>, now: Duration, lane: &Lane) {
+fn sample(flows: &mut Vec<SendingConnection>, now: Duration, lane: &Lane, service: Service) {
     let (mut bytes, mut rtts, mut windows) = (0_u64, Vec::new(), Vec::new());
     flows.retain_mut(|flow| match flow.sample(now) {
         Some(sample) => {
@@ -68,7 +68,7 @@ fn sample(flows: &mut Vec<SendingConnection>, now: Duration, lane: &Lane) {
         None => false,
     });
     let rtt = (!rtts.is_empty()).then(|| rtts.iter().sum::<Duration>() / rtts.len() as u32);
-    lane.moved(bytes, rtt);
+    lane.moved(bytes, rtt, service);
     if !windows.is_empty() {
         lane.set_window(windows.iter().sum::<f64>() / windows.len() as f64);
     }

@@ -115,6 +115,8 @@ impl Lever {
 pub struct LaneClient {
     client: HttpClient,
     lane: Lane,
+    /// How the transfers are served that it works for.
+    service: Service,
     /// For connections that receive, where a window can be held.
     windows: Option<Arc<WindowManager>>,
     /// The direction of its bulk data.
@@ -175,6 +177,7 @@ impl LaneClient {
         Ok(Self {
             client,
             lane: lane.clone(),
+            service,
             windows,
             policy: wanted,
             clock: Clock::start(),
@@ -217,7 +220,7 @@ impl LaneClient {
         Ok(Received::of(
             response,
             received,
-            self.lane.clone(),
+            (self.lane.clone(), self.service),
             held,
             self.max_silence,
         ))

@@ -18,7 +18,7 @@ use super::tap::socket_of;
 use super::window_manager::{WindowGuard, WindowManager};
 use crate::clock::Clock;
 use crate::http::Failure;
-use crate::lane::Lane;
+use crate::lane::{Lane, Service};
 
 /// Bytes of a request's body that are handed on in one piece. The connection asks
 /// for the next piece when it has room, so all counted bytes but two or three
@@ -104,12 +104,16 @@ impl RequestContext {
     }
 
     /// Counts bytes that came over a connection, and tells the lane of them.
-    pub(crate) fn received(&self, bytes: u64, lane: &Lane, socket: Option<&TcpSocket>) {
+    pub(crate) fn received(
+        &self,
+        bytes: u64,
+        lane: &Lane,
+        service: Service,
+        socket: Option<&TcpSocket>,
+    ) {
         self.count(bytes, lane);
-        lane.moved(
-            bytes,
-            socket.and_then(|socket| socket.info().ok()?.path_rtt()),
-        );
+        let rtt = socket.and_then(|socket| socket.info().ok()?.path_rtt());
+        lane.moved(bytes, rtt, service);
     }
 
     /// Counts `bytes` on all rate limits, and returns the longest wait.
@@ -239,6 +243,8 @@ pub struct Received {
     body: reqwest::Body,
     context: RequestContext,
     lane: Lane,
+    /// How the transfer is served that it belongs to.
+    service: Service,
     held: Option<HeldConnection>,
     /// Ends when rate limits and lever allow the next read.
     pause: Pause,
@@ -293,7 +299,7 @@ impl Received {
     pub(crate) fn of(
         response: reqwest::Response,
         context: RequestContext,
-        lane: Lane,
+        (lane, service): (Lane, Service),
         held: Option<HeldConnection>,
         max_silence: Option<Duration>,
     ) -> Response<Self> {
@@ -302,6 +308,7 @@ impl Received {
             body,
             context,
             lane,
+            service,
             held,
             pause: None,
             max_silence,
@@ -325,7 +332,8 @@ impl Received {
     fn count(&mut self, bytes: usize) {
         let held = self.held.as_ref();
         let socket = held.map(|held| &*held.socket);
-        self.context.received(bytes as u64, &self.lane, socket);
+        self.context
+            .received(bytes as u64, &self.lane, self.service, socket);
         if let Some(Ok(window)) = held.map(|held| held.socket.receiver().window_clamp()) {
             self.lane.set_window(window.into());
         }

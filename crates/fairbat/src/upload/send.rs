@@ -122,9 +122,8 @@ pub async fn run(
             Outcome::Failed(kind)
         }
     };
-    Ok(Report {
-        outcomes: vec![outcome],
-    })
+    let (outcomes, cut_off) = (vec![outcome], None);
+    Ok(Report { outcomes, cut_off })
 }
 
 impl Upload {

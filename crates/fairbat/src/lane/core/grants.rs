@@ -1,6 +1,7 @@
 //! Who gets the next connection of a lane.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Duration;
 
 use dalbe::weight::MIN_WEIGHT;
@@ -12,6 +13,12 @@ use crate::lane::places::KEPT;
 /// After this time without a request, a connection has lost its place among those that carry
 /// weight, at a sending end as well, where it takes up to 0.6 s to see that nothing moves.
 const REST: Duration = KEPT.saturating_add(Duration::from_millis(700));
+
+/// A request, and when it was made.
+type Request<'a> = (&'a (Rank, RequestId), &'a Duration);
+
+/// The same of one that was found.
+type Found = Option<((Rank, RequestId), Duration)>;
 
 impl Core {
     /// A member asks for a connection.
@@ -33,8 +40,11 @@ impl Core {
     /// Grants the first request in order, of the stream or of the others, for which there may
     /// be one more connection.
     pub(crate) fn grant(&mut self, now: Duration) -> Option<(RequestId, MemberId, Service)> {
-        let next = [self.next_in_stream(now), self.next_of_others(now)];
-        let next = next.into_iter().flatten().min()?;
+        let in_stream = self.next_in_stream(now);
+        let of_others = self.next_of_others(now, in_stream.is_some());
+        let has_room = self.active < self.settings.max_connections as usize;
+        let in_stream = in_stream.filter(|_| has_room);
+        let next = in_stream.into_iter().chain(of_others).min()?;
         self.requests.remove(&next);
         let (rank, request) = next;
         let id = MemberId(rank.arrival);
@@ -43,21 +53,23 @@ impl Core {
         Some((request, id, service))
     }
 
-    /// The first request in order whose host takes one more connection, in the stream or of
-    /// the others, and when it was made.
-    fn first_request(
-        &self,
-        now: Duration,
-        in_stream: bool,
-    ) -> Option<((Rank, RequestId), Duration)> {
-        let mut requests = self.requests.iter();
+    /// The first of these requests in order whose host takes one more connection, and when it
+    /// was made.
+    fn first<'a>(&self, now: Duration, requests: impl Iterator<Item = Request<'a>>) -> Found {
+        let mut requests = requests;
         let found = requests.find(|((rank, _), _)| {
             let id = MemberId(rank.arrival);
-            self.is_in_stream(id) == in_stream
-                && self.host_admits(now, id)
-                && !(in_stream && self.has_connection(id))
+            self.host_admits(now, id) && !(self.is_in_stream(id) && self.has_connection(id))
         });
         found.map(|(&request, &made)| (request, made))
+    }
+
+    /// The requests of the stream: they lie between those with a deadline and those that
+    /// scavenge.
+    fn of_stream() -> Range<(Rank, RequestId)> {
+        let [first, end] = [Service::Stream, Service::Scavenge]
+            .map(|service| (Rank::new(service, 0), RequestId(0)));
+        first..end
     }
 
     /// Whether a member uses a connection. In a stream it gets no other one: n and m are
@@ -85,30 +97,33 @@ impl Core {
 
     /// The next request of the stream, while it has fewer connections than its m allows.
     fn next_in_stream(&self, now: Duration) -> Option<(Rank, RequestId)> {
-        let has_room = self.active_in_stream < self.stream.connections()
-            && self.active < self.settings.max_connections as usize;
-        let (next, _) = self.first_request(now, true).filter(|_| has_room)?;
-        Some(next)
+        if self.active_in_stream >= self.stream.connections() {
+            return None;
+        }
+        let requests = self.requests.range(Self::of_stream());
+        self.first(now, requests).map(|(request, _)| request)
     }
 
     /// The next request of the others, while they have fewer connections than their m allows.
-    /// They leave one to the stream, if it has anything to move and there are several.
+    /// Of several connections they leave one to the stream, if it `has_next`.
     ///
     /// In a shared lane a request that is due before all connections in use gets one
     /// more than m: a part of those may take as long as is left until the deadline,
     /// and cannot be taken back. One that is due later may have to wait for [`REST`].
-    fn next_of_others(&self, now: Duration) -> Option<(Rank, RequestId)> {
+    fn next_of_others(&self, now: Duration, has_next: bool) -> Option<(Rank, RequestId)> {
         let in_use = self.active - self.active_in_stream;
         let connections = self.controller.connections();
         let max = self.settings.max_connections as usize;
-        let has_stream = self.first_request(now, true).is_some() && max > 1;
-        let left = max.saturating_sub(self.active_in_stream.max(usize::from(has_stream)));
+        let kept = usize::from(has_next && max > 1);
+        let left = max.saturating_sub(self.active_in_stream.max(kept));
         let allowed = connections.min(left);
         let spare = usize::from(self.mode.is_shared());
         if connections == 0 || in_use >= allowed + spare {
             return None;
         }
-        let (next, made) = self.first_request(now, false)?;
+        let Range { start, end } = Self::of_stream();
+        let before = self.requests.range(..start);
+        let (next, made) = self.first(now, before.chain(self.requests.range(end..)))?;
         let is_to_rest = now < made + REST && self.is_to_rest(now, next.0);
         let has_room = in_use < allowed || self.is_due_first(next.0);
         (has_room && !is_to_rest).then_some(next)

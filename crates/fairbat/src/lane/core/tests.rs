@@ -513,6 +513,28 @@ fn a_transfer_of_a_stream_has_one_connection_and_waits_for_it_in_order() {
 }
 
 #[test]
+fn bytes_of_a_stream_are_not_due() {
+    let mut core = with_stream(4);
+    let due = enter(&mut core, "host", by(600));
+    core.set_backlog(due, backlog(1000 * MIB));
+    core.request(START, due);
+    for _ in 0..3 {
+        let id = core.enter(START, "host", Service::Stream);
+        core.request(START, id);
+    }
+    assert_eq!(granted(&mut core).len(), 4);
+    for second in 1..=60 {
+        let now = Duration::from_secs(second);
+        core.moved(now, MIB, Service::Scavenge);
+        core.moved(now, 30 * MIB, Service::Stream);
+        core.sample(now);
+    }
+    // It needs 1.8 MiB/s and has 1. With a quarter of all it would be ahead of its plan.
+    let w = core.flow_target(Duration::from_secs(60)).w;
+    assert!(w > 2.0 * SETTINGS.weight, "{w}");
+}
+
+#[test]
 fn a_stream_comes_before_those_that_scavenge_and_after_deadlines() {
     let mut core = with_stream(3);
     let scavenges = enter(&mut core, "host", None);

@@ -60,7 +60,7 @@ fn drive(out: &mut String, seed: u64, settings: LaneSettings) {
             for (index, _) in &held {
                 left[*index] = (left[*index] - each).max(0.0);
                 let rtt = (script.below(5) > 0).then(|| Duration::from_millis(20));
-                lane.moved(each as u64, rtt);
+                lane.moved(each as u64, rtt, Service::Scavenge);
             }
         }
         for (member, left) in members.iter().zip(left) {
