@@ -317,7 +317,7 @@ fn downloads_without_a_deadline_wait_for_their_turn_and_have_one_connection_each
     for (name, content) in &contents {
         let version = Version::new(content);
         server.script(&format!("/{name}"), move |request| {
-            version.answer(request).rate(200_000)
+            version.answer(request).rate(100_000)
         });
     }
     let (place, to) = (Place::new(), dir());

@@ -251,9 +251,9 @@ impl AdmissionSettings {
     /// chunks of 0.3 and 3 MB on 10 to 1000 Mbit/s).
     ///
     /// - tau = 5. In the mean, a transfer waits until so many others have come (Little's
-    ///   law). With 20, as in the evaluation of the paper, the queue is empty at most 1.5 %
-    ///   of the time, and m is 5 to 15 % smaller: an empty queue biases m upwards. But
-    ///   people do not want to wait for 20 other downloads.
+    ///   law), and people do not want to wait for 20 other downloads. The evaluation of the
+    ///   paper has 20: there the queue is empty at most 1.5 % of the time, and with 10 up to
+    ///   29 %, which makes m larger than it has to be.
     /// - kappa = 1 at first: one connection for each chunk that the queue has grown by. From
     ///   a cold start m is within 20 % of its limit after 5 to 17 chunk times in the mean
     ///   over many runs; with 0.5 after up to 21, and beyond 2 / B m would alternate.

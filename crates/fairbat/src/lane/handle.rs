@@ -86,7 +86,7 @@ impl Lane {
             flows: Flows::new(yielding, settings.carriers()),
             // m starts with one whole connection.
             stream: Flows::new(FlowTarget::FREE, u32::MAX),
-            sample: watch::Sender::default(),
+            sample: watch::Sender::new(LaneSample::first(settings.stream.tau)),
         })))
     }
 

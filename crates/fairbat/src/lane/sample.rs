@@ -74,6 +74,18 @@ impl Default for LaneSample {
 }
 
 impl LaneSample {
+    /// Before the first sample of a lane whose stream has this tau.
+    pub(crate) fn first(tau: f64) -> Self {
+        let stream = StreamSample {
+            tau,
+            ..StreamSample::default()
+        };
+        Self {
+            stream,
+            ..Self::default()
+        }
+    }
+
     /// The same with n, m and w of the stream.
     #[must_use]
     pub fn of_stream(self) -> Self {
