@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::process::Command;
 
+use fairbat_tests::bin::Running;
 use fairbat_tests::content::Content;
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::version::Version;
@@ -20,20 +21,22 @@ fn serve() -> FaultServer {
     server
 }
 
-fn mkfifo(path: &std::path::Path) {
-    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo");
+/// A run that follows a named pipe, with these flags besides, and the pipe's other end.
+fn follow_pipe(work: &Workdir, pipes: &Workdir, flags: &[&str]) -> (Running, File) {
+    let pipe = pipes.join("urls");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
     assert!(made.success(), "{made}");
+    let get = work.get().args(["--follow", "-i"]).arg(&pipe).args(flags);
+    let running = get.spawn();
+    let urls = File::options().write(true).open(&pipe);
+    (running, urls.expect("a reader"))
 }
 
 #[test]
 fn urls_are_fetched_as_their_lines_come() {
     let server = serve();
     let (work, pipes) = (Workdir::new(), Workdir::new());
-    let pipe = pipes.join("urls");
-    mkfifo(&pipe);
-    let get = work.get().args(["--follow", "-i"]).arg(&pipe);
-    let mut running = get.spawn();
-    let mut urls = File::options().write(true).open(&pipe).expect("a reader");
+    let (mut running, mut urls) = follow_pipe(&work, &pipes, &[]);
     let mut tell = |path: &str| writeln!(urls, "{}", server.url(path)).expect("it reads");
     tell("/one");
     running.wait_for_event("the first file", |event| event["event"] == "done");
@@ -121,16 +124,12 @@ fn each_file_has_one_connection_and_all_keep_to_the_limit() {
 #[test]
 fn a_run_that_is_stopped_while_it_waits_for_more_says_so() {
     let server = serve();
-    let (work, pipes) = (Workdir::new(), Workdir::new());
-    let pipe = pipes.join("urls");
-    mkfifo(&pipe);
     for (flags, signal, code) in [
         (&[][..], Some("INT"), 130),
         (&["--max-time", "3s"], None, 10),
     ] {
-        let get = work.get().args(["--follow", "-i"]).arg(&pipe).args(flags);
-        let mut running = get.spawn();
-        let mut urls = File::options().write(true).open(&pipe).expect("a reader");
+        let (work, pipes) = (Workdir::new(), Workdir::new());
+        let (mut running, mut urls) = follow_pipe(&work, &pipes, flags);
         writeln!(urls, "{}", server.url("/one")).expect("it reads");
         running.wait_for_event("the file", |event| event["event"] == "done");
         signal.into_iter().for_each(|name| running.signal(name));

@@ -7,10 +7,8 @@ use std::path::PathBuf;
 
 use dalbe::receive_window::ReceiverPolicy;
 use fairbat::download::{self, Arrivals, RunMode};
-use fairbat::lane::{AdmissionSettings, InvalidSettings};
+use fairbat::lane::{AdmissionSettings, InvalidSettings, LawChanges};
 use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
-
-use url::Url;
 
 use self::follow::{Following, UrlReader};
 use crate::args::{AllocationMethod, GetArgs, LawName, ReceiverMethod, StreamArgs};
@@ -108,7 +106,7 @@ pub(crate) fn resolve(
     let work = match &args.files.input_file {
         Some(input) if args.stream.follow => Work::Follow(Following {
             input: urls::checked(input)?.to_owned(),
-            first: first_urls(&args.urls)?,
+            first: urls::given(&args.urls)?,
             target: target(args)?,
             law: law(&args.stream, settings.max_connections)?,
         }),
@@ -117,28 +115,19 @@ pub(crate) fn resolve(
     Ok((settings, work))
 }
 
-/// The URLs of the command line.
-fn first_urls(given: &[String]) -> Result<Vec<Url>, UsageError> {
-    given.iter().map(|text| urls::one(text)).collect()
-}
-
 /// The law for a stream.
 fn law(args: &StreamArgs, max_connections: u32) -> Result<AdmissionSettings, UsageError> {
     let named = match args.law {
         LawName::Damped => AdmissionSettings::stream(),
         LawName::Paper => AdmissionSettings::paper(),
     };
-    let law = AdmissionSettings {
-        tau: args.tau.unwrap_or(named.tau),
-        gain: args
-            .gamma
-            .map_or(named.gain, |gamma| named.gain.beginning_at(gamma)),
-        kappa: args.kappa.unwrap_or(named.kappa),
-        m_min: args.min_connections.unwrap_or(named.m_min),
-        m_max: max_connections,
-        ..named
+    let changes = LawChanges {
+        tau: args.tau,
+        gamma: args.gamma,
+        kappa: args.kappa,
+        m_min: args.min_connections,
     };
-    law.validate().map_err(|wrong| {
+    named.changed(changes, max_connections).map_err(|wrong| {
         let what = match wrong {
             InvalidSettings::Target => "--tau must be a number above 0".to_owned(),
             InvalidSettings::Gain => "--gamma must be a number above 0".to_owned(),
@@ -149,8 +138,7 @@ fn law(args: &StreamArgs, max_connections: u32) -> Result<AdmissionSettings, Usa
             ),
         };
         UsageError::new(what)
-    })?;
-    Ok(law)
+    })
 }
 
 fn max_connections(split: u32, given: Option<u32>) -> Result<u32, UsageError> {

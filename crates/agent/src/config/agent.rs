@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use dalbe::sender::SenderPolicy;
 use dalbe::weight::MIN_WEIGHT;
-use fairbat::lane::{AdmissionSettings, InvalidSettings};
+use fairbat::lane::{AdmissionSettings, InvalidSettings, LawChanges};
 use toml::Value;
 
 use super::table::Table;
@@ -191,18 +191,17 @@ impl Agent {
                 }
             }
         };
-        let (tau, gamma) = (number("tau"), number("gamma"));
-        let (kappa, m_min) = (number("kappa"), number("min_connections"));
-        self.stream = AdmissionSettings {
-            tau: tau.unwrap_or(named.tau),
-            gain: gamma.map_or(named.gain, |gamma| named.gain.beginning_at(gamma)),
-            kappa: kappa.unwrap_or(named.kappa),
-            m_min: m_min.unwrap_or(named.m_min),
-            m_max: self.connections,
-            ..named
+        let changes = LawChanges {
+            tau: number("tau"),
+            gamma: number("gamma"),
+            kappa: number("kappa"),
+            m_min: number("min_connections"),
         };
-        let (key, what, advice) = match self.stream.validate() {
-            Ok(()) => return,
+        let (key, what, advice) = match named.changed(changes, self.connections) {
+            Ok(law) => {
+                self.stream = law;
+                return;
+            }
             Err(InvalidSettings::Target) => ("tau", "is not above 0", "write for example 5"),
             Err(InvalidSettings::Gain) => ("gamma", "is not above 0", "write for example 0.02"),
             Err(InvalidSettings::Damping) => ("kappa", "is below 0", "write for example 1"),

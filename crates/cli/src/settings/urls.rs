@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+use std::str::SplitWhitespace;
 
 use jiff::{Timestamp, Zoned};
 use url::Url;
@@ -27,24 +28,21 @@ pub(crate) fn all(
     input_file: Option<&Path>,
     environment: &mut Environment<'_>,
 ) -> Result<Vec<ListedUrl>, UsageError> {
-    let without_deadline = |text: &String| {
-        let (url, deadline) = (one(text)?, None);
-        Ok(ListedUrl { url, deadline })
+    let without_deadline = |url| ListedUrl {
+        url,
+        deadline: None,
     };
-    let mut urls = given
-        .iter()
+    let mut urls: Vec<_> = self::given(given)?
+        .into_iter()
         .map(without_deadline)
-        .collect::<Result<Vec<_>, _>>()?;
+        .collect();
     if let Some(path) = input_file {
-        let (name, listed) = if path.as_os_str() == "-" {
-            let name = "standard input".to_owned();
-            let listed = list(&name, environment.stdin, environment.now)?;
-            (name, listed)
+        let name = name(path);
+        let listed = if path.as_os_str() == "-" {
+            list(&name, environment.stdin, environment.now)?
         } else {
-            let name = path.display().to_string();
             let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
-            let listed = list(&name, &mut BufReader::new(file), environment.now)?;
-            (name, listed)
+            list(&name, &mut BufReader::new(file), environment.now)?
         };
         if urls.is_empty() && listed.is_empty() {
             return Err(UsageError(format!(
@@ -54,6 +52,11 @@ pub(crate) fn all(
         urls.extend(listed);
     }
     Ok(urls)
+}
+
+/// The URLs of the command line.
+pub(crate) fn given(texts: &[String]) -> Result<Vec<Url>, UsageError> {
+    texts.iter().map(|text| one(text)).collect()
 }
 
 /// Parses a URL of the command line.
@@ -70,8 +73,7 @@ fn list(name: &str, lines: &mut dyn BufRead, now: &Zoned) -> Result<Vec<ListedUr
     let mut urls = Vec::new();
     for (i, line) in lines.lines().enumerate() {
         let line = line.map_err(|error| unreadable(name, &error))?;
-        let mut words = line.split_whitespace();
-        let Some(first) = words.next().filter(|first| !first.starts_with('#')) else {
+        let Some((first, words)) = words(&line) else {
             continue;
         };
         let listed = parse(first).and_then(|url| {
@@ -81,6 +83,13 @@ fn list(name: &str, lines: &mut dyn BufRead, now: &Zoned) -> Result<Vec<ListedUr
         urls.push(listed.map_err(|error| UsageError(format!("{name}, line {}: {error}", i + 1)))?);
     }
     Ok(urls)
+}
+
+/// The URL of a line, and the words after it; `None` for an empty line or a comment.
+fn words(line: &str) -> Option<(&str, SplitWhitespace<'_>)> {
+    let mut words = line.split_whitespace();
+    let first = words.next().filter(|first| !first.starts_with('#'))?;
+    Some((first, words))
 }
 
 /// What an input file is called in messages.
@@ -97,7 +106,7 @@ pub(crate) fn name(input_file: &Path) -> String {
 pub(crate) fn checked(input_file: &Path) -> Result<&Path, UsageError> {
     if input_file.as_os_str() != "-" {
         let found = std::fs::metadata(input_file);
-        found.map_err(|error| unreadable(&input_file.display().to_string(), &error))?;
+        found.map_err(|error| unreadable(&name(input_file), &error))?;
     }
     Ok(input_file)
 }
@@ -105,8 +114,7 @@ pub(crate) fn checked(input_file: &Path) -> Result<&Path, UsageError> {
 /// Reads a line of an input that is followed: a URL, which can have no deadline. `None` for
 /// an empty line or a comment.
 pub(crate) fn followed(line: &str) -> Result<Option<Url>, String> {
-    let mut words = line.split_whitespace();
-    let Some(first) = words.next().filter(|first| !first.starts_with('#')) else {
+    let Some((first, mut words)) = words(line) else {
         return Ok(None);
     };
     match words.next() {

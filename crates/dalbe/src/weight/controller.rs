@@ -216,6 +216,7 @@ mod tests {
         // w/(1 + w) = 0.2 * 1.15. The smoothed rate is still low at first, and by eq. (13) what
         // is missing counts in parts of it.
         assert!(w.iter().all(|w| (w - 0.2987).abs() < 0.05), "{w:?}");
+        assert!(w[6..].iter().all(|w| (w - 0.2987).abs() < 0.04), "{w:?}");
         assert!(w[15..].iter().all(|w| (w - 0.2987).abs() < 0.01), "{w:?}");
     }
 

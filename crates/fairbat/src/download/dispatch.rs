@@ -31,6 +31,14 @@ enum Next {
     Probe(usize),
 }
 
+impl Next {
+    /// The transfer.
+    fn index(self) -> usize {
+        let (Self::Piece(index) | Self::Probe(index)) = self;
+        index
+    }
+}
+
 impl Run {
     /// Starts workers while the lane grants connections and there is work.
     pub(crate) fn dispatch(&mut self) {
@@ -47,8 +55,7 @@ impl Run {
                 self.request = None;
                 break;
             };
-            let (Next::Piece(index) | Next::Probe(index)) = next;
-            let Some(permit) = self.permit_for(index) else {
+            let Some(permit) = self.permit_for(next.index()) else {
                 break;
             };
             match next {
@@ -70,8 +77,7 @@ impl Run {
         if !self.lane.with_core(|core, now| core.is_pressed(now)) {
             return None;
         }
-        let due = |index: usize| self.transfers[index].rank().due();
-        let next_due = self.due(next);
+        let next_due = next.map(|next| self.due(next.index()));
         let yielding =
             self.workers.iter().filter_map(|(&id, worker)| {
                 let (socket, index) = (worker.socket.as_ref()?, worker.transfer.0 as usize);
@@ -80,12 +86,13 @@ impl Run {
                     return None;
                 };
                 let left = moving.pieces.left_of(worker.lease?);
-                let is_first = next_due.is_none_or(|next| due(index) < next);
+                let due = self.due(index);
+                let is_first = next_due.is_none_or(|next| due < next);
                 let can_move = transfer.is_resumable() && self.may_connect(transfer);
                 let is_worth_it = left > MIN_RELIEVED
                     && Destination::of(socket, moving).as_ref() == Some(carrier);
                 (is_first && can_move && is_worth_it && manager.can_be_relieved(socket))
-                    .then_some((Reverse(due(index)), left, id, socket))
+                    .then_some((Reverse(due), left, id, socket))
             });
         let (.., id, socket) = yielding.max_by_key(|&(due, left, ..)| (due, left))?;
         manager.relieve(socket);
@@ -97,15 +104,14 @@ impl Run {
     fn waits_for_rest(&self, next: Option<Next>) -> bool {
         let relieved = self.relieved.and_then(|id| self.workers.get(&id));
         relieved.is_some_and(|worker| {
-            let due = self.transfers[worker.transfer.0 as usize].rank().due();
-            self.due(next).is_none_or(|next| due < next)
+            let due = self.due(worker.transfer.0 as usize);
+            next.is_none_or(|next| due < self.due(next.index()))
         })
     }
 
-    /// When work is due; the last moment without a deadline.
-    fn due(&self, work: Option<Next>) -> Option<Timestamp> {
-        let (Next::Piece(index) | Next::Probe(index)) = work?;
-        Some(self.transfers[index].rank().due())
+    /// When a transfer is due; the last moment without a deadline.
+    fn due(&self, index: usize) -> Timestamp {
+        self.transfers[index].rank().due()
     }
 
     /// A connection for a transfer, if the lane grants it at once. Otherwise the request

@@ -251,8 +251,9 @@ impl Setup {
     }
 }
 
-/// A client for all downloads of a lane that are served like `service`. It holds the certificates of all authorities (over 100 KB), so they share one. `limit_rate` is the
-/// limit of the lane, byte/s.
+/// A client for all downloads of a lane that are served like `service`. It holds the
+/// certificates of all authorities (over 100 KB), so they share one. `limit_rate` is the limit
+/// of the lane, byte/s.
 ///
 /// # Errors
 /// The certificate or netrc file cannot be read.

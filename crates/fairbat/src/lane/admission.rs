@@ -188,6 +188,19 @@ pub struct AdmissionSettings {
     pub m_max: u32,
 }
 
+/// What somebody asks of a law in place of its own numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LawChanges {
+    /// tau, chunks.
+    pub tau: Option<f64>,
+    /// gamma at first, connections per chunk and period.
+    pub gamma: Option<f64>,
+    /// kappa, connections per chunk.
+    pub kappa: Option<f64>,
+    /// Smallest limit, connections.
+    pub m_min: Option<f64>,
+}
+
 /// Why settings make no law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSettings {
@@ -305,11 +318,24 @@ impl AdmissionSettings {
         }
     }
 
-    /// Whether they make a law.
+    /// The same with what somebody asks for in its place.
     ///
     /// # Errors
     /// [`InvalidSettings`] names the setting that makes no sense.
-    pub fn validate(&self) -> Result<(), InvalidSettings> {
+    pub fn changed(self, changes: LawChanges, m_max: u32) -> Result<Self, InvalidSettings> {
+        let gain = changes.gamma.map(|gamma| self.gain.beginning_at(gamma));
+        let law = Self {
+            tau: changes.tau.unwrap_or(self.tau),
+            gain: gain.unwrap_or(self.gain),
+            kappa: changes.kappa.unwrap_or(self.kappa),
+            m_min: changes.m_min.unwrap_or(self.m_min),
+            m_max,
+            ..self
+        };
+        law.validate().map(|()| law)
+    }
+
+    fn validate(&self) -> Result<(), InvalidSettings> {
         let ok = |holds: bool, otherwise| if holds { Ok(()) } else { Err(otherwise) };
         ok(
             self.tau.is_finite() && self.tau > 0.0,

@@ -4,8 +4,9 @@
 //! Requests are granted in the order of their deadlines (earliest deadline first,
 //! Jackson 1955), and requests without a deadline first come first served, those of a stream
 //! before those that scavenge. One controller says how many connections the stream has, another
-//! one how many the others have, and each host's limit says how many of them it takes. Moments are durations since the lane's start. The wall
-//! clock enters as an argument: by how much it has been set since then.
+//! one how many the others have, and each host's limit says how many of them it takes. Moments
+//! are durations since the lane's start. The wall clock enters as an argument: by how much it
+//! has been set since then.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU64;
@@ -47,8 +48,8 @@ pub(crate) struct MemberId(pub(crate) u64);
 pub(crate) struct RequestId(u64);
 
 /// Place in the order of service: by deadline on the wall clock, then by arrival.
-/// Transfers without a deadline come last, and of these those that scavenge. The order is that of the moments that users
-/// named. So neither a clock that is set nor a deadline that is over changes it.
+/// Transfers without a deadline come last, and of these those that scavenge. The order is that
+/// of the moments that users named. So neither a clock that is set nor a deadline that is over changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// [`Timestamp::MAX`] without a deadline.
@@ -284,15 +285,10 @@ impl Core {
 
     /// A transfer of the stream has ended that was on its connection for this long.
     pub(crate) fn finished(&mut self, id: MemberId, took: Duration) {
-        if self.is_in_stream(id) {
+        let member = self.members.get(&id);
+        if member.is_some_and(|member| member.service == Service::Stream) {
             self.stream.finished(took);
         }
-    }
-
-    /// Whether a member belongs to the stream.
-    pub(crate) fn is_in_stream(&self, id: MemberId) -> bool {
-        let member = self.members.get(&id);
-        member.is_some_and(|member| member.service == Service::Stream)
     }
 
     /// Whether a member's host takes one more connection now.
@@ -333,17 +329,14 @@ impl Core {
     /// or of the others. Those of the others count as due by the share of the connections
     /// that members with a deadline use.
     pub(crate) fn moved(&mut self, now: Duration, bytes: u64, service: Service) {
-        let due: u32 = self
-            .members
-            .values()
-            .filter(|member| member.deadline.is_some())
-            .map(|member| member.active)
-            .sum();
-        let others = self.active - self.active_in_stream;
-        let share = match service {
-            Service::Stream => 0.0,
-            _ => f64::from(due) / others.max(1) as f64,
+        let members = self.members.values();
+        let due = members.filter(|member| member.deadline.is_some());
+        let due: u32 = match service {
+            Service::Stream => 0,
+            Service::ByDeadline(_) | Service::Scavenge => due.map(|member| member.active).sum(),
         };
+        let others = self.active - self.active_in_stream;
+        let share = f64::from(due) / others.max(1) as f64;
         let due = (bytes as f64 * share) as u64;
         self.recent.moved(bytes);
         self.controller.moved(now, due, true);

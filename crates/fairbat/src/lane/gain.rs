@@ -57,32 +57,15 @@ pub enum Gain {
 impl Gain {
     /// The same course over time from another first gain.
     #[must_use]
-    pub fn beginning_at(self, gamma: f64) -> Self {
-        match self {
-            Self::Constant(_) => Self::Constant(gamma),
-            Self::Decreasing {
-                initial,
-                floor,
-                restore_after,
-            } => Self::Decreasing {
-                initial: gamma,
-                floor: floor / initial * gamma,
-                restore_after,
-            },
-            Self::Settling {
-                initial,
-                floor,
-                half_after,
-                far,
-                empty_after,
-            } => Self::Settling {
-                initial: gamma,
-                floor: floor / initial * gamma,
-                half_after,
-                far,
-                empty_after,
-            },
+    pub fn beginning_at(mut self, gamma: f64) -> Self {
+        match &mut self {
+            Self::Constant(initial) => *initial = gamma,
+            Self::Decreasing { initial, floor, .. } | Self::Settling { initial, floor, .. } => {
+                *floor = *floor / *initial * gamma;
+                *initial = gamma;
+            }
         }
+        self
     }
 
     pub(crate) fn is_valid(self) -> bool {

@@ -87,6 +87,11 @@ impl WeightSource {
     }
 }
 
+/// Whether a period that began then is over by now.
+pub(crate) fn has_passed(start: Duration, period: Duration, now: Duration) -> bool {
+    now + JITTER >= start + period
+}
+
 /// Bytes moved since a moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Interval {
@@ -104,7 +109,7 @@ impl Interval {
 
     /// Whether it has lasted for a period by now.
     pub(crate) fn lasts(&self, period: Duration, now: Duration) -> bool {
-        now + JITTER >= self.start + period
+        has_passed(self.start, period, now)
     }
 
     /// Mean rate up to `now`, byte/s; 0 over no time.

@@ -32,7 +32,9 @@ pub(crate) mod settings;
 mod stream;
 mod timing;
 
-pub use self::admission::{Admission, AdmissionSample, AdmissionSettings, InvalidSettings};
+pub use self::admission::{
+    Admission, AdmissionSample, AdmissionSettings, InvalidSettings, LawChanges,
+};
 pub use self::backlog::{Backlog, Extent};
 pub(crate) use self::core::{LateMember, Rank};
 pub(crate) use self::forecast::EvenPace;

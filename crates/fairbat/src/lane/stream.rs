@@ -14,7 +14,7 @@ use std::time::Duration;
 use dalbe::weight::MAX_SAMPLE_GAP;
 
 use super::admission::{Admission, AdmissionSettings, InvalidSettings};
-use super::load::Interval;
+use super::load::has_passed;
 use super::timing::{Fraction, Period};
 
 #[cfg(test)]
@@ -142,11 +142,7 @@ impl StreamController {
         let yielding = if self.yields { self.in_use } else { 0 };
         let waiting = waiting.saturating_add(yielding.into()) as f64;
         self.waited = (self.waited.0 + waiting, self.waited.1 + 1);
-        let period = Interval {
-            start: self.began,
-            bytes: 0,
-        };
-        if period.lasts(self.period.now(), now) {
+        if has_passed(self.began, self.period.now(), now) {
             self.n = self.waited.0 / f64::from(self.waited.1);
             self.admission
                 .update_after(self.n, self.period.chunk_times());

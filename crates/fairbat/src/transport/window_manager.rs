@@ -84,9 +84,9 @@ struct PathState {
 
 impl WindowManager {
     /// A manager with this kind of lever; `None` if the kind cannot hold windows.
-    /// All connections follow `lane`, and work for transfers that are served like `service`. `window` is what the tap does to each new
-    /// connection. If the tap does not hold a window, the lever does when the connection
-    /// first has to yield.
+    /// All connections follow `lane`, and work for transfers that are served like `service`.
+    /// `window` is what the tap does to each new connection. If the tap does not hold a
+    /// window, the lever does when the connection first has to yield.
     pub(crate) fn open(
         kind: LeverKind,
         policy: ReceiverPolicy,

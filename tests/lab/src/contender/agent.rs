@@ -21,11 +21,12 @@ use crate::contender::process::{Over, Program};
 use crate::contender::served::{BUCKET, Served};
 use crate::contender::servers::{ACCESS_KEY, SECRET_KEY, Store};
 use crate::contender::site::Site;
+use crate::host::Host;
 use crate::samples::{BackgroundRecord, ControlSample, Progress, TransferRecord};
 use crate::scenario::Background;
 
 /// How long it may take to answer at first.
-const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// How often it is asked how it stands; it looks itself once a second.
 const ASK: Duration = Duration::from_millis(250);
@@ -54,13 +55,11 @@ impl Agent {
         let store = Store::start(site)?;
         let socket = site.work.join(SOCKET);
         let config = write(site, &store, &socket)?;
-        let mut command = Command::new(agent_binary());
-        command.arg("run").arg("--config").arg(config);
-        let mut program = Program::start(&site.server, &site.work, WHO, command)?;
+        let mut program = start(&site.server, site, &config)?;
         // Its lanes are open a little later than its socket.
         let first: Status = program.tells(GRACE, |_| {
             let status = status(&socket).ok();
-            status.filter(|status| status.lane().is_some())
+            status.filter(|status| status.lane(DIRECTION).is_some())
         })?;
         let start = Duration::from_secs_f64(site.background.start_s);
         let watched = Watched {
@@ -130,7 +129,7 @@ const DIRECTION: &str = "push";
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Status {
     lanes: Vec<Lane>,
-    tasks: Vec<Task>,
+    pub(crate) tasks: Vec<Task>,
 }
 
 /// A direction.
@@ -139,13 +138,25 @@ pub(crate) struct Lane {
     direction: String,
     lever: String,
     /// The last second of it; its moment is in seconds since 1970.
-    sample: ControlSample,
+    pub(crate) sample: ControlSample,
+    /// What keeps arriving there.
+    #[serde(default)]
+    pub(crate) stream: Stream,
+}
+
+/// The stream of a direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+pub(crate) struct Stream {
+    pub(crate) n: f64,
+    pub(crate) m: f64,
+    pub(crate) w: f64,
+    pub(crate) active: u32,
 }
 
 /// A job.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Task {
-    id: String,
+    pub(crate) id: String,
     /// Bytes of the run under way, or the last one, that are done.
     pub(crate) bytes_done: u64,
     /// How its last run ended.
@@ -166,14 +177,14 @@ pub(crate) struct LastRun {
 }
 
 impl Status {
-    /// The lane of the jobs.
-    pub(crate) fn lane(&self) -> Option<&Lane> {
-        self.lanes.iter().find(|lane| lane.direction == DIRECTION)
+    /// The lane of this direction.
+    pub(crate) fn lane(&self, direction: &str) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.direction == direction)
     }
 
     /// What holds its flows back, by name.
     pub(crate) fn lever(&self) -> &str {
-        self.lane().map_or("nothing", |lane| &lane.lever)
+        self.lane(DIRECTION).map_or("nothing", |lane| &lane.lever)
     }
 
     /// The job of this name.
@@ -214,6 +225,30 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str, body: &str) -> io::Re
     Err(io::Error::other(format!("it answered {first}: {body}")))
 }
 
+/// Starts it in `host`, with this configuration.
+pub(crate) fn start(host: &Host, site: &Site, config: &Path) -> io::Result<Program> {
+    let mut command = Command::new(agent_binary());
+    command.arg("run").arg("--config").arg(config);
+    Program::start(host, &site.work, WHO, command)
+}
+
+/// The beginning of every configuration: where its state and its socket are. No program
+/// scrapes its metrics.
+pub(crate) fn head(site: &Site, socket: &Path) -> io::Result<String> {
+    let state = site.work.join("agent-state");
+    fs::create_dir_all(&state)?;
+    Ok(format!(
+        "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\n"
+    ))
+}
+
+/// Writes a configuration, and returns where.
+pub(crate) fn write_config(site: &Site, text: &str) -> io::Result<PathBuf> {
+    let path = site.work.join("agent.toml");
+    fs::write(&path, text)?;
+    Ok(path)
+}
+
 /// What the store is called in it.
 const STORE: &str = "store";
 
@@ -222,17 +257,16 @@ const STORE: &str = "store";
 /// # Errors
 /// Whatever the file system says.
 pub(crate) fn write(site: &Site, store: &Store, socket: &Path) -> io::Result<PathBuf> {
-    let state = site.work.join("agent-state");
-    fs::create_dir_all(&state)?;
     let credentials = site.work.join("credentials");
     fs::write(
         &credentials,
         format!("access_key_id = {ACCESS_KEY}\nsecret_access_key = {SECRET_KEY}\n"),
     )?;
     fs::set_permissions(&credentials, Permissions::from_mode(0o600))?;
-    // No program scrapes its metrics.
-    let mut text = format!(
-        "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\n{}\
+    let mut text = head(site, socket)?;
+    let _ = write!(
+        text,
+        "{}\
          [stores.{STORE}]\ntype = \"s3\"\nendpoint = {:?}\nbucket = {BUCKET:?}\n\
          credentials = {credentials:?}\n",
         flows(&site.background),
@@ -241,9 +275,7 @@ pub(crate) fn write(site: &Site, store: &Store, socket: &Path) -> io::Result<Pat
     for served in &site.served {
         text.push_str(&job(served, &site.origin));
     }
-    let path = site.work.join("agent.toml");
-    fs::write(&path, text)?;
-    Ok(path)
+    write_config(site, &text)
 }
 
 /// What the scenario says of its connections.
@@ -307,7 +339,7 @@ impl Told {
 
     /// Takes in how it stands.
     pub(crate) fn take(&mut self, status: &Status) {
-        let Some(lane) = status.lane() else {
+        let Some(lane) = status.lane(DIRECTION) else {
             self.record.failure = Some("the agent has no lane for what it pushes".to_owned());
             return;
         };
@@ -360,7 +392,7 @@ impl Told {
     }
 }
 
-fn complaint(job: &str, last: &LastRun) -> String {
+pub(crate) fn complaint(job: &str, last: &LastRun) -> String {
     let problem = last.problem.clone();
     let of_file = last.failures.first();
     let why = problem.or_else(|| of_file.map(|(path, why)| format!("{path}: {why}")));

@@ -2,31 +2,29 @@
 //! when it comes, without a deadline. So the agent serves them as a stream.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io;
-use std::path::PathBuf;
-use std::process::Command;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
-use fairbat_tests::bin::agent_binary;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::arrivals::Arrival;
-use crate::contender::agent::{LastRun, SOCKET, WHO, ask, unix_now};
-use crate::contender::engine::{Jobs, MAX_CONNECTIONS};
+use crate::contender::agent::{self, GRACE, SOCKET, Status, Stream, WHO, ask, unix_now};
+use crate::contender::engine::{self, Jobs, MAX_CONNECTIONS};
 use crate::contender::process::{Over, Program};
 use crate::contender::servers::Origin;
 use crate::contender::site;
 use crate::contender::site::Site;
 use crate::samples::{BackgroundRecord, ControlSample};
 
-/// How long it may take to answer at first.
-const GRACE: Duration = Duration::from_secs(10);
-
 /// How often jobs that have come are added. It ends with an answer for each, which takes some
 /// milliseconds.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Which of the lanes the downloads are in.
+const DIRECTION: &str = "pull";
 
 /// Looks from one question how it stands to the next.
 const LOOKS_PER_QUESTION: u32 = 5;
@@ -48,21 +46,12 @@ impl AgentStream {
     pub(crate) fn start(site: &Site, origin: Origin) -> io::Result<Self> {
         let jobs = Jobs::lay_out(site, &origin)?;
         let socket = site.work.join(SOCKET);
-        let state = site.work.join("agent-state");
-        fs::create_dir_all(&state)?;
-        let config = site.work.join("agent.toml");
+        let mut text = agent::head(site, &socket)?;
         let (most, downloads) = (MAX_CONNECTIONS, &site.download);
-        fs::write(
-            &config,
-            format!(
-                "[agent]\nstate = {state:?}\nsocket = {socket:?}\nlisten = false\n\
-                 connections = {most}\nwrite_paths = [{downloads:?}]\n"
-            ),
-        )?;
-        let mut command = Command::new(agent_binary());
-        command.arg("run").arg("--config").arg(config);
-        let mut program = Program::start(&site.client, &site.work, WHO, command)?;
-        program.tells(GRACE, |_| Status::of(&socket).ok())?;
+        let _ = writeln!(text, "connections = {most}\nwrite_paths = [{downloads:?}]");
+        let config = agent::write_config(site, &text)?;
+        let mut program = agent::start(&site.client, site, &config)?;
+        program.tells(GRACE, |_| agent::status(&socket).ok())?;
         Ok(Self {
             program,
             socket,
@@ -99,7 +88,7 @@ impl AgentStream {
                 if arrival.at.as_secs_f64() > now {
                     break;
                 }
-                let to = site.download.join(format!("job-{number}"));
+                let to = site.download.join(engine::name(number));
                 let id = add(&self.socket, url.as_str(), &to);
                 let id = id.map_err(|error| format!("add job {number}: {error}"))?;
                 told.jobs.insert(id, (number, to));
@@ -107,7 +96,7 @@ impl AgentStream {
             }
             looks += 1;
             if looks % LOOKS_PER_QUESTION == 0 {
-                let status = Status::of(&self.socket);
+                let status = agent::status(&self.socket);
                 told.take(&status.map_err(|error| format!("ask {WHO} how it stands: {error}"))?);
             }
         }
@@ -116,7 +105,7 @@ impl AgentStream {
 }
 
 /// Adds a download; its id.
-fn add(socket: &std::path::Path, url: &str, to: &std::path::Path) -> io::Result<String> {
+fn add(socket: &Path, url: &str, to: &Path) -> io::Result<String> {
     #[derive(Deserialize)]
     struct Added {
         id: String,
@@ -125,47 +114,6 @@ fn add(socket: &std::path::Path, url: &str, to: &std::path::Path) -> io::Result<
     let answer = ask(socket, "POST", "/v1/add", &body)?;
     let added: Added = serde_json::from_str(&answer)?;
     Ok(added.id)
-}
-
-/// How the agent stands.
-#[derive(Debug, Deserialize)]
-struct Status {
-    lanes: Vec<Lane>,
-    tasks: Vec<Task>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Lane {
-    direction: String,
-    sample: ControlSample,
-    stream: Stream,
-}
-
-/// The stream of a lane.
-#[derive(Debug, Deserialize)]
-struct Stream {
-    n: f64,
-    m: f64,
-    w: f64,
-    active: u32,
-}
-
-#[derive(Debug, Deserialize)]
-struct Task {
-    id: String,
-    bytes_done: u64,
-    last: Option<LastRun>,
-}
-
-impl Status {
-    fn of(socket: &std::path::Path) -> io::Result<Self> {
-        Ok(serde_json::from_str(&ask(
-            socket,
-            "GET",
-            "/v1/status",
-            "",
-        )?)?)
-    }
 }
 
 /// What the agent has told so far.
@@ -196,7 +144,7 @@ impl Told {
     }
 
     fn take(&mut self, status: &Status) {
-        if let Some(lane) = status.lanes.iter().find(|lane| lane.direction == "pull") {
+        if let Some(lane) = status.lane(DIRECTION) {
             let t = lane.sample.t - self.zero;
             let Stream { n, m, w, active } = lane.stream;
             if self.control.last().is_none_or(|last| t > last.t) {
@@ -218,9 +166,7 @@ impl Told {
             *bytes = task.bytes_done.max(*bytes);
             let Some(last) = &task.last else { continue };
             if !last.ok {
-                let why = last.problem.clone();
-                let why = why.unwrap_or_else(|| "it does not say why".to_owned());
-                self.failure = Some(format!("job {number} has failed: {why}"));
+                self.failure = Some(agent::complaint(&number.to_string(), last));
             } else if !self.done.contains_key(number) {
                 let done = last.ended.as_duration().as_secs_f64() - self.zero;
                 self.done.insert(*number, done);

@@ -167,7 +167,8 @@ impl Jobs {
     }
 }
 
-fn name(number: usize) -> String {
+/// Name of the file of a job.
+pub(crate) fn name(number: usize) -> String {
     format!("job-{number}")
 }
 

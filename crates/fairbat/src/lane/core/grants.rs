@@ -1,6 +1,5 @@
 //! Who gets the next connection of a lane.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -57,10 +56,7 @@ impl Core {
     /// was made.
     fn first<'a>(&self, now: Duration, requests: impl Iterator<Item = Request<'a>>) -> Found {
         let mut requests = requests;
-        let found = requests.find(|((rank, _), _)| {
-            let id = MemberId(rank.arrival);
-            self.host_admits(now, id) && !(self.is_in_stream(id) && self.has_connection(id))
-        });
+        let found = requests.find(|((rank, _), _)| self.host_admits(now, MemberId(rank.arrival)));
         found.map(|(&request, &made)| (request, made))
     }
 
@@ -72,27 +68,27 @@ impl Core {
         first..end
     }
 
-    /// Whether a member uses a connection. In a stream it gets no other one: n and m are
-    /// about transfers.
-    fn has_connection(&self, id: MemberId) -> bool {
-        let member = self.members.get(&id);
-        member.is_some_and(|member| member.active > 0)
-    }
-
     /// Transfers of the stream that wait for their connection.
     pub(super) fn waiting_in_stream(&self, now: Duration) -> u64 {
-        let asking: BTreeSet<u64> = self.requests.keys().map(|(rank, _)| rank.arrival).collect();
-        let members = self.members.iter();
+        let members = self
+            .members
+            .iter()
+            .filter(|(_, it)| it.service == Service::Stream);
         let waiting = members.filter(|(id, member)| {
             let asks = match self.mode.is_shared() {
-                true => asking.contains(&id.0),
+                true => self.has_request(member.rank(**id)),
                 // A run asks for the first of its transfers only.
                 false => member.backlog.inactive > 0,
             };
-            let waits = member.active == 0 && asks && self.waits_until(now, **id).is_none();
-            waits && member.service == Service::Stream
+            member.active == 0 && asks && self.waits_until(now, **id).is_none()
         });
         waiting.count() as u64
+    }
+
+    /// Whether the member of this rank waits for a connection.
+    fn has_request(&self, rank: Rank) -> bool {
+        let requests = (rank, RequestId(0))..=(rank, RequestId(u64::MAX));
+        self.requests.range(requests).next().is_some()
     }
 
     /// The next request of the stream, while it has fewer connections than its m allows.
@@ -101,6 +97,11 @@ impl Core {
             return None;
         }
         let requests = self.requests.range(Self::of_stream());
+        // A transfer gets no second one: n and m are about transfers.
+        let requests = requests.filter(|((rank, _), _)| {
+            let member = self.members.get(&MemberId(rank.arrival));
+            member.is_some_and(|member| member.active == 0)
+        });
         self.first(now, requests).map(|(request, _)| request)
     }
 
