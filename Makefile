@@ -28,7 +28,8 @@ RELEASE := $(TARGET)/release-files
 MATRICES := peers trust overhead lever deadlines deadline-changes $(if $(QUICK),,deadlines-long) \
 	yielding yielding-vulture yielding-fairness yielding-robust yielding-cost yielding-unseen \
 	bottlenecks-bbr bottlenecks bottlenecks-more bottlenecks-unseen coupling weights robust \
-	$(if $(QUICK),,robust-hour) deadlines-served deadlines-bottlenecks cdg sender-weights \
+	$(if $(QUICK),,robust-hour) deadlines-controllers deadlines-served \
+	deadlines-bottlenecks cdg sender-weights \
 	sender-alone sender-released sender-constant sender-steps dalbe dalbe-beyond dalbe-load \
 	agent-push agent-lane
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
+use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::transport::RequestContext;
 use fairbat_agent::filter::Filter;
 use fairbat_agent::store::{
@@ -104,12 +104,8 @@ fn pull_to(store: InputStore, to: &Path) -> u64 {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().expect("a runtime");
         let settings = LaneSettings {
-            max_connections: 4,
             weight: 1.0,
-            max_weight: 1,
-            limit_rate: None,
-            is_held: false,
-            stream: AdmissionSettings::stream(),
+            ..LaneSettings::new(4)
         };
         let lane = runtime.block_on(async { Lane::start(settings) });
         Mutex::new((runtime, lane.expect("a lane")))

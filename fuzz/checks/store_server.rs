@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
+use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy, RequestContext};
 use fairbat_agent::config;
@@ -51,12 +51,8 @@ impl StoreServer {
             let address = listener.local_addr().expect("an address");
             tokio::spawn(serve(listener, server));
             let lane = Lane::start(LaneSettings {
-                max_connections: 4,
                 weight: 1.0,
-                max_weight: 1,
-                limit_rate: None,
-                is_held: false,
-                stream: AdmissionSettings::stream(),
+                ..LaneSettings::new(4)
             });
             let lane = lane.expect("a lane");
             let policy = LeverPolicy::Receiver(Default::default());

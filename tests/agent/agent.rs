@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
+use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::config;
@@ -44,12 +44,8 @@ pub(crate) struct Agent {
 
 fn lane(wanted: LeverPolicy, silence: Duration) -> (Lane, LaneClient) {
     let lane = Lane::start(LaneSettings {
-        max_connections: CONNECTIONS,
-        weight: 0.02,
-        max_weight: 1,
-        limit_rate: None,
         is_held: wanted.best().holds(),
-        stream: AdmissionSettings::stream(),
+        ..LaneSettings::new(CONNECTIONS)
     });
     let lane = lane.expect("a lane");
     let http = HttpSettings {

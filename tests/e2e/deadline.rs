@@ -125,6 +125,27 @@ fn the_weight_rises_for_a_deadline_and_falls_when_it_is_met() {
 }
 
 #[test]
+fn the_published_controllers_raise_the_weight_too() {
+    let content = Content::new(910, 1_500_000);
+    let nginx = limited(200_000);
+    nginx.put("file", &content);
+    for controller in ["pid", "mbc"] {
+        let work = Workdir::new();
+        let flags = ["--controller", controller, "-x", "1", "--deadline", "6s"];
+        let outcome = work.get().args(flags).arg(nginx.url("file")).run();
+        outcome.expect_code(0);
+        work.assert_holds(&[("file", &content)]);
+        let start = outcome.event("start");
+        assert_eq!(start["controller"], controller, "{outcome}");
+        if has_window_lever(&outcome) {
+            // By the limiter (19), MBC takes a twentieth of the range with each second.
+            let w = largest(&control(&outcome, "w"));
+            assert!(w > 0.2, "{controller}: {w}: {outcome}");
+        }
+    }
+}
+
+#[test]
 fn an_ample_deadline_costs_nobody_anything() {
     let content = Content::new(901, 2_000_000);
     let nginx = limited(400_000);

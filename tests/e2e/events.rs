@@ -52,7 +52,7 @@ fn every_json_line_is_an_event_with_its_time() {
     assert_eq!(events[0]["event"], "start", "{outcome}");
 
     let only = |name| outcome.event(name);
-    assert_fields(&only("start"), &["urls", "lever", "receiver"]);
+    assert_fields(&only("start"), &["urls", "lever", "receiver", "controller"]);
     assert_fields(
         &only("file"),
         &["url", "path", "bytes", "resumed_bytes", "ranges"],

@@ -68,6 +68,10 @@ pub struct LaneStatus {
     /// Mean window of the connections in use, bytes: the congestion window when data is
     /// sent, the receive window when it is received.
     pub window: Option<f64>,
+    /// CDG's back-off scale G, mean of the connections that send, ms; `None` where none of
+    /// them backs off by the gradient of the delay.
+    #[serde(default)]
+    pub g_ms: Option<f64>,
     /// The rate that predictions use, byte/s. It is the mean of the last minute in which
     /// data moved, or the measured capacity of the flows if that is less than the
     /// deadlines need. `None` when nothing moves.

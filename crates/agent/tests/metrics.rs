@@ -116,6 +116,10 @@ fn values_are_those_of_the_status_in_base_units() {
             "fairbat_lane_yielded_seconds_total{direction=\"push\"}",
             88_204.0,
         ),
+        (
+            "fairbat_lane_cdg_backoff_scale_seconds{direction=\"push\"}",
+            0.0042,
+        ),
         ("fairbat_lane_can_yield{direction=\"pull\"}", 1.0),
         (
             "fairbat_lane_lever_info{direction=\"push\",lever=\"congestion-control\"}",
@@ -134,6 +138,7 @@ fn what_is_not_known_is_absent() {
     for lane in &mut status.lanes {
         let sample = &mut lane.sample;
         (sample.zeta, sample.rtt_s, sample.queue_s) = (None, Some(f64::NAN), None);
+        lane.g_ms = None;
     }
     let text = render(&status);
     let told = told(&text);
@@ -141,6 +146,7 @@ fn what_is_not_known_is_absent() {
         "fairbat_lane_demanded_rate_bytes_per_second",
         "fairbat_lane_rtt_seconds",
         "fairbat_lane_queue_seconds",
+        "fairbat_lane_cdg_backoff_scale_seconds",
         "fairbat_task_deadline_timestamp_seconds",
         "fairbat_task_predicted_finish_timestamp_seconds",
         "fairbat_task_late_seconds",

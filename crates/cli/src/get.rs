@@ -91,6 +91,7 @@ pub(crate) fn resolve(
             ReceiverMethod::Delay => ReceiverPolicy::Delay,
             ReceiverMethod::Vulture => ReceiverPolicy::Vulture,
         },
+        controller: args.speed.controller.into(),
         chunk_size: args.speed.chunk_size,
         file_allocation: match args.files.file_allocation {
             AllocationMethod::None => FileAllocation::None,

@@ -113,6 +113,7 @@ impl Progress {
                 lever,
                 sender,
                 weight,
+                ..
             } => self.upload = Some(messages::sending(urls, *lever, *sender, *weight)),
             _ => {}
         }
@@ -159,6 +160,7 @@ impl Progress {
                 urls,
                 lever,
                 receiver,
+                ..
             } if results => Some(messages::started(urls, *lever, *receiver)),
             Event::File { .. } if results => self.upload.clone(),
             Event::Retry {

@@ -46,6 +46,7 @@ fn resolve(
         http: http(&args.requests, &args.timeouts, variable)?,
         weight: args.speed.weight,
         sender: args.speed.sender.into(),
+        controller: args.speed.controller.into(),
         retry: retry(&args.failures)?,
         limit_rate: args.limits.limit_rate.and_then(nonzero),
         max_time: args.limits.max_time.and_then(nonzero),
@@ -82,6 +83,7 @@ mod tests {
     use std::time::Duration;
 
     use dalbe::sender::SenderPolicy;
+    use dalbe::weight::ControllerPolicy;
 
     use super::*;
     use crate::args::tests::put_from;
@@ -102,6 +104,7 @@ mod tests {
         assert_eq!(request.file, std::path::Path::new("a/f"));
         assert_eq!((request.deadline, request.create_only), (None, false));
         assert_eq!(settings.sender, SenderPolicy::Vegas);
+        assert_eq!(settings.controller, ControllerPolicy::Share);
         assert_eq!((settings.weight, settings.seed), (0.02, 7));
         assert_eq!((settings.limit_rate, settings.max_time), (None, None));
         assert_eq!(settings.retry.limit, Some(20));
@@ -120,6 +123,7 @@ mod tests {
             "--deadline=06:00",
             "--weight=0.5",
             "--sender=cdg",
+            "--controller=pid",
             "--limit-rate=1K",
             "--max-time=1h",
             "--retry=3",
@@ -138,6 +142,7 @@ mod tests {
         assert_eq!(request.url.as_str(), "http://h/g");
         assert_eq!((settings.weight, settings.seed), (0.5, 9));
         assert_eq!(settings.sender, SenderPolicy::Cdg);
+        assert_eq!(settings.controller, ControllerPolicy::Pid);
         assert_eq!(settings.limit_rate, Some(1024));
         assert_eq!(settings.max_time, Some(Duration::from_secs(3600)));
         assert_eq!(settings.retry.limit, Some(3));

@@ -165,7 +165,7 @@ proptest! {
         answer in 0.1_f64..1.0,
         km in 0.01_f64..0.4,
     ) {
-        let settings = MbcSettings { km, limiter: None, w_min: 1e-3 };
+        let settings = MbcSettings { km, keep: 1.0, limiter: None, w_min: 1e-3 };
         let mut mbc = Mbc::new(settings, answer);
         let measured = |rate| RateMeasurement { period: Duration::from_secs(10), zeta, rate };
         let first = mbc.update(&measured(zeta), answer, 1.0);
@@ -185,7 +185,7 @@ proptest! {
         rate in prop_oneof![Just(0.0), Just(-0.0), Just(f64::MIN_POSITIVE), 0.0_f64..1e-302],
         km in 0.01_f64..0.4,
     ) {
-        let settings = MbcSettings { km, limiter: None, w_min: 1e-3 };
+        let settings = MbcSettings { km, keep: 1.0, limiter: None, w_min: 1e-3 };
         let mut mbc = Mbc::new(settings, 0.2);
         let measured = |rate| RateMeasurement { period: Duration::from_secs(10), zeta, rate };
         mbc.update(&measured(zeta), 0.2, 1.0);

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::{BottleneckKind, ReceiveWindowState, ReceiverPolicy};
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
+use dalbe::weight::ControllerPolicy;
 use serde::Serialize;
 
 use crate::error::{ErrorKind, TransferError};
@@ -36,6 +37,8 @@ pub enum Event {
         lever: LeverKind,
         /// The law for how far the flows yield; `None` under another lever, and at weight 1.
         receiver: Option<ReceiverPolicy>,
+        /// What raises their weight for a deadline.
+        controller: ControllerPolicy,
     },
     /// An upload starts.
     #[serde(rename = "start")]
@@ -47,6 +50,8 @@ pub enum Event {
         /// The congestion control of FAIRBAT that decides how far it yields; `None` under
         /// another lever, and at weight 1.
         sender: Option<SenderPolicy>,
+        /// What raises its weight for a deadline.
+        controller: ControllerPolicy,
         /// w_min of the connection; at 1 no lever acts.
         weight: f64,
     },

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dalbe::receive_window::ReceiverPolicy;
+use dalbe::weight::ControllerPolicy;
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
@@ -66,6 +67,8 @@ pub struct Settings {
     pub max_weight: u32,
     /// The law for the receive window of a flow that yields.
     pub receiver: ReceiverPolicy,
+    /// What raises the weight for a deadline.
+    pub controller: ControllerPolicy,
     /// Fixed chunk length in bytes; `None` lets it follow the measured rate.
     pub chunk_size: Option<u64>,
     /// How disk space for a file of known size is reserved.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fairbat::download::{LanePlace, Outcome, Report, RunMode, Stop, client, run};
-use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
+use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::settings::{Target, TransferRequest};
 use fairbat::transport::RequestContext;
 use files::{LENGTH, expect_whole, server, settings};
@@ -16,14 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::unbounded_channel;
 
 fn lane() -> Lane {
-    let lane = Lane::start(LaneSettings {
-        max_connections: 1,
-        weight: 0.02,
-        max_weight: 1,
-        limit_rate: None,
-        is_held: false,
-        stream: AdmissionSettings::stream(),
-    });
+    let lane = Lane::start(LaneSettings::new(1));
     lane.expect("a lane")
 }
 

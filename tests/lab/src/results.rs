@@ -12,12 +12,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use dalbe::weight::ControllerPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::jobs::{JobsCourse, JobsFigures, LimitCourse};
 use crate::record::{Provenance, Summary, file_name};
-use crate::scenario::{DeadlineController, Scenario};
+use crate::scenario::Scenario;
 
 /// Suffix of the files.
 const SUFFIX: &str = "jsonl";
@@ -76,7 +77,7 @@ pub struct RunSummary {
     pub g_ms: Option<f64>,
     /// The deadline controller, if it was varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub controller: Option<DeadlineController>,
+    pub controller: Option<ControllerPolicy>,
     /// Seed of everything random.
     pub seed: u64,
     /// The figures.

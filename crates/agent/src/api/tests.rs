@@ -258,6 +258,7 @@ async fn the_history_has_the_samples_of_its_lane() {
             sample: sample(t),
             stream: StreamStatus::default(),
             window: None,
+            g_ms: None,
             foreseen: None,
             yielded_s: 0.0,
             bytes: 0,

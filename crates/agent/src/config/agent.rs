@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 use dalbe::sender::SenderPolicy;
-use dalbe::weight::MIN_WEIGHT;
+use dalbe::weight::{ControllerPolicy, MIN_WEIGHT};
 use fairbat::lane::{AdmissionSettings, InvalidSettings, LawChanges};
 use toml::Value;
 
@@ -44,6 +44,8 @@ pub struct Agent {
     pub max_weight: u32,
     /// Which congestion control of FAIRBAT sends, where they are set up.
     pub sender: SenderPolicy,
+    /// What raises the weight of a direction for deadlines.
+    pub controller: ControllerPolicy,
     /// The law for tasks of the mode stream; its m_max is `connections`.
     pub stream: AdmissionSettings,
     /// Limit on the rate of all jobs together, byte/s.
@@ -58,7 +60,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub(crate) const KEYS: [&str; 11] = [
+    pub(crate) const KEYS: [&str; 12] = [
         "state",
         "socket",
         "listen",
@@ -66,6 +68,7 @@ impl Agent {
         "min_weight",
         "max_weight",
         "sender",
+        "controller",
         "limit_rate",
         "restore_group",
         "restore_owners",
@@ -91,6 +94,7 @@ impl Agent {
             min_weight: MIN_WEIGHT,
             max_weight: DEFAULT_MAX_WEIGHT,
             sender: SenderPolicy::default(),
+            controller: ControllerPolicy::default(),
             stream: AdmissionSettings::stream(),
             limit_rate: None,
             restore_group: None,
@@ -129,6 +133,10 @@ impl Agent {
         }
         if let Some(sender) = table.choice("sender", &SENDERS) {
             self.sender = sender;
+        }
+        let controllers = ControllerPolicy::ALL.map(|policy| (policy.name(), policy));
+        if let Some(controller) = table.choice("controller", &controllers) {
+            self.controller = controller;
         }
         self.limit_rate = table.limit_rate();
         self.restore_group = table.get("restore_group");

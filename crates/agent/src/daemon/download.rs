@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dalbe::receive_window::ReceiverPolicy;
+use dalbe::weight::ControllerPolicy;
 use fairbat::download::{self, LanePlace, Outcome, RunMode, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
@@ -63,6 +64,7 @@ pub(crate) async fn download(
         weight: agent.min_weight,
         max_weight: agent.max_weight,
         receiver: ReceiverPolicy::default(),
+        controller: ControllerPolicy::default(),
         chunk_size: None,
         file_allocation: FileAllocation::Falloc,
         retry: RETRIES,

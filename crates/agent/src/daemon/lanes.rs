@@ -68,6 +68,7 @@ impl AgentLane {
             max_weight: agent.max_weight,
             limit_rate: agent.limit_rate,
             is_held: lever.holds(),
+            controller: agent.controller,
             stream: agent.stream,
         });
         Ok(Self {
@@ -191,6 +192,7 @@ impl LaneMeter {
                 active: stream.active as u64,
             },
             window: sample.window,
+            g_ms: sample.g_ms,
             foreseen: sample.forecast_rate(),
             yielded_s: self.yielded_s,
             bytes: lane.lane.bytes(),

@@ -153,6 +153,7 @@ fn keys_for_next_start(before: &Agent, now: &Agent) -> Vec<&'static str> {
         ("min_weight", before.min_weight != now.min_weight),
         ("max_weight", before.max_weight != now.max_weight),
         ("sender", before.sender != now.sender),
+        ("controller", before.controller != now.controller),
         ("stream", before.stream != now.stream),
         ("limit_rate", before.limit_rate != now.limit_rate),
         ("restore_group", before.restore_group != now.restore_group),

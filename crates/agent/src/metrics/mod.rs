@@ -71,6 +71,7 @@ fn lane(out: &Exposition, lane: &LaneStatus) {
         (&family::LANE_RTT, sample.rtt_s),
         (&family::LANE_QUEUE, sample.queue_s),
         (&family::LANE_WINDOW, lane.window),
+        (&family::LANE_SCALE, lane.g_ms.map(|ms| ms / 1e3)),
         (&family::LANE_FORESEEN, lane.foreseen),
     ];
     for (family, value) in perhaps {

@@ -241,21 +241,14 @@ impl Drop for ActiveRequest {
 
 #[cfg(test)]
 mod tests {
-    use fairbat::lane::{AdmissionSettings, Lane, LaneSettings};
+    use fairbat::lane::{Lane, LaneSettings};
 
     use super::*;
 
     #[tokio::test]
     async fn what_has_landed_counts_for_good_and_what_broke_off_does_not() {
         let progress = Progress::default();
-        let lane = Lane::start(LaneSettings {
-            max_connections: 1,
-            weight: 1.0,
-            max_weight: 1,
-            limit_rate: None,
-            is_held: false,
-            stream: AdmissionSettings::stream(),
-        });
+        let lane = Lane::start(LaneSettings::new(1));
         let lane = lane.unwrap();
         progress.expect(3, 1000);
         let request = progress.begin(400, &[]);

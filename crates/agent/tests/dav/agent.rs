@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fairbat::lane::{AdmissionSettings, Lane, LaneSettings, Service};
+use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::filter::Filter;
@@ -32,12 +32,8 @@ impl Agent {
     pub(crate) fn new((store, credentials): &StoreAccess) -> Self {
         let wanted = LeverPolicy::Sender(Default::default());
         let lane = Lane::start(LaneSettings {
-            max_connections: CONNECTIONS,
-            weight: 0.02,
-            max_weight: 1,
-            limit_rate: None,
             is_held: wanted.best().holds(),
-            stream: AdmissionSettings::stream(),
+            ..LaneSettings::new(CONNECTIONS)
         });
         let lane = lane.unwrap();
         let http = HttpSettings::default();

@@ -8,7 +8,8 @@ use fairbat::settings::Checksum;
 use fairbat::units::{parse_duration, parse_size};
 
 use super::shared::{
-    AnswerArgs, FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs, weight,
+    AnswerArgs, ControllerMethod, FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs,
+    TimeoutArgs, weight,
 };
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -193,6 +194,14 @@ pub(crate) struct SpeedArgs {
     #[arg(long, value_name = "POLICY", default_value = "delay")]
     pub(crate) receiver: ReceiverMethod,
 
+    /// How a deadline raises the weight
+    ///
+    /// Every 1 to 10 s, a hundredth of the time left, the controller compares the rate with the
+    /// one that the deadline needs. The policies pid and mbc are published ones, included for
+    /// comparison.
+    #[arg(long, value_name = "POLICY", default_value = "share")]
+    pub(crate) controller: ControllerMethod,
+
     /// The number of connections at the start, and the minimum
     ///
     /// Several connections together have the weight of one.
@@ -230,10 +239,12 @@ pub(crate) struct SpeedArgs {
 pub(crate) struct StreamArgs {
     /// Start each URL of --input-file when its line comes, until the input ends
     ///
-    /// Reads standard input (-i -) or a named pipe. The downloads have no deadline. FAIRBAT's
-    /// law decides how many connections are active, up to --max-connections: as few as carry
-    /// what comes. Each is an ordinary one and fetches one file. When the law asks for less
-    /// than one connection, there is one that yields for the rest of the time.
+    /// Reads standard input (-i -) or a named pipe, once: it ends when the last program that
+    /// writes to it closes it, and a plain file ends at its last line. The downloads have no
+    /// deadline. FAIRBAT's law decides how many connections are active, up to
+    /// --max-connections: as few as carry what comes. Each is an ordinary one and fetches one
+    /// file. When the law asks for less than one connection, there is one that yields for the
+    /// rest of the time.
     ///
     /// So these downloads are not held back for ever by other traffic, as they are without
     /// --follow. But they wait for each other.
@@ -244,6 +255,7 @@ pub(crate) struct StreamArgs {
         requires = "input_file",
         conflicts_with_all = [
             "output", "checksum", "deadline", "fail_late", "split", "max_weight", "chunk_size",
+            "controller",
         ]
     )]
     pub(crate) follow: bool,

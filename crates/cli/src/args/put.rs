@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::shared::{
-    FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, SenderMethod, TimeoutArgs, weight,
+    ControllerMethod, FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, SenderMethod,
+    TimeoutArgs, weight,
 };
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -93,4 +94,11 @@ pub(crate) struct UploadSpeedArgs {
     /// the upload uses what the kernel has, and this flag changes nothing.
     #[arg(long, value_name = "POLICY", default_value = "vegas")]
     pub(crate) sender: SenderMethod,
+
+    /// How a deadline raises the weight
+    ///
+    /// Every second, the controller compares the rate with the one that the deadline needs. The
+    /// policies pid and mbc are published ones, included for comparison.
+    #[arg(long, value_name = "POLICY", default_value = "share")]
+    pub(crate) controller: ControllerMethod,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use dalbe::sender::SenderPolicy;
-use dalbe::weight::MIN_WEIGHT;
+use dalbe::weight::{ControllerPolicy, MIN_WEIGHT};
 use fairbat::units::{SizeError, parse_duration, parse_size};
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -155,6 +155,27 @@ impl From<SenderMethod> for SenderPolicy {
             SenderMethod::Vegas => Self::Vegas,
             SenderMethod::Cdg => Self::Cdg,
             SenderMethod::Cubic => Self::Cubic,
+        }
+    }
+}
+
+/// What raises the weight for a deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ControllerMethod {
+    /// A model of what a weight brings, which is learnt from what it brought
+    Share,
+    /// DA-LBE's PID controller (Hayes et al. 2017), for comparison
+    Pid,
+    /// DA-LBE's model-based controller, for comparison
+    Mbc,
+}
+
+impl From<ControllerMethod> for ControllerPolicy {
+    fn from(method: ControllerMethod) -> Self {
+        match method {
+            ControllerMethod::Share => Self::Share,
+            ControllerMethod::Pid => Self::Pid,
+            ControllerMethod::Mbc => Self::Mbc,
         }
     }
 }

@@ -249,6 +249,7 @@ fn wrong_usage_is_explained() {
         (&["get", "-x", "0", "u"], "--max-connections"),
         (&["get", "--file-allocation", "prealloc", "u"], "falloc"),
         (&["get", "--receiver", "ledbat", "u"], "delay, vulture"),
+        (&["get", "--controller", "p", "u"], "share, pid, mbc"),
         (&["get", "--seed", "-1", "u"], "-1"),
         (&["get", "u", "-o"], "--output"),
         (&["plan", "--deadline", "4h"], "URL"),

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use dalbe::weight::MIN_WEIGHT;
+use dalbe::weight::{ControllerPolicy, MIN_WEIGHT};
 use fairbat::settings::RetrySettings;
 
 use super::*;
@@ -146,7 +146,10 @@ fn values_are_parsed() {
         "--no-continue",
         "--receiver",
         "vulture",
+        "--controller",
+        "mbc",
     ]);
+    assert_eq!(settings.controller, ControllerPolicy::Mbc);
     assert_eq!(settings.receiver, ReceiverPolicy::Vulture);
     assert_eq!(settings.chunk_size, Some(1 << 20));
     assert_eq!(settings.limit_rate, Some(500 << 10));

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
+use dalbe::weight::ControllerPolicy;
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, FileProgress};
 use indicatif::TermLike;
@@ -54,6 +55,7 @@ fn start_under(lever: LeverKind, receiver: Option<ReceiverPolicy>) -> Event {
         urls: vec![URL.to_owned()],
         lever,
         receiver,
+        controller: ControllerPolicy::Share,
     }
 }
 

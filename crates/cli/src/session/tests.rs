@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::{ReceiveWindowState, ReceiverPolicy};
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
+use dalbe::weight::ControllerPolicy;
 use fairbat::error::ErrorKind;
 use fairbat::event::Control;
 use serde_json::Value;
@@ -25,6 +26,7 @@ fn samples() -> Vec<Event> {
             urls: vec![url()],
             lever: LeverKind::ReceiveWindow,
             receiver: Some(ReceiverPolicy::Delay),
+            controller: ControllerPolicy::Share,
         },
         Event::File {
             url: url(),
@@ -76,6 +78,7 @@ fn samples() -> Vec<Event> {
             urls: vec![url()],
             lever: SenderLeverKind::Congestion,
             sender: Some(SenderPolicy::Vegas),
+            controller: ControllerPolicy::Share,
             weight: 0.02,
         },
         Event::Sent {
@@ -231,6 +234,7 @@ fn the_document_names_every_kind_of_error_lever_policy_and_state() {
             urls: vec![],
             lever,
             sender: None,
+            controller: ControllerPolicy::Share,
             weight: 1.0,
         });
         let row = format!("| `{}` |", written["lever"].as_str().expect("a string"));
@@ -243,6 +247,10 @@ fn the_document_names_every_kind_of_error_lever_policy_and_state() {
         assert!(chapter.contains(&row), "{row} is not documented");
     }
     for policy in [ReceiverPolicy::Delay, ReceiverPolicy::Vulture] {
+        let row = format!("| `{}` |", policy.name());
+        assert!(chapter("`start`").contains(&row), "{row} is not documented");
+    }
+    for policy in ControllerPolicy::ALL {
         let row = format!("| `{}` |", policy.name());
         assert!(chapter("`start`").contains(&row), "{row} is not documented");
     }

@@ -9,6 +9,9 @@
 //! w_n       = clamp( q_{n-1}/q̂_n * (1 + eps_{n-1}), w_min, 1 )       (14)
 //! ```
 //!
+//! Fig. 7 has another eps, the mean of the last and the new error: half of eps
+//! stays, and Km is a half.
+//!
 //! Eq. (19) limits the increase of w. While it does, eps is not updated. The
 //! models are in [`crate::model`]; here the price is a number. The paper leaves
 //! these cases open:
@@ -42,6 +45,9 @@ const KM_PER_SECOND: f64 = 0.05;
 /// Km at the paper's T_w of 10 s.
 const KM_PER_UPDATE: f64 = 0.5;
 
+/// Km and the share of eps that stays, in fig. 7.
+const SMOOTHING: f64 = 0.5;
+
 /// Largest relative error: the rate was half of zeta, or less. The least is −1 by itself.
 /// So a pause, in which nothing arrives, moves w no faster than a surplus does.
 const MAX_RELATIVE_ERROR: f64 = 1.0;
@@ -54,6 +60,8 @@ const MIN_RELATIVE_ERROR: f64 = -1.0;
 pub struct MbcSettings {
     /// Km, the gain of the error in each update; finite and at least 0.
     pub km: f64,
+    /// The share of eps that stays, above 0 and at most 1: 1 in eq. (13).
+    pub keep: f64,
     /// Limits the increase of w; `None` without a limit.
     pub limiter: Option<IncreaseLimiter>,
     /// Smallest weight, in (0, 1].
@@ -66,6 +74,7 @@ impl MbcSettings {
     pub fn paper(period: Duration, limiter: Option<IncreaseLimiter>, w_min: f64) -> Self {
         Self {
             km: KM_PER_SECOND * period.as_secs_f64(),
+            keep: 1.0,
             limiter,
             w_min,
         }
@@ -80,6 +89,19 @@ impl MbcSettings {
     pub fn per_update(limiter: Option<IncreaseLimiter>, w_min: f64) -> Self {
         Self {
             km: KM_PER_UPDATE,
+            keep: 1.0,
+            limiter,
+            w_min,
+        }
+    }
+
+    /// Fig. 7: eps is smoothed and not summed, so that what the model does not know
+    /// has to be in its price (phi).
+    #[must_use]
+    pub fn smoothed(limiter: Option<IncreaseLimiter>, w_min: f64) -> Self {
+        Self {
+            km: SMOOTHING,
+            keep: SMOOTHING,
             limiter,
             w_min,
         }
@@ -121,6 +143,11 @@ impl Mbc {
                 limited: false,
             },
         }
+    }
+
+    /// The flow has this weight now, in [w_min, 1].
+    pub fn set_w(&mut self, w: f64) {
+        self.sample.w = first_weight(w, self.settings.w_min);
     }
 
     /// The weight for the next period. `price` is the price measured over the
@@ -170,7 +197,7 @@ impl Mbc {
         } else {
             error
         };
-        (from, from + step)
+        (from, self.settings.keep * from + step)
     }
 
     /// The new eps on its way `from` the old value `to` another. It stops at the
@@ -243,6 +270,17 @@ mod tests {
         let second = mbc.update(&measured(20.0, 8.0), 0.2, 0.5);
         assert!((second.error - 0.5 * 0.25).abs() < 1e-12, "{second:?}");
         assert!((second.w - 0.45).abs() < 1e-12, "{second:?}");
+    }
+
+    #[test]
+    fn one_smoothed_step_equals_figure_7() {
+        let mut mbc = Mbc::new(MbcSettings::smoothed(None, 0.01), 0.01);
+        mbc.update(&measured(10.0, 5.0), 0.2, 0.5);
+        let once = mbc.update(&measured(10.0, 8.0), 0.2, 0.5);
+        assert!((once.error - 0.5 * 0.25).abs() < 1e-12, "{once:?}");
+        let twice = mbc.update(&measured(10.0, 10.0), 0.2, 0.5);
+        assert!((twice.error - 0.25 * 0.25).abs() < 1e-12, "{twice:?}");
+        assert!((twice.w - 0.4 * (1.0 + 0.0625)).abs() < 1e-12, "{twice:?}");
     }
 
     #[test]

@@ -126,6 +126,12 @@ impl Pid {
         }
     }
 
+    /// The flow has this weight now, in [w_min, 1]. No error means that it keeps it.
+    pub fn set_w(&mut self, w: f64) {
+        self.sample.w = first_weight(w, self.settings.w_min);
+        self.sample.integral = self.sample.w;
+    }
+
     /// The weight for the next period. A measurement without meaning changes
     /// nothing.
     pub fn update(&mut self, measurement: &RateMeasurement) -> PidSample {

@@ -1,94 +1,71 @@
-//! The weight of the flows of a lane, from the demand of the deadlines and the
-//! measured rate.
-//!
-//! This is DA-LBE's model-based control ([`crate::model::Mbc`], eqs 11 to 14)
-//! with the model of a flow that takes w parts where one best-effort flow
-//! beside it takes one ([`PriceModel::Share`]). The price is one over the
-//! capacity of the path. The highest rate seen alone does not give it. Where a
-//! flow gets less than its weight is good for (several competitors, loss, a
-//! slower link), a unit of weight buys less, the price is higher, and w rises
-//! with it. Pure.
+//! The deadline controller of a lane: the weight of its flows, from the demand
+//! of the deadlines and the measured rate. Pure.
 
-use std::time::Duration;
+use serde::{Deserialize, Serialize};
 
-use crate::model::PriceModel;
-use crate::model::RateMeasurement;
-use crate::model::{Mbc, MbcSettings};
-use crate::weight::MIN_WEIGHT;
+use super::published::{PublishedMbc, PublishedPid};
+use super::share::ShareController;
+use super::{MIN_WEIGHT, WeightObservation};
 
-/// Km per update. The paper's value is 0.5 (0.05 per second, every 10 s), for a
-/// congestion control that needs many round trips to follow. A window follows
-/// within the period, and 1 − Km of one period's error is left in the next. A
-/// lower value keeps the noise of a second's mean out of w.
-const KM: f64 = 0.2;
+/// What turns the demand into w.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ControllerPolicy {
+    /// The project's own: by a model, with a price learnt from what a weight
+    /// brings.
+    #[default]
+    Share,
+    /// DA-LBE's PID, eqs (7) to (10).
+    Pid,
+    /// DA-LBE's model-based control, eqs (11), (14), (19) and (26) with the
+    /// smoothing of fig. 7.
+    Mbc,
+}
 
-/// Weight of a new measurement in the rate. At one half, a second of changing
-/// traffic does not move w much.
-const RATE_GAIN: f64 = 0.5;
+impl ControllerPolicy {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::Share, Self::Pid, Self::Mbc];
 
-/// From this many times the aim on, no weight is needed, and the controller
-/// learns nothing. Otherwise w would have to climb back slowly when other
-/// traffic returns.
-const SURPLUS_FACTOR: f64 = 1.7;
-
-/// The flows aim at this many times zeta. Early data is not missing when other
-/// traffic needs the link at the end, and zeta falls with it.
-pub const DEMAND_HEADROOM: f64 = 1.15;
-
-/// Weight of a new measurement in the price.
-const PRICE_GAIN: f64 = 0.15;
-
-/// The measurements of a period, and the demand for the next.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WeightObservation {
-    /// T_w: time since the last observation.
-    pub period: Duration,
-    /// The lowest rate that meets the deadlines, byte/s; 0 without any.
-    pub zeta: f64,
-    /// Mean rate of all flows together, byte/s, those that yield among them.
-    pub rate: f64,
-    /// How many flows carry the weight.
-    pub flows: f64,
-    /// Highest rate seen of all flows together, byte/s; 0 while nothing is
-    /// known ([`crate::weight`]).
-    pub capacity: f64,
+    /// As it is written in flags and events.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Share => "share",
+            Self::Pid => "pid",
+            Self::Mbc => "mbc",
+        }
+    }
 }
 
 /// The deadline controller of a lane.
 #[derive(Debug, Clone)]
 pub struct WeightController {
-    mbc: Mbc,
-    /// The rate that w/(1 + w) is a share of, byte/s; 0 while it is unknown.
-    effective: f64,
-    /// Of the last observation, byte/s.
-    capacity: f64,
-    /// Whether a weight above the smallest has shown what it buys.
-    is_learnt: bool,
-    /// Smoothed, byte/s; `None` before the first measurement.
-    rate: Option<f64>,
+    policy: ControllerPolicy,
+    law: Law,
     w_min: f64,
     w: f64,
+}
+
+#[derive(Debug, Clone)]
+enum Law {
+    Share(ShareController),
+    Pid(PublishedPid),
+    Mbc(PublishedMbc),
 }
 
 impl WeightController {
     /// Flows weigh `w_min`, [`MIN_WEIGHT`] to 1, until a deadline asks for
     /// more.
     #[must_use]
-    pub fn new(w_min: f64) -> Self {
+    pub fn new(policy: ControllerPolicy, w_min: f64) -> Self {
         let w_min = w_min.clamp(MIN_WEIGHT, 1.0);
-        let settings = MbcSettings {
-            km: KM,
-            // The limiter (19) takes 60 periods from w_min to 1: as long as a
-            // whole window of a minute.
-            limiter: None,
-            w_min,
-        };
         Self {
-            mbc: Mbc::new(settings, w_min),
-            effective: 0.0,
-            capacity: 0.0,
-            is_learnt: false,
-            rate: None,
+            policy,
+            law: match policy {
+                ControllerPolicy::Share => Law::Share(ShareController::new(w_min)),
+                ControllerPolicy::Pid => Law::Pid(PublishedPid::new(w_min)),
+                ControllerPolicy::Mbc => Law::Mbc(PublishedMbc::new(w_min)),
+            },
             w_min,
             w: w_min,
         }
@@ -100,29 +77,23 @@ impl WeightController {
         self.w
     }
 
+    /// Begins anew with another smallest weight.
+    pub fn set_min_weight(&mut self, w_min: f64) {
+        *self = Self::new(self.policy, w_min);
+    }
+
     /// The weight for the next period.
     pub fn update(&mut self, seen: &WeightObservation) -> f64 {
         let flows = seen.flows.max(1.0);
-        self.learn_price(seen, flows);
-        let aim = DEMAND_HEADROOM * seen.zeta;
-        let rate = self.smoothed(seen.rate);
-        if rate >= SURPLUS_FACTOR * aim {
-            self.w = self.w_min;
-        } else if self.effective > 0.0 {
-            // Before anything has come there is no price, and nothing to learn.
-            let model = PriceModel::Share {
-                capacity: self.effective,
-            };
-            let measurement = RateMeasurement {
-                period: seen.period,
-                zeta: aim,
-                rate,
-            };
-            // Flows of weight w are together one of weight flows * w.
-            let price = 1.0 / (self.effective * flows);
-            let wanted = model.wanted_price(aim);
-            self.w = self.mbc.update(&measurement, price, wanted).w;
-        }
+        // Before anything has come, the published controllers would take it for a rate
+        // that is far too low.
+        let has_begun = seen.capacity > 0.0;
+        self.w = match &mut self.law {
+            Law::Share(law) => law.update(seen, flows),
+            Law::Pid(law) if has_begun => law.update(seen),
+            Law::Mbc(law) if has_begun => law.update(seen, flows),
+            Law::Pid(_) | Law::Mbc(_) => self.w,
+        };
         self.w
     }
 
@@ -130,176 +101,118 @@ impl WeightController {
     /// their weight.
     pub fn redistribute(&mut self, before: f64, flows: f64) -> f64 {
         self.w = (self.w * before / flows).clamp(self.w_min, 1.0);
+        match &mut self.law {
+            Law::Share(law) => law.set_w(self.w),
+            Law::Pid(law) => law.set_w(self.w),
+            Law::Mbc(law) => law.set_w(self.w),
+        }
         self.w
-    }
-
-    fn smoothed(&mut self, rate: f64) -> f64 {
-        let old = self.rate.unwrap_or(rate);
-        let new = old + RATE_GAIN * (rate - old);
-        // A value that is not a number is passed on, and not remembered.
-        if new.is_finite() {
-            self.rate = Some(new);
-        }
-        new
-    }
-
-    /// Learns what a unit of weight bought, at most the capacity of the path.
-    /// Before a weight has shown that, the price follows the capacity, also
-    /// upwards. Later, a burst does not make weight look more effective.
-    fn learn_price(&mut self, seen: &WeightObservation, flows: f64) {
-        let before = std::mem::replace(&mut self.capacity, seen.capacity);
-        if !self.is_learnt && before > 0.0 && before < seen.capacity && seen.capacity.is_finite() {
-            self.effective *= seen.capacity / before;
-        }
-        self.is_learnt |= self.w > MIN_WEIGHT;
-        let weight = self.w * flows;
-        let bought = if self.w > MIN_WEIGHT {
-            seen.rate * (1.0 + weight) / weight
-        } else {
-            f64::INFINITY
-        };
-        let now = bought.min(seen.capacity);
-        if !(now.is_finite() && now >= 0.0) {
-            return;
-        }
-        self.effective = if self.effective > 0.0 {
-            self.effective + PRICE_GAIN * (now - self.effective)
-        } else {
-            now
-        };
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::weight::DEMAND_HEADROOM;
 
-    const SECOND: Duration = Duration::from_secs(1);
+    #[test]
+    fn an_event_names_a_policy_as_a_flag_does() {
+        for policy in ControllerPolicy::ALL {
+            let written = serde_json::to_value(policy).unwrap();
+            assert_eq!(written, policy.name());
+        }
+    }
 
-    /// A link of 100 with flows that carry what their weight is good for, or
-    /// what is left to them; and what yields at its side.
+    /// A link of 100 with so many best-effort flows; returns the weights and the
+    /// rates.
     fn closed_loop(
         controller: &mut WeightController,
         zeta: f64,
-        most: f64,
-        spare: f64,
+        others: f64,
         periods: usize,
-    ) -> Vec<f64> {
-        let mut rate = spare;
+    ) -> Vec<(f64, f64)> {
+        let mut rate = 100.0 * controller.w() / (others + controller.w());
         (0..periods)
             .map(|_| {
                 let w = controller.update(&WeightObservation {
-                    period: SECOND,
+                    period: Duration::from_secs(1),
                     zeta,
                     rate,
                     flows: 1.0,
                     capacity: 100.0,
                 });
-                let share = if w > MIN_WEIGHT { w / (1.0 + w) } else { 0.0 };
-                let unbraked = if w < 1.0 {
-                    100.0 * share
-                } else {
-                    f64::INFINITY
-                };
-                rate = unbraked.min(most).max(spare);
-                w
+                rate = 100.0 * w / (others + w);
+                (w, rate)
             })
             .collect()
     }
 
     #[test]
-    fn the_rate_settles_at_zeta_with_headroom() {
-        let mut controller = WeightController::new(MIN_WEIGHT);
-        let w = closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
-        // w/(1 + w) = 0.2 * 1.15. The smoothed rate is still low at first, and by eq. (13) what
-        // is missing counts in parts of it.
-        assert!(w.iter().all(|w| (w - 0.2987).abs() < 0.05), "{w:?}");
-        assert!(w[6..].iter().all(|w| (w - 0.2987).abs() < 0.04), "{w:?}");
-        assert!(w[15..].iter().all(|w| (w - 0.2987).abs() < 0.01), "{w:?}");
-    }
-
-    #[test]
-    fn a_rate_above_zeta_needs_no_weight() {
-        let mut controller = WeightController::new(MIN_WEIGHT);
-        let w = closed_loop(&mut controller, 20.0, 100.0, 60.0, 10);
-        assert_eq!(w[9], MIN_WEIGHT, "{w:?}");
-    }
-
-    #[test]
-    fn w_is_1_only_while_the_deadline_needs_it() {
-        let mut controller = WeightController::new(MIN_WEIGHT);
-        // Three competitors: a quarter is all there is.
-        let w = closed_loop(&mut controller, 30.0, 25.0, 2.0, 60);
-        assert!(w[20..].iter().all(|&w| w == 1.0), "{w:?}");
-        let w = closed_loop(&mut controller, 20.0, 100.0, 95.0, 10);
-        assert_eq!(w[9], MIN_WEIGHT, "{w:?}");
-    }
-
-    #[test]
-    fn more_competitors_than_in_the_model_only_raise_w() {
-        let mut controller = WeightController::new(MIN_WEIGHT);
-        // It could have 25 of 100; the window that it is granted fills only
-        // to two thirds.
-        let mut rate = 2.0;
-        let mut w = Vec::new();
-        for _ in 0..60 {
-            w.push(controller.update(&WeightObservation {
-                period: SECOND,
-                zeta: 15.0,
-                rate,
-                flows: 1.0,
-                capacity: 100.0,
-            }));
-            let w = controller.w();
-            rate = (100.0 * w / (1.0 + w) * 0.66).min(25.0);
+    fn each_controller_settles_at_the_rate_that_is_wanted() {
+        for policy in ControllerPolicy::ALL {
+            for others in [1.0, 3.0] {
+                let mut controller = WeightController::new(policy, MIN_WEIGHT);
+                let all = closed_loop(&mut controller, 15.0, others, 200);
+                for (w, rate) in &all[150..] {
+                    // 15 percent of headroom of the project's own.
+                    assert!(
+                        (14.0..=18.0).contains(rate),
+                        "{policy:?} beside {others}: {rate} at {w}"
+                    );
+                }
+            }
         }
-        assert!((rate - 15.0 * DEMAND_HEADROOM).abs() < 0.5, "{rate}: {w:?}");
-        let last = &w[30..];
-        let mean = last.iter().sum::<f64>() / 30.0;
-        assert!(last.iter().all(|w| (w - mean).abs() < 0.05), "{w:?}");
     }
 
     #[test]
-    fn a_capacity_above_the_first_seconds_rate_is_soon_known() {
-        let mut controller = WeightController::new(MIN_WEIGHT);
-        let mut seen = WeightObservation {
-            period: SECOND,
-            zeta: 20.0,
-            rate: 2.0,
-            flows: 1.0,
-            capacity: 4.0,
-        };
-        assert_eq!(controller.update(&seen), 1.0, "more than there seems to be");
-        seen.capacity = 100.0;
-        let mut all = Vec::new();
-        for _ in 0..20 {
-            let w = controller.w();
-            seen.rate = 100.0 * w / (1.0 + w);
-            all.push(controller.update(&seen));
+    fn each_controller_yields_where_nothing_is_due_and_goes_to_1_where_it_is_not_enough() {
+        for policy in ControllerPolicy::ALL {
+            let mut controller = WeightController::new(policy, MIN_WEIGHT);
+            let (w, _) = *closed_loop(&mut controller, 60.0, 1.0, 200).last().unwrap();
+            assert_eq!(w, 1.0, "{policy:?}");
+            let (w, _) = *closed_loop(&mut controller, 0.0, 1.0, 200).last().unwrap();
+            assert!(w < MIN_WEIGHT + 1e-9, "{policy:?}: {w}");
         }
-        assert!(all[5..].iter().all(|w| (w - 0.2987).abs() < 0.1), "{all:?}");
     }
 
     #[test]
     fn fewer_flows_have_more_weight_each() {
-        let mut controller = WeightController::new(MIN_WEIGHT);
-        closed_loop(&mut controller, 20.0, 50.0, 5.0, 40);
-        let w = controller.w();
-        assert!((controller.redistribute(2.0, 1.0) - 2.0 * w).abs() < 1e-12);
-        assert_eq!(controller.redistribute(8.0, 1.0), 1.0);
+        for policy in ControllerPolicy::ALL {
+            let mut controller = WeightController::new(policy, MIN_WEIGHT);
+            closed_loop(&mut controller, 20.0, 1.0, 100);
+            let w = controller.w();
+            assert!(w < 0.5, "{policy:?}");
+            assert!((controller.redistribute(2.0, 1.0) - 2.0 * w).abs() < 1e-12);
+            let headroom = match policy {
+                ControllerPolicy::Share => DEMAND_HEADROOM,
+                ControllerPolicy::Pid | ControllerPolicy::Mbc => 1.0,
+            };
+            let wanted = 100.0 * 2.0 * w / (1.0 + 2.0 * w) / headroom;
+            for (next, _) in closed_loop(&mut controller, wanted, 1.0, 20) {
+                let range = 1.5 * w..2.5 * w;
+                assert!(range.contains(&next), "{policy:?}: {next} after {w}");
+            }
+            controller.redistribute(1.0, 2.0);
+            assert_eq!(controller.redistribute(8.0, 1.0), 1.0);
+        }
     }
 
     proptest! {
         #[test]
         fn w_stays_within_its_range_after_any_input(
+            policy in prop::sample::select(ControllerPolicy::ALL.to_vec()),
+            w_min in MIN_WEIGHT..=1.0,
             seen in prop::collection::vec(
                 (any::<u32>(), any::<f64>(), any::<f64>(), any::<f64>(), any::<f64>()),
                 1..100,
             ),
         ) {
-            let (mut one, mut other) = (WeightController::new(MIN_WEIGHT), WeightController::new(MIN_WEIGHT));
+            let mut one = WeightController::new(policy, w_min);
+            let mut other = WeightController::new(policy, w_min);
             for (ms, zeta, rate, flows, capacity) in seen {
                 let seen = WeightObservation {
                     period: Duration::from_millis(u64::from(ms)),
@@ -309,7 +222,7 @@ mod tests {
                     capacity,
                 };
                 let w = one.update(&seen);
-                prop_assert!((MIN_WEIGHT..=1.0).contains(&w), "{w}");
+                prop_assert!((w_min..=1.0).contains(&w), "{w}");
                 prop_assert_eq!(w.to_bits(), other.update(&seen).to_bits(), "deterministic");
             }
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::deadline::Demand;
 use crate::weight::CapacityEstimate;
 use crate::weight::FlowTarget;
-use crate::weight::{WeightController, WeightObservation};
+use crate::weight::{ControllerPolicy, WeightController, WeightObservation};
 
 /// T_w: a lever at this end acts within a few round trips, and a shorter mean
 /// is noise.
@@ -37,9 +37,9 @@ impl FlowWeightController {
     /// The connection has the weight `w_min` until a deadline asks for more.
     /// `max_rate` is the user's limit on the rate, byte/s.
     #[must_use]
-    pub fn new(w_min: f64, max_rate: Option<f64>) -> Self {
+    pub fn new(policy: ControllerPolicy, w_min: f64, max_rate: Option<f64>) -> Self {
         Self {
-            weight: WeightController::new(w_min),
+            weight: WeightController::new(policy, w_min),
             capacity: CapacityEstimate::default(),
             max_rate,
             since: Duration::ZERO,
@@ -50,7 +50,7 @@ impl FlowWeightController {
 
     /// Sets another smallest weight. What was learnt of the path stays.
     pub fn set_min_weight(&mut self, w_min: f64) {
-        self.weight = WeightController::new(w_min);
+        self.weight.set_min_weight(w_min);
     }
 
     /// When the present period began.
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_weight_is_the_smallest_without_a_deadline() {
         for least in [MIN_WEIGHT, 0.3, 1.0] {
-            let mut steering = FlowWeightController::new(least, None);
+            let mut steering = FlowWeightController::new(ControllerPolicy::Share, least, None);
             let weights = drive(&mut steering, 0..30, 1_000_000, None, 0);
             assert!(weights.iter().all(|&w| w == least), "{weights:?}");
         }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn an_urgent_deadline_raises_the_weight_to_1() {
-        let mut steering = FlowWeightController::new(MIN_WEIGHT, None);
+        let mut steering = FlowWeightController::new(ControllerPolicy::Share, MIN_WEIGHT, None);
         // Ten megabytes in ten seconds are needed at least, one comes.
         let weights = drive(&mut steering, 0..60, 1_000_000, Some(100), 1_000_000_000);
         assert_eq!(weights.last(), Some(&1.0), "{weights:?}");
@@ -166,14 +166,15 @@ mod tests {
 
     #[test]
     fn a_transfer_far_ahead_of_its_deadline_yields() {
-        let mut steering = FlowWeightController::new(MIN_WEIGHT, None);
+        let mut steering = FlowWeightController::new(ControllerPolicy::Share, MIN_WEIGHT, None);
         let weights = drive(&mut steering, 0..60, 10_000_000, Some(1000), 100_000_000);
         assert_eq!(weights.last(), Some(&MIN_WEIGHT), "{weights:?}");
     }
 
     #[test]
     fn the_weight_does_not_rise_against_the_users_limit() {
-        let mut steering = FlowWeightController::new(MIN_WEIGHT, Some(100_000.0));
+        let mut steering =
+            FlowWeightController::new(ControllerPolicy::Share, MIN_WEIGHT, Some(100_000.0));
         drive(&mut steering, 0..5, 1_000_000, None, 0);
         // What may be had comes and surplus besides: nothing to press for.
         let weights = drive(&mut steering, 5..60, 200_000, Some(100), 1_000_000_000);
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_sleep_does_not_change_the_weight() {
-        let mut steering = FlowWeightController::new(MIN_WEIGHT, None);
+        let mut steering = FlowWeightController::new(ControllerPolicy::Share, MIN_WEIGHT, None);
         let weights = drive(&mut steering, 0..60, 1_000_000, Some(1000), 1_000_000_000);
         let before = weights.last().copied().unwrap();
         let deadline = Deadline::new(Duration::ZERO, SECOND * 1000);

@@ -2,7 +2,7 @@
 //! [`MIN_WEIGHT`] yields to everybody.
 //!
 //! - [`WeightController`]: from the demand of the deadlines and the measured
-//!   rate to w, for all flows of a lane.
+//!   rate to w, for all flows of a lane, by a [`ControllerPolicy`].
 //! - [`FlowWeightController`]: the same for one connection that this end sends.
 //! - [`CapacityEstimate`]: the highest rate seen on a path.
 //! - [`FlowTarget`]: the target of the levers, w and the path's capacity.
@@ -10,10 +10,15 @@
 mod capacity;
 mod controller;
 mod flow;
+mod published;
+mod share;
+
+use std::time::Duration;
 
 pub use self::capacity::CapacityEstimate;
-pub use self::controller::{DEMAND_HEADROOM, WeightController, WeightObservation};
+pub use self::controller::{ControllerPolicy, WeightController};
 pub use self::flow::{FLOW_WEIGHT_PERIOD, FlowWeightController, MAX_SAMPLE_GAP};
+pub use self::share::DEMAND_HEADROOM;
 
 /// w_min, the smallest weight. Flows with this weight yield to all other
 /// traffic.
@@ -22,6 +27,22 @@ pub const MIN_WEIGHT: f64 = 0.02;
 /// Below this distance 1 − w, a weight gets more than its share. A
 /// wide range needs only small steps of a controller.
 const MAX_OPENING_DISTANCE: f64 = 0.2;
+
+/// The measurements of a period, and the demand for the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WeightObservation {
+    /// T_w: time since the last observation.
+    pub period: Duration,
+    /// The lowest rate that meets the deadlines, byte/s; 0 without any.
+    pub zeta: f64,
+    /// Mean rate of all flows together, byte/s, those that yield among them.
+    pub rate: f64,
+    /// How many flows carry the weight.
+    pub flows: f64,
+    /// Highest rate seen of all flows together, byte/s; 0 while nothing is
+    /// known ([`crate::weight`]).
+    pub capacity: f64,
+}
 
 /// The target of the controller for one flow or one coupled group of flows.
 #[derive(Debug, Clone, Copy, PartialEq)]

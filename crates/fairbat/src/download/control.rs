@@ -25,7 +25,7 @@ impl Run {
         let lag = self.lag();
         let window = self.window();
         if let (Some(_), Some(window)) = (&self.place, window) {
-            self.lane.set_window(window);
+            self.lane.set_window(window, None);
         }
         let done = self.transfers.iter().map(|transfer| transfer.done);
         let mut totals = self.transfers.iter().map(|transfer| transfer.total);

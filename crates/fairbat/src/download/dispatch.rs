@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -18,6 +19,9 @@ const MAX_OPEN: usize = 64;
 
 /// Transfers that may be in progress at once, those that wait for another try included.
 const MAX_IN_PROGRESS: usize = 1024;
+
+/// How long a free connection waits for the rest of what comes over another one.
+const MAX_RELIEF: Duration = Duration::from_secs(2);
 
 /// How many fresh transfers are searched for one whose host may be asked now.
 const MAX_SEARCHED: usize = 256;
@@ -49,6 +53,7 @@ impl Run {
             let carrier = self.free_carrier.take();
             self.relieved = carrier
                 .and_then(|carrier| self.relieve_before(next, &carrier))
+                .map(|id| (id, self.now))
                 .or(self.relieved);
             let waits = self.waits_for_rest(next);
             let Some(next) = next.filter(|_| !waits) else {
@@ -100,9 +105,12 @@ impl Run {
     }
 
     /// Whether a free connection is kept for the rest of what comes over another one, which
-    /// is due before this.
+    /// is due before this. That one is told with its next data; one that has stopped is not
+    /// waited for.
     fn waits_for_rest(&self, next: Option<Next>) -> bool {
-        let relieved = self.relieved.and_then(|id| self.workers.get(&id));
+        let relieved = self.relieved;
+        let relieved = relieved.filter(|(_, since)| self.now < *since + MAX_RELIEF);
+        let relieved = relieved.and_then(|(id, _)| self.workers.get(&id));
         relieved.is_some_and(|worker| {
             let due = self.due(worker.transfer.0 as usize);
             next.is_none_or(|next| due < self.due(next.index()))

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use dalbe::receive_window::{LeverKind, ReceiverPolicy};
 use dalbe::socket::TcpSocket;
+use dalbe::weight::ControllerPolicy;
 use jiff::SignedDuration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -137,13 +138,14 @@ pub(crate) struct Run {
     /// That of a connection that carried the weight of the run's own lane and has just become
     /// free.
     pub(crate) free_carrier: Option<Destination>,
-    /// The connection whose rest another one takes over, until it has ended.
-    pub(crate) relieved: Option<WorkerId>,
+    /// The connection whose rest another one takes over, and since when.
+    pub(crate) relieved: Option<(WorkerId, Duration)>,
     /// w_min.
     pub(crate) weight: f64,
     pub(crate) retry: RetrySettings,
     /// What decides how far the flows yield, if anything does.
     pub(crate) receiver: Option<ReceiverPolicy>,
+    pub(crate) controller: ControllerPolicy,
     /// Limit on the rate of the whole run, byte/s.
     pub(crate) limit_rate: Option<f64>,
     /// The run never uses more connections.
@@ -221,6 +223,7 @@ impl Run {
             weight: settings.weight,
             retry: settings.retry,
             receiver: yields.then_some(settings.receiver),
+            controller: settings.controller,
             limit_rate: settings.limit_rate.map(|rate| rate as f64),
             max_connections: settings.max_connections as usize,
             to_ask: VecDeque::new(),
@@ -268,6 +271,7 @@ impl Run {
             urls: urls.map(|transfer| transfer.url.clone()).collect(),
             lever: self.lever,
             receiver: self.receiver,
+            controller: self.controller,
         });
         self.dispatch();
     }

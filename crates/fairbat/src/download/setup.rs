@@ -176,6 +176,7 @@ impl Setup {
             max_weight: settings.max_weight,
             limit_rate: settings.limit_rate,
             is_held: lever.holds_window(),
+            controller: settings.controller,
             stream: AdmissionSettings::stream(),
         };
         let own_lane = |limits, mode| {

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use dalbe::deadline::Demand;
 use dalbe::weight::{
-    CapacityEstimate, FlowTarget, FlowWeightController, MAX_SAMPLE_GAP, WeightController,
-    WeightObservation,
+    CapacityEstimate, FlowTarget, FlowWeightController, MAX_SAMPLE_GAP, WeightObservation,
 };
 
 use super::admission::{Admission, AdmissionSettings, InvalidSettings};
@@ -112,18 +111,22 @@ impl RateController {
         mode: Mode,
         window: Option<Duration>,
     ) -> Result<Self, InvalidSettings> {
-        let w_min = settings.held_weight();
+        let weight = settings.weight_source();
         let max = settings.max_connections;
         let limit_rate = settings.limit_rate.map(|rate| rate as f64);
         let controller = match mode {
             Mode::Batch {
                 min_connections,
                 window,
-            } => Self::by_deadline(min_connections, max, window, w_min, BacklogPolicy::paced()),
+            } => Self::by_deadline(min_connections, max, window, weight, BacklogPolicy::paced()),
             Mode::Shared | Mode::Stream => {
-                Self::by_deadline(1, max, window, w_min, BacklogPolicy::mixed())
+                Self::by_deadline(1, max, window, weight, BacklogPolicy::mixed())
             }
-            Mode::SingleConnection => Self::of_connection(settings.weight, limit_rate),
+            Mode::SingleConnection => Self::of_connection(FlowWeightController::new(
+                settings.controller,
+                settings.weight,
+                limit_rate,
+            )),
         };
         Ok(Self {
             limit_rate,
@@ -134,13 +137,12 @@ impl RateController {
 
     /// `m_min` to `m_max` connections; what `policy` counts brings m above `m_min`.
     ///
-    /// `window` is the time to the nearest deadline, if there is one. Flows that a lever
-    /// holds have at least the weight `w_min`.
+    /// `window` is the time to the nearest deadline, if there is one.
     pub(crate) fn by_deadline(
         m_min: u32,
         m_max: u32,
         window: Option<Duration>,
-        w_min: Option<f64>,
+        weight: WeightSource,
         policy: BacklogPolicy,
     ) -> Result<Self, InvalidSettings> {
         let time_scale = window.map_or(1.0, |window| {
@@ -154,9 +156,6 @@ impl RateController {
             period: paced.period.mul_f64(time_scale),
             ..paced
         };
-        let weight = w_min.map_or(WeightSource::Unheld, |w_min| {
-            WeightSource::Deadlines(WeightController::new(w_min))
-        });
         Ok(Self {
             is_pressed: window.is_some(),
             time_scale,
@@ -165,9 +164,9 @@ impl RateController {
     }
 
     /// For one upload over one connection: w follows the deadline every second.
-    fn of_connection(w_min: f64, limit_rate: Option<f64>) -> Result<Self, InvalidSettings> {
+    fn of_connection(weight: FlowWeightController) -> Result<Self, InvalidSettings> {
         let weight = WeightSource::Connection {
-            weight: Box::new(FlowWeightController::new(w_min, limit_rate)),
+            weight: Box::new(weight),
             is_open: false,
         };
         let one = AdmissionSettings {

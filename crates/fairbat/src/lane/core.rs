@@ -140,7 +140,9 @@ pub(crate) struct Core {
     /// Round-trip time of the connections in use.
     pub(crate) rtt: Option<Duration>,
     /// Window of the connections in use, bytes.
-    pub(crate) window: Option<f64>,
+    window: Option<f64>,
+    /// The mean of their G, ms.
+    g_ms: Option<f64>,
 }
 
 impl Core {
@@ -174,6 +176,7 @@ impl Core {
             chunk_len: FIRST_CHUNK,
             rtt: None,
             window: None,
+            g_ms: None,
         })
     }
 
@@ -315,6 +318,11 @@ impl Core {
         let not_before = now.saturating_add(pause);
         self.hosts
             .pushed_back(&member.host, now, refused, not_before);
+    }
+
+    /// The mean window of the connections in use, bytes, and the mean of CDG's G, ms.
+    pub(crate) fn set_window(&mut self, bytes: f64, g_ms: Option<f64>) {
+        (self.window, self.g_ms) = (Some(bytes), g_ms);
     }
 
     /// Bytes have been moved by a member.
@@ -474,6 +482,7 @@ impl Core {
             mean: self.recent.rate(),
             rtt: self.rtt.filter(|_| self.active > 0),
             window: self.window.filter(|_| self.active > 0),
+            g_ms: self.g_ms.filter(|_| self.active > 0),
             capacity,
             attainable: demand
                 .and_then(|demand| attainable_rate(demand.zeta, limit, self.shown_rate)),

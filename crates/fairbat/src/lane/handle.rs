@@ -132,9 +132,9 @@ impl Lane {
         state.core.moved(self.now(), bytes, service);
     }
 
-    /// The mean window of the connections in use, bytes.
-    pub(crate) fn set_window(&self, bytes: f64) {
-        self.state().core.window = Some(bytes);
+    /// The mean window of the connections in use, bytes, and the mean of CDG's G, ms.
+    pub(crate) fn set_window(&self, bytes: f64, g_ms: Option<f64>) {
+        self.state().core.set_window(bytes, g_ms);
     }
 
     /// Bytes of content that jobs have moved since the start of the lane, bytes that had

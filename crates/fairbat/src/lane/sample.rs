@@ -43,6 +43,9 @@ pub struct LaneSample {
     /// Window of the connections in use, bytes: the congestion window of what is
     /// sent, the receive window of what comes.
     pub window: Option<f64>,
+    /// CDG's back-off scale G, mean of the connections in use, ms; `None` where none of them
+    /// backs off by the gradient of the delay.
+    pub g_ms: Option<f64>,
     /// What the path carries when nobody else uses it, as far as was observed,
     /// byte/s; 0 before anything is known.
     pub capacity: f64,
@@ -66,6 +69,7 @@ impl Default for LaneSample {
             mean: None,
             rtt: None,
             window: None,
+            g_ms: None,
             capacity: 0.0,
             attainable: None,
             stream: StreamSample::default(),

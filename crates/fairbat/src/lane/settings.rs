@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use dalbe::weight::{ControllerPolicy, MIN_WEIGHT, WeightController};
 use jiff::Timestamp;
 
 use super::admission::AdmissionSettings;
+use super::load::WeightSource;
 
 /// How a transfer is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,11 +51,27 @@ pub struct LaneSettings {
     pub limit_rate: Option<u64>,
     /// Whether a lever can make flows yield. Without one they weigh 1.
     pub is_held: bool,
+    /// What raises the weight for a deadline.
+    pub controller: ControllerPolicy,
     /// The law for the transfers of a stream; its m_max is `max_connections`.
     pub stream: AdmissionSettings,
 }
 
 impl LaneSettings {
+    /// A lane that no lever holds, with this m_max and otherwise the defaults of `fairbat get`.
+    #[must_use]
+    pub const fn new(max_connections: u32) -> Self {
+        Self {
+            max_connections,
+            weight: MIN_WEIGHT,
+            max_weight: 1,
+            limit_rate: None,
+            is_held: false,
+            controller: ControllerPolicy::Share,
+            stream: AdmissionSettings::stream(),
+        }
+    }
+
     /// So many of the connections that are not of a stream may weigh as much as an ordinary
     /// one. Those of a lane that never yields all do.
     pub(crate) fn carriers(&self) -> u32 {
@@ -67,6 +85,13 @@ impl LaneSettings {
     /// The least weight of connections, where a lever holds them.
     pub(crate) fn held_weight(&self) -> Option<f64> {
         self.is_held.then_some(self.weight)
+    }
+
+    /// What decides the weight of connections that are not of a stream.
+    pub(crate) fn weight_source(&self) -> WeightSource {
+        self.held_weight().map_or(WeightSource::Unheld, |w_min| {
+            WeightSource::Deadlines(WeightController::new(self.controller, w_min))
+        })
     }
 
     /// The law of its stream.

@@ -8,12 +8,8 @@ use jiff::Timestamp;
 use super::*;
 
 const SETTINGS: LaneSettings = LaneSettings {
-    max_connections: 3,
-    weight: 0.02,
-    max_weight: 1,
-    limit_rate: None,
     is_held: true,
-    stream: AdmissionSettings::stream(),
+    ..LaneSettings::new(3)
 };
 
 fn within(seconds: i64) -> Option<Timestamp> {

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
 use dalbe::sender::SenderCoupling;
-use dalbe::weight::{FLOW_WEIGHT_PERIOD, FlowTarget, FlowWeightController, MIN_WEIGHT};
+use dalbe::weight::{
+    ControllerPolicy, FLOW_WEIGHT_PERIOD, FlowTarget, FlowWeightController, MIN_WEIGHT,
+};
 use tokio::sync::watch;
 
 use crate::http::priority::RequestPriority;
@@ -165,7 +167,7 @@ impl ConnectionController {
         Self {
             mode: ResponseMode::Ordinary,
             plan: None,
-            weight: FlowWeightController::new(MIN_WEIGHT, None),
+            weight: FlowWeightController::new(ControllerPolicy::default(), MIN_WEIGHT, None),
             min_weight: MIN_WEIGHT,
         }
     }

@@ -55,23 +55,29 @@ pub(crate) async fn follow_lane(
 }
 
 /// Tells the lane what all connections together have moved since the last
-/// sample, with their mean round-trip time and congestion window.
+/// sample, with the means of their round-trip times, congestion
+/// windows and back-off scales.
 fn sample(flows: &mut Vec<SendingConnection>, now: Duration, lane: &Lane, service: Service) {
-    let (mut bytes, mut rtts, mut windows) = (0_u64, Vec::new(), Vec::new());
+    let (mut bytes, mut rtts, mut windows, mut scales) = (0_u64, vec![], vec![], vec![]);
     flows.retain_mut(|flow| match flow.sample(now) {
         Some(sample) => {
             bytes += sample.bytes;
             rtts.extend(sample.rtt);
             windows.extend(sample.congestion_window);
+            scales.extend(sample.g_ms);
             true
         }
         None => false,
     });
     let rtt = (!rtts.is_empty()).then(|| rtts.iter().sum::<Duration>() / rtts.len() as u32);
     lane.moved(bytes, rtt, service);
-    if !windows.is_empty() {
-        lane.set_window(windows.iter().sum::<f64>() / windows.len() as f64);
+    if let Some(window) = mean(&windows) {
+        lane.set_window(window, mean(&scales));
     }
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// One connection.
@@ -99,6 +105,8 @@ struct FlowSample {
     rtt: Option<Duration>,
     /// Bytes.
     congestion_window: Option<f64>,
+    /// CDG's back-off scale.
+    g_ms: Option<f64>,
 }
 
 impl SendingConnection {
@@ -154,6 +162,7 @@ impl SendingConnection {
             bytes,
             rtt: info.rtt,
             congestion_window: Some(f64::from(info.snd_cwnd) * f64::from(info.snd_mss)),
+            g_ms: self.lever.g().map(|seconds| seconds * 1e3),
         })
     }
 

@@ -335,7 +335,7 @@ impl Received {
         self.context
             .received(bytes as u64, &self.lane, self.service, socket);
         if let Some(Ok(window)) = held.map(|held| held.socket.receiver().window_clamp()) {
-            self.lane.set_window(window.into());
+            self.lane.set_window(window.into(), None);
         }
         let lever_pause = held.and_then(|held| held.pause).unwrap_or_default();
         self.pause = pause(self.context.reserve(bytes).max(lever_pause));

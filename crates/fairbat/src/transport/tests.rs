@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use http_body_util::{BodyExt, Empty, Full};
 
 use super::*;
-use crate::lane::{AdmissionSettings, LaneSettings, Service};
+use crate::lane::{LaneSettings, Service};
 
 /// Time that a server may be silent. The rate limit makes each piece take longer.
 const MAX_SILENCE: Duration = Duration::from_millis(300);
@@ -52,12 +52,8 @@ fn answer(length: usize, sent: usize) -> Vec<u8> {
 
 fn client(wanted: LeverPolicy) -> LaneClient {
     let lane = Lane::start(LaneSettings {
-        max_connections: 1,
         weight: 1.0,
-        max_weight: 1,
-        limit_rate: None,
-        is_held: false,
-        stream: AdmissionSettings::stream(),
+        ..LaneSettings::new(1)
     });
     let settings = HttpSettings {
         stall_timeout: Some(MAX_SILENCE),

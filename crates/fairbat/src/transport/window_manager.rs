@@ -374,20 +374,14 @@ impl Drop for WindowGuard {
 
 #[cfg(test)]
 mod tests {
-    use dalbe::weight::MIN_WEIGHT;
-
     use super::*;
-    use crate::lane::{AdmissionSettings, LaneSettings};
+    use crate::lane::LaneSettings;
 
     #[tokio::test]
     async fn what_the_tap_does_not_hold_is_held_late() {
         let lane = Lane::start(LaneSettings {
-            max_connections: 1,
-            weight: MIN_WEIGHT,
-            max_weight: 1,
-            limit_rate: None,
             is_held: true,
-            stream: AdmissionSettings::stream(),
+            ..LaneSettings::new(1)
         });
         let lane = lane.expect("one connection is allowed");
         for is_held in [false, true] {

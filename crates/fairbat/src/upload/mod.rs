@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dalbe::sender::SenderPolicy;
+use dalbe::weight::ControllerPolicy;
 use url::Url;
 
 use crate::settings::{HttpSettings, RetrySettings};
@@ -53,6 +54,8 @@ pub struct UploadSettings {
     pub weight: f64,
     /// Which congestion control decides, where there is a choice.
     pub sender: SenderPolicy,
+    /// What raises the weight for a deadline.
+    pub controller: ControllerPolicy,
     /// How failures are retried. Each try starts over, so no try makes progress.
     pub retry: RetrySettings,
     /// Limit on the rate, byte/s.

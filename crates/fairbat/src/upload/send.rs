@@ -103,6 +103,7 @@ pub async fn run(
         urls: vec![upload.url.clone()],
         lever: levers.kind(),
         sender: levers.policy().filter(|_| upload.settings.weight < 1.0),
+        controller: upload.settings.controller,
         weight: upload.settings.weight,
     });
     let ended = tokio::select! {
@@ -135,12 +136,11 @@ impl Upload {
         events: UnboundedSender<TimedEvent>,
     ) -> Result<Self, InvalidSettings> {
         let limits = LaneSettings {
-            max_connections: 1,
             weight: settings.weight,
-            max_weight: 1,
             limit_rate: settings.limit_rate,
             is_held: true,
-            stream: crate::lane::AdmissionSettings::stream(),
+            controller: settings.controller,
+            ..LaneSettings::new(1)
         };
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
         let host = request.url.host_str().unwrap_or_default();

@@ -78,6 +78,7 @@ pub(crate) fn settings(chunk_size: u64) -> Settings {
         weight: 0.02,
         max_weight: 1,
         receiver: Default::default(),
+        controller: Default::default(),
         chunk_size: Some(chunk_size),
         file_allocation: FileAllocation::None,
         retry: RetrySettings {

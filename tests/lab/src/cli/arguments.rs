@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use dalbe::weight::ControllerPolicy;
 use fairbat_lab::contender::Contender;
 use fairbat_lab::matrix::Variant;
 use fairbat_lab::run::SAMPLING;
-use fairbat_lab::scenario::{DeadlineController, Path};
+use fairbat_lab::scenario::Path;
 use fairbat_lab::versions;
 
 /// Measures transfers beside real foreground traffic over an emulated
@@ -77,9 +78,9 @@ pub(crate) struct RunArguments {
     /// CDG's back-off scale of the lab's senders, ms, in place of the scenario's
     #[arg(long, value_name = "MS")]
     pub(crate) g_ms: Option<f64>,
-    /// What makes a sender's weight of its deadline, in place of the scenario's: pid or mbc
-    #[arg(long, value_name = "NAME")]
-    pub(crate) controller: Option<DeadlineController>,
+    /// What makes a weight of a deadline, in place of the scenario's: share, pid or mbc
+    #[arg(long, value_name = "NAME", value_parser = controller)]
+    pub(crate) controller: Option<ControllerPolicy>,
     /// Another path in place of the scenario's: Mbit/s, RTT in ms, queue in BDP, and perhaps how
     /// packets are queued, as 40,180,0.25,codel,ecn
     #[arg(long, value_name = "RATE,RTT,QUEUE,...")]
@@ -207,6 +208,13 @@ fn jobs(text: &str) -> Result<usize, String> {
         Ok(jobs) if (1..=64).contains(&jobs) => Ok(jobs),
         _ => Err("must be a number from 1 to 64".to_owned()),
     }
+}
+
+fn controller(name: &str) -> Result<ControllerPolicy, String> {
+    let found = ControllerPolicy::ALL
+        .into_iter()
+        .find(|one| one.name() == name);
+    found.ok_or_else(|| "must be share, pid or mbc".to_owned())
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -104,6 +104,7 @@ pub(crate) fn settings(site: &Site) -> Settings {
         weight: site.background.weight.unwrap_or(MIN_WEIGHT),
         max_weight: 1,
         receiver: ReceiverPolicy::default(),
+        controller: site.background.controller.unwrap_or_default(),
         chunk_size: None,
         // Where there is no end the file is far larger than what will be
         // there of it, and its space is memory.

@@ -202,8 +202,8 @@ impl Contender {
                 "phi: it is for senders with a congestion control of ours",
             ),
             (
-                background.controller.is_some() && sending.is_none(),
-                "controller: it is for senders of the lab's",
+                background.controller.is_some() && sending.is_none() && !self.has_deadline(),
+                "controller: it is for fairbat and the lab's senders",
             ),
         ];
         let unheeded = keys.into_iter().find(|(is_unheeded, _)| *is_unheeded);

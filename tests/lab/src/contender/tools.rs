@@ -216,7 +216,13 @@ impl Tool {
 fn flags(background: &Background) -> Vec<String> {
     let weight = background.weight.map(|weight| weight.to_string());
     let split = background.connections.map(|split| split.to_string());
-    [("--weight", weight), ("--split", split)]
+    let controller = background.controller.map(|policy| policy.name().to_owned());
+    let flags = [
+        ("--weight", weight),
+        ("--split", split),
+        ("--controller", controller),
+    ];
+    flags
         .into_iter()
         .filter_map(|(flag, value)| Some([flag.to_owned(), value?]))
         .flatten()
@@ -325,6 +331,8 @@ fn command(site: &Site, store: &Store) -> io::Result<Command> {
 
 #[cfg(test)]
 mod tests {
+    use dalbe::weight::ControllerPolicy;
+
     use super::*;
 
     #[test]
@@ -335,6 +343,8 @@ mod tests {
         assert_eq!(flags(&background), ["--weight", "0.3"]);
         background.connections = Some(8);
         assert_eq!(flags(&background)[2..], ["--split", "8"]);
+        background.controller = Some(ControllerPolicy::Mbc);
+        assert_eq!(flags(&background)[4..], ["--controller", "mbc"]);
     }
 
     #[test]

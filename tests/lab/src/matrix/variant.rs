@@ -1,9 +1,10 @@
 //! A way in which a matrix is run.
 
+use dalbe::weight::ControllerPolicy;
 use serde::Deserialize;
 
 use crate::scenario;
-use crate::scenario::{DeadlineController, Path, Scenario, within};
+use crate::scenario::{Path, Scenario, within};
 
 /// A way to run a matrix.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -27,7 +28,7 @@ pub struct Variant {
     pub g_ms: Option<f64>,
     /// What sets the weight of the lab's senders by a deadline, in place of the
     /// scenario's.
-    pub controller: Option<DeadlineController>,
+    pub controller: Option<ControllerPolicy>,
     /// Another path in place of the scenarios'.
     pub path: Option<Path>,
 }

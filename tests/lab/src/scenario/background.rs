@@ -1,8 +1,7 @@
 //! What the background is asked to do: one transfer, several or a stream of
 //! them, and by when.
 
-use std::str::FromStr;
-
+use dalbe::weight::ControllerPolicy;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -39,10 +38,10 @@ pub struct Background {
     /// not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phi: Option<f64>,
-    /// What sets the weight of one of the lab's senders that has a deadline;
-    /// what `fairbat` does if it is not given.
+    /// What sets the weight of a transfer that has a deadline, for `fairbat` and
+    /// the lab's senders; its own if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub controller: Option<DeadlineController>,
+    pub controller: Option<ControllerPolicy>,
     /// Connections to begin with, for `fairbat` (`--split`), its own default if
     /// it is not given; connections to the same host, for the lab's senders.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,38 +122,6 @@ pub struct WeightStep {
     pub at_s: f64,
     /// To what.
     pub weight: f64,
-}
-
-/// A deadline controller of DA-LBE's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DeadlineController {
-    /// By PID.
-    Pid,
-    /// By a model of the congestion control.
-    Mbc,
-}
-
-impl DeadlineController {
-    /// As it is written.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pid => "pid",
-            Self::Mbc => "mbc",
-        }
-    }
-}
-
-impl FromStr for DeadlineController {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        [Self::Pid, Self::Mbc]
-            .into_iter()
-            .find(|one| one.name() == name)
-            .ok_or_else(|| "must be pid or mbc".to_owned())
-    }
 }
 
 /// Transfers that arrive at random (Poisson), with sizes of exponential

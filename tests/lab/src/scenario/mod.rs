@@ -16,9 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::files::Content;
-pub use crate::scenario::background::{
-    Background, DeadlineController, Jobs, Stalls, Transfer, WeightStep,
-};
+pub use crate::scenario::background::{Background, Jobs, Stalls, Transfer, WeightStep};
 pub(crate) use crate::scenario::check::within;
 pub use crate::scenario::check::{congestion_control, connections, scale, weight};
 pub use crate::scenario::discipline::{Discipline, Radio};

@@ -30,6 +30,7 @@ fn an_empty_file_is_all_defaults() {
         min_weight: 0.02,
         max_weight: 1,
         sender: SenderPolicy::Vegas,
+        controller: ControllerPolicy::Share,
         stream: AdmissionSettings::stream(),
         limit_rate: None,
         restore_group: None,
@@ -128,7 +129,7 @@ fn the_example_shows_every_key_and_is_right() {
 #[test]
 fn a_stream_has_a_law_by_name_and_numbers() {
     let agent =
-        config("[agent]\nconnections = 64\nsender = \"cdg\"\n[stream]\nlaw = \"paper\"\ntau = 3\ngamma = 0.1").agent;
+        config("[agent]\nconnections = 64\nsender = \"cdg\"\ncontroller = \"mbc\"\n[stream]\nlaw = \"paper\"\ntau = 3\ngamma = 0.1").agent;
     let paper = AdmissionSettings::paper();
     let law = AdmissionSettings {
         tau: 3.0,
@@ -138,6 +139,7 @@ fn a_stream_has_a_law_by_name_and_numbers() {
     };
     assert_eq!(agent.stream, law);
     assert_eq!(agent.sender, SenderPolicy::Cdg);
+    assert_eq!(agent.controller, ControllerPolicy::Mbc);
     let job = job(&push("mode = \"stream\""));
     assert_eq!(job.mode, JobMode::Stream);
 }

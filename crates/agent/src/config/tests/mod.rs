@@ -4,6 +4,7 @@ mod meaning;
 mod refusals;
 
 use dalbe::sender::SenderPolicy;
+use dalbe::weight::ControllerPolicy;
 use fairbat::lane::AdmissionSettings;
 
 use super::*;

@@ -1,19 +1,12 @@
 use std::time::Duration;
 
-use fairbat::lane::{AdmissionSettings, LaneSettings};
+use fairbat::lane::LaneSettings;
 use fairbat::transport::RateLimit;
 
 use super::*;
 
 fn store(root: &Path) -> LocalStore {
-    let lane = Lane::start(LaneSettings {
-        max_connections: 1,
-        weight: 1.0,
-        max_weight: 1,
-        limit_rate: None,
-        is_held: false,
-        stream: AdmissionSettings::stream(),
-    });
+    let lane = Lane::start(LaneSettings::new(1));
     let local = config::Local {
         path: root.to_owned(),
         file_mode: config::DEFAULT_FILE_MODE,

@@ -9,6 +9,7 @@ fn sending(lever: SenderLeverKind, sender: Option<SenderPolicy>, weight: f64) ->
         urls: vec![URL.to_owned()],
         lever,
         sender,
+        controller: ControllerPolicy::Share,
         weight,
     }
 }

@@ -6,6 +6,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use std::time::Duration;
 
 use dalbe::deadline::Demand;
+use dalbe::weight::ControllerPolicy;
 use jiff::SignedDuration;
 
 use super::*;
@@ -17,7 +18,7 @@ use crate::download::worker::{Message, RunContext, WorkerId};
 use crate::error::ErrorKind;
 use crate::event::{Control, Event, TimedEvent};
 use crate::lane::settings::Mode;
-use crate::lane::{AdmissionSettings, Lane, LaneSettings};
+use crate::lane::{Lane, LaneSettings};
 use crate::settings::{
     FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
 };
@@ -40,6 +41,7 @@ fn settings() -> Settings {
         weight: 0.02,
         max_weight: 1,
         receiver: ReceiverPolicy::default(),
+        controller: ControllerPolicy::default(),
         chunk_size: None,
         file_allocation: FileAllocation::None,
         retry: RetrySettings {
@@ -84,12 +86,9 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
         window: deadlines.iter().flatten().min().map(|&by| secs(by as u64)),
     };
     let limits = LaneSettings {
-        max_connections: settings.max_connections,
         weight: settings.weight,
-        max_weight: 1,
         limit_rate: settings.limit_rate,
-        is_held: false,
-        stream: AdmissionSettings::stream(),
+        ..LaneSettings::new(settings.max_connections)
     };
     let lane = Lane::of_run(limits, mode, clock).unwrap();
     let context = RunContext {

@@ -1,4 +1,5 @@
 use dalbe::deadline::{Deadline, Demand};
+use dalbe::weight::ControllerPolicy;
 
 use super::*;
 
@@ -8,6 +9,16 @@ const CAPACITY: f64 = 10e6;
 const W_MIN: f64 = 0.02;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Of a lane whose flows a lever holds at this weight, if any does.
+fn held(w_min: Option<f64>) -> WeightSource {
+    let settings = LaneSettings {
+        weight: w_min.unwrap_or(W_MIN),
+        is_held: w_min.is_some(),
+        ..LaneSettings::new(1)
+    };
+    settings.weight_source()
+}
 
 /// A lane on a link beside so many best-effort flows: flows of weight w take w
 /// parts where each of the others takes one, and leave gaps of a twentieth.
@@ -27,7 +38,7 @@ impl Run {
                 1,
                 4,
                 Some(Duration::from_secs(60)),
-                w_min,
+                held(w_min),
                 BacklogPolicy::paced(),
             )
             .unwrap(),
@@ -296,7 +307,7 @@ fn chunks_are_shorter_near_the_end_and_never_tiny() {
         |controller: &RateController, pending| controller.chunk_length(natural, pending).get();
     // Nobody waits for a connection, and no deadline presses.
     let calm =
-        RateController::by_deadline(1, 4, None, Some(W_MIN), BacklogPolicy::paced()).unwrap();
+        RateController::by_deadline(1, 4, None, held(Some(W_MIN)), BacklogPolicy::paced()).unwrap();
     assert_eq!(
         length(&calm, 1 << 40),
         CHUNKS_OF_A_LONE_CONNECTION.get() * natural.get()
@@ -317,8 +328,9 @@ fn chunks_are_shorter_near_the_end_and_never_tiny() {
 #[test]
 fn one_upload_is_weighed_as_its_connection_would_be_alone() {
     let limit = Some(3e6);
-    let mut alone = FlowWeightController::new(W_MIN, limit);
-    let mut controller = RateController::of_connection(W_MIN, limit).unwrap();
+    let mut alone = FlowWeightController::new(ControllerPolicy::Share, W_MIN, limit);
+    let weight = FlowWeightController::new(ControllerPolicy::Share, W_MIN, limit);
+    let mut controller = RateController::of_connection(weight).unwrap();
     let load = |zeta| Load {
         inactive: 0,
         demand: Some(Demand {

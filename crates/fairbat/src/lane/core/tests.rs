@@ -14,12 +14,8 @@ fn by(seconds: i64) -> Option<Timestamp> {
 }
 
 const SETTINGS: LaneSettings = LaneSettings {
-    max_connections: 100,
-    weight: 0.02,
-    max_weight: 1,
-    limit_rate: None,
     is_held: true,
-    stream: AdmissionSettings::stream(),
+    ..LaneSettings::new(100)
 };
 
 fn core_of(mode: Mode) -> Core {
@@ -362,12 +358,8 @@ proptest! {
 /// A lane of one run with these deadlines, in s, and bytes.
 fn run_of(max_connections: u32, transfers: &[(Option<i64>, u64)]) -> Core {
     let settings = LaneSettings {
-        max_connections,
-        weight: 0.02,
-        max_weight: 1,
-        limit_rate: None,
         is_held: true,
-        stream: AdmissionSettings::stream(),
+        ..LaneSettings::new(max_connections)
     };
     let mode = Mode::Batch {
         min_connections: 1,

@@ -1,4 +1,7 @@
+use proptest::prelude::*;
+
 use super::*;
+use crate::tests::{Script, expect_recorded, line};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -134,4 +137,83 @@ fn n_is_a_mean_and_a_time_asleep_does_not_count() {
     assert_eq!(stream.sample(7).n, 5.0, "the period begins anew");
     stream.run(7, 3);
     assert_eq!(stream.sample(7).n, 7.0);
+}
+
+/// Drives a stream for twenty minutes in which transfers come and go, servers refuse
+/// connections and the machine sleeps.
+fn drive(out: &mut String, seed: u64, law: AdmissionSettings, w_min: Option<f64>) {
+    let mut script = Script::new(seed);
+    let mut controller = StreamController::new(law, w_min).unwrap();
+    let (mut now, mut waiting, mut tolerated) = (Duration::ZERO, 0_u64, u32::MAX);
+    for second in 0..1200_u64 {
+        if script.below(70) == 0 {
+            tolerated = [1, 2, 5, u32::MAX][script.below(4) as usize];
+        }
+        if script.below(200) == 0 {
+            waiting += 30;
+        }
+        let active = controller.connections().min(waiting as usize);
+        controller.active(now, active);
+        let served = (active as f64 * controller.w() * script.share() * 2.0) as u64;
+        for _ in 0..served.min(4) {
+            controller.finished(Duration::from_millis(500 + script.below(8000)));
+        }
+        waiting = (waiting + script.below(3)).saturating_sub(served);
+        let step = if script.below(300) == 0 { 40 } else { 1 };
+        now += SECOND * step;
+        if second == 1100 {
+            controller.no_more_come();
+        }
+        let sample = controller.sample(now, waiting, tolerated);
+        if second % 5 == 0 {
+            let StreamSample { n, m, w, .. } = sample;
+            line(out, &[n, m, w, controller.connections() as f64]);
+        }
+    }
+}
+
+#[test]
+fn the_same_inputs_give_the_samples_that_were_recorded() {
+    let mut out = String::new();
+    drive(&mut out, 1, AdmissionSettings::stream(), Some(W_MIN));
+    drive(&mut out, 2, AdmissionSettings::stream(), None);
+    drive(&mut out, 3, AdmissionSettings::paper(), Some(W_MIN));
+    expect_recorded("stream.txt", &out);
+}
+
+proptest! {
+    #[test]
+    fn m_and_w_stay_within_their_bounds_whatever_comes(
+        is_held in any::<bool>(),
+        m_min in 0.02..3.0,
+        m_max in 3..64_u32,
+        steps in prop::collection::vec(
+            (0..60_000_u64, any::<u64>(), any::<u32>(), any::<u32>(), 0..600_u64, 0..100_u32),
+            1..200,
+        ),
+    ) {
+        let law = AdmissionSettings { m_min, m_max, ..AdmissionSettings::stream() };
+        let w_min = is_held.then_some(W_MIN);
+        let new = || StreamController::new(law, w_min).unwrap();
+        let (mut one, mut other) = (new(), new());
+        let mut now = Duration::ZERO;
+        for (ms, waiting, tolerated, in_use, took, event) in steps {
+            now += Duration::from_millis(ms);
+            for controller in [&mut one, &mut other] {
+                controller.active(now, in_use as usize);
+                controller.finished(Duration::from_secs(took));
+                if event == 0 {
+                    controller.no_more_come();
+                }
+            }
+            let sample = one.sample(now, waiting, tolerated);
+            prop_assert_eq!(sample, other.sample(now, waiting, tolerated), "deterministic");
+            let most = f64::from(tolerated.clamp(1, m_max));
+            prop_assert!(sample.m >= m_min.min(most) && sample.m <= most, "{sample:?}");
+            prop_assert!(sample.n >= 0.0 && sample.n.is_finite(), "{sample:?}");
+            prop_assert!(sample.w == 1.0 || Some(sample.w) == w_min, "{sample:?}");
+            prop_assert!(one.connections() as f64 <= most.ceil(), "{sample:?}");
+            prop_assert!(one.connections() > 0 || !is_held, "one yields: {sample:?}");
+        }
+    }
 }

@@ -10,9 +10,11 @@ use dalbe::model::{
     CongestionSignal, IncreaseLimiter, MAX_PHI_INCREASE, MAX_WEIGHT_INCREASE, Mbc, MbcSettings,
     Phi, PhiSettings, Pid, PidSettings, PriceModel, RateMeasurement,
 };
-use dalbe::weight::{FLOW_WEIGHT_PERIOD, FlowTarget, FlowWeightController, MIN_WEIGHT};
+use dalbe::weight::{
+    ControllerPolicy, FLOW_WEIGHT_PERIOD, FlowTarget, FlowWeightController, MIN_WEIGHT,
+};
 
-use crate::scenario::{Background, DeadlineController};
+use crate::scenario::Background;
 
 /// T_w of the paper's controllers is this share of a deadline's window, ...
 const PERIODS: u32 = 100;
@@ -101,7 +103,7 @@ impl Weigher {
         began: Duration,
     ) -> Self {
         let w = background.weight.unwrap_or(MIN_WEIGHT);
-        let mut steering = FlowWeightController::new(w, None);
+        let mut steering = FlowWeightController::new(ControllerPolicy::Share, w, None);
         steering.begin(began);
         let phi = background.phi.unwrap_or(1.0);
         let due = size.zip(background.deadline_s);
@@ -110,7 +112,8 @@ impl Weigher {
                 let window = Duration::from_secs_f64(window_s);
                 let period = (window / PERIODS).clamp(MIN_PERIOD, MAX_PERIOD);
                 let by = began + window;
-                let papers = background.controller;
+                let controlled = background.controller;
+                let papers = controlled.filter(|policy| *policy != ControllerPolicy::Share);
                 Rule::Due(Box::new(Due {
                     control: papers.map(|name| Control::of(name, law, w, period)),
                     prices: law
@@ -226,26 +229,35 @@ impl Control {
     /// The paper's gains are per update, so that a shorter window is
     /// controlled as its own is.
     fn of(
-        controller: DeadlineController,
+        controller: ControllerPolicy,
         law: Option<CongestionLaw>,
         w: f64,
         period: Duration,
     ) -> Self {
         match (controller, law) {
-            (DeadlineController::Pid, _) => {
+            (ControllerPolicy::Pid, _) => {
                 Self::Pid(Pid::new(PidSettings::per_update(period, w), w))
             }
-            (DeadlineController::Mbc, Some(_)) => {
+            (ControllerPolicy::Mbc, Some(law)) => {
                 let limiter = Some(IncreaseLimiter {
                     step: MAX_WEIGHT_INCREASE,
                 });
-                Self::Mbc(Mbc::new(MbcSettings::per_update(limiter, w), w))
+                let settings = match law {
+                    CongestionLaw::Vegas | CongestionLaw::VegasPaper => {
+                        MbcSettings::smoothed(limiter, w)
+                    }
+                    _ => MbcSettings::per_update(limiter, w),
+                };
+                Self::Mbc(Mbc::new(settings, w))
             }
             // Pacing has no model, and the kernel's controls have no weight.
-            (DeadlineController::Mbc, None) => Self::None,
+            (ControllerPolicy::Mbc, None) | (ControllerPolicy::Share, _) => Self::None,
         }
     }
 }
+
+/// T_phi is so many T_w: 60 s of 10 s in the paper.
+const PHI_PERIODS: u32 = 6;
 
 /// Losses that a price is taken from: who sends little loses rarely, and a price
 /// over a time without losses would be none (RFC 5348, section 5.4, has as many).
@@ -279,9 +291,8 @@ impl Prices {
         let settings = PhiSettings {
             own: vec![CongestionSignal::Loss, CongestionSignal::Delay],
             standard: vec![CongestionSignal::Loss],
-            // At least; ten times as long where losses are rare. The paper's is six
-            // times T_w.
-            period,
+            // At least; ten times as long where losses are rare.
+            period: PHI_PERIODS * period,
             limiter: IncreaseLimiter {
                 step: MAX_PHI_INCREASE,
             },

@@ -11,8 +11,8 @@ use crate::record::Summary;
 use crate::report::deadlines::required::{Lateness, mark};
 use crate::report::deadlines::served::SERVED;
 use crate::report::select::{
-    AGENT, Draw, FAIRBAT, Row, all_rows, beyond, greedy, has_alone, has_contenders, has_web,
-    on_paths,
+    AGENT, Draw, FAIRBAT, Row, all_rows, beyond, distinct, greedy, has_alone, has_contenders,
+    has_web, on_paths,
 };
 use crate::report::words::{
     failures, head, heading, how, median_over, table, terms, title, variants,
@@ -24,6 +24,7 @@ use crate::statistics::Spread;
 use crate::table::{NOTHING, Table, or_nothing, shown};
 
 /// A run that did not fail, and had a deadline.
+#[derive(Clone, Copy)]
 struct Outcome<'a> {
     run: &'a RunSummary,
     scenario: &'a Scenario,
@@ -67,6 +68,12 @@ impl Outcome<'_> {
 
     fn key(&self) -> (&str, Option<&str>, u64) {
         key(self.run)
+    }
+
+    /// Contender, server and variant.
+    fn kind(&self) -> (&str, Option<&str>, Option<&str>) {
+        let run = self.run;
+        (&run.contender, self.server(), run.variant.as_deref())
     }
 }
 
@@ -123,10 +130,23 @@ fn has_picture(matrix: &MatrixRecord) -> bool {
 }
 
 /// What is required, and what of it holds, under a heading: of `fairbat` by itself,
-/// whether it fetches or pushes. Where some transfers are held back at both ends, also
-/// of these, by themselves and beside the others.
+/// whether it fetches or pushes, and by each controller where these differ. Where some
+/// transfers are held back at both ends, also of these, by themselves and beside the others.
 fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
     let of = |name| (name, required::table(outcomes, name));
+    let controllers = distinct(outcomes.iter().filter_map(|it| it.run.controller));
+    if !controllers.is_empty() {
+        let all = controllers.into_iter().map(|controller| {
+            let own = outcomes.iter().copied();
+            let own = own.filter(|it| it.run.controller == Some(controller));
+            let table = required::table(&own.collect::<Vec<_>>(), FAIRBAT);
+            format!(
+                "\nOf \u{201c}--controller {}\u{201d}:\n\n{table}",
+                controller.name()
+            )
+        });
+        return format!("\n## What is required\n{}", all.collect::<String>());
+    }
     let text = match served::section(matrix, outcomes) {
         None => {
             let there = [FAIRBAT, AGENT].map(of).into_iter();

@@ -287,8 +287,8 @@ impl Kept {
 pub(crate) fn together(outcomes: &[Outcome<'_>]) -> String {
     let (feasible, beyond): (Vec<_>, Vec<_>) =
         outcomes.iter().partition(|outcome| outcome.is_feasible());
-    let kinds = distinct(feasible.iter().map(|it| (&it.run.contender, it.server())));
-    let kinds = kinds.into_iter().filter(|(name, _)| *name != ALONE);
+    let kinds = distinct(feasible.iter().map(|it: &&Outcome<'_>| it.kind()));
+    let kinds = kinds.into_iter().filter(|(name, ..)| *name != ALONE);
     let has_plain = feasible.iter().any(|it| it.is_of(PLAIN));
     let plain_of = |one: &Outcome<'_>| {
         let mut plain = outcomes.iter().filter(|it| it.is_of(PLAIN));
@@ -297,16 +297,17 @@ pub(crate) fn together(outcomes: &[Outcome<'_>]) -> String {
     };
     let kept = kinds.filter_map(|kind| {
         let of = feasible.iter().copied();
-        let of: Vec<_> = of
-            .filter(|it| (&it.run.contender, it.server()) == kind)
-            .collect();
+        let of: Vec<_> = of.filter(|it| it.kind() == kind).collect();
         let too = of.iter().copied();
         let too = too.filter(|it| plain_of(it).is_some_and(|plain| plain.figures.met));
         Some((kind, Kept::of(&of)?, Kept::of(&too.collect::<Vec<_>>())))
     });
     let kept = Table::over(kept)
-        .column("", |((name, _), ..)| title(name).to_owned())
-        .column("server", |((_, server), ..)| or_nothing(*server))
+        .column("", |((name, _, variant), ..)| match variant {
+            Some(variant) => format!("{}, {variant}", title(name)),
+            None => title(name).to_owned(),
+        })
+        .column("server", |((_, server, _), ..)| or_nothing(*server))
         .column("met", |(_, all, _)| all.words())
         .column("", |(_, all, _)| format!("{:.0} %", 100.0 * all.share()))
         .column("late, p95, %", |(_, all, _)| all.late.words())

@@ -2,7 +2,7 @@
 //! A table for each figure.
 
 use crate::report::select::{Figure, Place};
-use crate::report::senders::{self, DEFAULT_LAW, by_place, figures, variant};
+use crate::report::senders::{self, by_place, figures, variant};
 use crate::requirement::{Awaited, Part, Requirement};
 use crate::results::{ALONE, MatrixRecord};
 use crate::verdict::Bound;
@@ -77,10 +77,10 @@ pub(crate) const CONSTANT_BOUNDS: [Claim; 3] = [
     ),
 ];
 
-pub(crate) fn everywhere(matrix: &MatrixRecord, claims: &[Claim]) -> Vec<Requirement> {
+pub(crate) fn everywhere(matrix: &MatrixRecord, law: &str, claims: &[Claim]) -> Vec<Requirement> {
     let all = claims.iter().map(|(what, figure, bound)| {
         let parts = Place::all(matrix).into_iter().map(|place| {
-            let values = senders::values(matrix, &place, DEFAULT_LAW, *figure);
+            let values = senders::values(matrix, &place, law, *figure);
             Part::over(variant(&place), &values, *bound)
         });
         let what = format!("{what} {}", bound.words(1));
@@ -146,10 +146,10 @@ fn taken(matrix: &MatrixRecord, place: &Place, contender: &str) -> Awaited {
     Awaited::of(values.into_iter().map(Some), within)
 }
 
-pub(crate) fn released_requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
+pub(crate) fn released_requirements(matrix: &MatrixRecord, law: &str) -> Vec<Requirement> {
     let bound = Bound::AtMost(MAX_TAKEN_S);
     let parts = Place::all(matrix).into_iter().map(|place| {
-        let times = taken(matrix, &place, DEFAULT_LAW);
+        let times = taken(matrix, &place, law);
         Part::awaited(variant(&place), &times, times.len(), bound)
     });
     let what = format!(
@@ -168,7 +168,7 @@ fn percent(own: f64, other: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::senders::{page, required};
+    use crate::report::senders::{DEFAULT_LAW, page, required};
     use crate::report::tests::synthetic::{line, matrix, run};
     use crate::report::words::title;
     use crate::results::RunSummary;

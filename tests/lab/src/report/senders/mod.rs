@@ -23,6 +23,9 @@ pub(crate) use crate::report::senders::weights::{is_about_weights, page as weigh
 /// The law that is taken where nobody asks for another.
 const DEFAULT_LAW: &str = "sender-vegas";
 
+/// The law that could take its place.
+const OTHER_LAW: &str = "sender-cdg";
+
 /// The matrix whose figures count all transfers of all seeds.
 const LOAD: &str = "dalbe-load";
 
@@ -60,29 +63,45 @@ pub(crate) fn page(
 }
 
 /// What is required of a matrix, and what of it holds, under a heading. Empty if
-/// nothing is.
+/// nothing is. What is required of a law is asked of the other one too.
 fn required(matrix: &MatrixRecord) -> String {
+    let by_law = |law| match matrix.name.as_str() {
+        "sender-weights" => weights::requirements(matrix, law),
+        "sender-alone" => live::everywhere(matrix, law, &live::ALONE_BOUNDS),
+        "sender-released" => live::released_requirements(matrix, law),
+        "sender-constant" => live::everywhere(matrix, law, &live::CONSTANT_BOUNDS),
+        "sender-steps" => steps::requirements(matrix, law),
+        _ => Vec::new(),
+    };
     let all = match matrix.name.as_str() {
         "cdg" => cdg::requirements(matrix),
-        "sender-weights" => weights::requirements(matrix),
-        "sender-alone" => live::everywhere(matrix, &live::ALONE_BOUNDS),
-        "sender-released" => live::released_requirements(matrix),
-        "sender-constant" => live::everywhere(matrix, &live::CONSTANT_BOUNDS),
-        "sender-steps" => steps::requirements(matrix),
         "dalbe" | "dalbe-beyond" => table1::requirements(matrix),
         LOAD => load::requirements(matrix),
-        _ => return String::new(),
+        _ => by_law(DEFAULT_LAW),
     };
+    if all.is_empty() {
+        return String::new();
+    }
+    let has_other = matrix.runs.iter().any(|run| run.contender == OTHER_LAW);
+    let asked = Some(by_law(OTHER_LAW)).filter(|asked| has_other && !asked.is_empty());
+    let other = asked.map_or(String::new(), |asked| {
+        format!(
+            "\nThe same of \u{201c}{}\u{201d}:\n\n{}",
+            title(OTHER_LAW),
+            Requirement::table(asked)
+        )
+    });
     format!(
         concat!(
             "\n## What is required\n\n",
             include_str!("../../text/senders-required.md"),
-            "\n{table}"
+            "\n{table}{other}"
         ),
         law = title(DEFAULT_LAW),
         divided = MIN_DIVIDED_SEEDS,
         enough = MIN_SEEDS,
-        table = Requirement::table(all)
+        table = Requirement::table(all),
+        other = other
     )
 }
 

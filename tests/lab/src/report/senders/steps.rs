@@ -1,7 +1,7 @@
 //! How soon a sender heeds a weight that changes: a row for each kind of change.
 
 use crate::report::select::{Place, contenders};
-use crate::report::senders::{DEFAULT_LAW, runs};
+use crate::report::senders::runs;
 use crate::report::words::title;
 use crate::requirement::{Awaited, Part, Requirement};
 use crate::results::MatrixRecord;
@@ -36,14 +36,14 @@ pub(crate) fn section(matrix: &MatrixRecord) -> String {
     )
 }
 
-pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
+pub(crate) fn requirements(matrix: &MatrixRecord, law: &str) -> Vec<Requirement> {
     let bound = Bound::AtMost(MAX_ACTS_S);
     let (judged, left_out): (Vec<_>, Vec<_>) = all_changes(matrix)
         .into_iter()
         .partition(|(_, change)| change.can_be_judged());
     let parts = judged.iter().map(|(place, change)| {
-        let acted = Acted::of(matrix, place, DEFAULT_LAW, change);
-        let seeds = runs(matrix, place, DEFAULT_LAW).len();
+        let acted = Acted::of(matrix, place, law, change);
+        let seeds = runs(matrix, place, law).len();
         let words = format!("{}, {}:", change.words(), acted.counts());
         Part::awaited(words, &acted.times, seeds, bound)
     });
@@ -163,7 +163,7 @@ impl Acted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::senders::required;
+    use crate::report::senders::{DEFAULT_LAW, required};
     use crate::report::tests::synthetic::{line, matrix, run};
     use crate::results::RunSummary;
     use crate::yielding::BesideFigures;

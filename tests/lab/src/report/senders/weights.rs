@@ -1,7 +1,7 @@
 //! A matrix whose runs differ in their weight: what each weight gets beside others.
 
 use crate::report::select::{Figure, Runs, distinct};
-use crate::report::senders::{DEFAULT_LAW, ascending, by_rtt, curves, required};
+use crate::report::senders::{ascending, by_rtt, curves, required};
 use crate::report::words::{all_failures, head, how, median_over, terms_of_all, title};
 use crate::requirement::{Part, Requirement};
 use crate::results::{MatrixRecord, RunSummary};
@@ -13,6 +13,10 @@ use crate::verdict::Bound;
 const MODEL_FROM: f64 = 0.25;
 /// How far from it a share may be, %.
 const MAX_OFF: f64 = 25.0;
+/// One flow as the kernel has it.
+const RENO: &str = "sender-kernel-reno";
+/// How far from its share that of w = 1 may be, %.
+const MAX_OFF_RENO: f64 = 10.0;
 /// The least weight.
 const MIN_WEIGHT: f64 = 0.02;
 /// What that may have where round trips are shorter than [`LONG_MS`], %.
@@ -102,26 +106,46 @@ fn all_weights(matrix: &MatrixRecord) -> Vec<f64> {
     ascending(matrix, |run| run.weight)
 }
 
-pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
+/// What is required of a law.
+pub(crate) fn requirements(matrix: &MatrixRecord, law: &str) -> Vec<Requirement> {
     let (paths, weights) = (by_rtt(matrix), all_weights(matrix));
-    let of = |name: &str, w| shares(matrix, (name, DEFAULT_LAW, None), w);
+    let of = |name: &str, w| shares(matrix, (name, law, None), w);
     let rising = Requirement::rising(
         "no larger weight with a lesser share, at any round-trip time",
         &curves(matrix, &weights, of),
     );
     let as_model = paths.iter().map(|(rtt, name)| {
-        let modelled = weights.iter().filter(|w| **w >= MODEL_FROM);
+        let modelled = weights.iter().filter(|w| (MODEL_FROM..1.0).contains(*w));
         let parts = modelled.map(|&w| {
             let off = |share: f64| share / (w / (1.0 + w)) - 100.0;
             let off: Vec<_> = of(name, w).into_iter().map(off).collect();
             Part::over(format!("w {w}"), &off, Bound::Within(-MAX_OFF, MAX_OFF))
         });
         let what = format!(
-            "{rtt} ms: from w = {MODEL_FROM} on a share within {MAX_OFF:.0} % of w/(1 + w); by how much \
-             it is above, %"
+            "{rtt} ms: from w = {MODEL_FROM} on, below 1, a share within {MAX_OFF:.0} % of w/(1 + w); by \
+             how much it is above, %"
         );
         Requirement::of_parts(what, 1, &parts.collect::<Vec<_>>())
     });
+    let whole = paths.iter().filter_map(|(rtt, name)| {
+        // The kernel's has no weight: whatever the variant, it is the same.
+        let reno = weights
+            .iter()
+            .flat_map(|w| shares(matrix, (name, RENO, None), *w));
+        let reno = Spread::of(&reno.collect::<Vec<_>>())?.median;
+        let off: Vec<_> = of(name, 1.0)
+            .iter()
+            .map(|it| 100.0 * (it / reno - 1.0))
+            .collect();
+        let bound = Bound::Within(-MAX_OFF_RENO, MAX_OFF_RENO);
+        Some(Part::over(format!("{rtt} ms"), &off, bound))
+    });
+    let what = format!(
+        "w = 1: a share within {MAX_OFF_RENO:.0} % of what the kernel's Reno has there; by how much it is \
+         above, %"
+    );
+    let whole: Vec<_> = whole.collect();
+    let whole = (!whole.is_empty()).then(|| Requirement::of_parts(what, 1, &whole));
     let least = paths.iter().map(|(rtt, name)| {
         let most = match *rtt < LONG_MS {
             true => MAX_SHARE_SHORT,
@@ -138,6 +162,7 @@ pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
     [rising]
         .into_iter()
         .chain(as_model)
+        .chain(whole)
         .chain([least])
         .collect()
 }
@@ -145,6 +170,7 @@ pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::senders::{DEFAULT_LAW, OTHER_LAW};
     use crate::report::tests::synthetic::{line, matrix, run};
 
     fn weighed(weight: f64, seed: u64, [background, foreground]: [f64; 2]) -> RunSummary {
@@ -239,8 +265,8 @@ mod tests {
         run
     }
 
-    /// At 100 ms.
-    fn judged(shares: [f64; 4]) -> String {
+    /// At 100 ms, where the kernel's Reno has a share of 40 %.
+    fn judged(law: &str, shares: [f64; 4]) -> String {
         let mut matrix = matrix();
         matrix.name = "sender-weights".to_owned();
         matrix.scenarios.retain(|name, _| name == "greedy");
@@ -248,7 +274,7 @@ mod tests {
         let runs = all.flat_map(|(w, share)| {
             (1..=3).flat_map(move |seed| {
                 let other = sent("sender-paced", w, 99.0, seed);
-                [sent(DEFAULT_LAW, w, share, seed), other]
+                [sent(law, w, share, seed), other, sent(RENO, w, 40.0, seed)]
             })
         });
         matrix.runs = runs.collect();
@@ -257,31 +283,40 @@ mod tests {
 
     #[test]
     fn shares_are_judged_by_what_a_weight_is_to_get() {
-        let text = judged([4.0, 8.0, 24.9, 40.0]);
+        let text = judged(DEFAULT_LAW, [4.0, 8.0, 24.9, 43.9]);
         assert!(
             line(&text, "| no larger").ends_with("| 1 of 1 | holds |"),
             "{text}"
         );
         let meant = line(&text, "| 100 ms: from w = 0.25");
-        assert!(
-            meant.ends_with("| w 0.25 24.5; w 1 -20.0 | holds |"),
-            "{meant}"
-        );
+        assert!(meant.ends_with("| w 0.25 24.5 | holds |"), "{meant}");
+        let whole = line(&text, "| w = 1:");
+        assert!(whole.ends_with("| 100 ms 9.7 | holds |"), "{whole}");
         assert!(
             line(&text, "| w = 0.02").ends_with("| 100 ms 4.00 | holds |"),
             "{text}"
         );
-        let text = judged([4.1, 4.0, 20.0, 37.0]);
+        let text = judged(DEFAULT_LAW, [4.1, 4.0, 14.0, 35.0]);
         let falls = line(&text, "| no larger");
         let words = "| 100 ms **4.10 at 0.02, 4.00 at 0.1** | **does not hold** |";
         assert!(falls.ends_with(words), "{falls}");
         let meant = line(&text, "| 100 ms: from w = 0.25");
-        let words = "| w 0.25 0.0; w 1 **-26.0** | **does not hold** |";
+        let words = "| w 0.25 **-30.0** | **does not hold** |";
         assert!(meant.ends_with(words), "{meant}");
+        let whole = line(&text, "| w = 1:");
+        let words = "| 100 ms **-12.5** | **does not hold** |";
+        assert!(whole.ends_with(words), "{whole}");
         let least = line(&text, "| w = 0.02");
         assert!(
             least.ends_with("| 100 ms **4.10** | **does not hold** |"),
             "{least}"
         );
+    }
+
+    #[test]
+    fn the_other_law_is_asked_the_same() {
+        let text = judged(OTHER_LAW, [4.0, 8.0, 24.9, 43.9]);
+        let other = &text[text.find(title(OTHER_LAW)).unwrap()..];
+        assert!(line(other, "| w = 1:").ends_with("| 100 ms 9.7 | holds |"));
     }
 }

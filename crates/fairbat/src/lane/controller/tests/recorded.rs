@@ -100,7 +100,7 @@ fn the_same_inputs_give_the_samples_that_were_recorded() {
     let mut out = String::new();
     let secs = |s| Some(Duration::from_secs(s));
     let transfers = |m_min, m_max, window, w_min, release| {
-        RateController::by_deadline(m_min, m_max, window, w_min, release).unwrap()
+        RateController::by_deadline(m_min, m_max, window, held(w_min), release).unwrap()
     };
     let paced = BacklogPolicy::paced;
     drive(
