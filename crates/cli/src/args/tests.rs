@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use fairbat::manual::{completions, write_pages};
 
-use super::shared::SenderMethod;
+use super::shared::{ControllerMethod, SenderMethod};
 use super::*;
 use crate::exit::ExitCode;
 
@@ -128,6 +128,9 @@ fn each_flag_reaches_its_field() {
         }),
         (&["--weight", "0.3"], |a| a.speed.weight == 0.3),
         (&["--max-weight", "3"], |a| a.speed.max_weight == 3),
+        (&["--controller", "pid"], |a| {
+            a.speed.controller == ControllerMethod::Pid
+        }),
         (&["--receiver", "vulture"], |a| {
             a.speed.receiver == ReceiverMethod::Vulture
         }),

@@ -8,7 +8,7 @@
  * In each round trip, CDG takes the changes of the smallest and of the largest
  * round-trip time, each smoothed over 8. g is the greater of the two. If g > 0,
  * the window is multiplied by 0.7 with the probability 1 - exp(-g/G). Otherwise
- * it grows by a packet. The round trip after a back-off shows its effect: the
+ * it grows as Reno's. The round trip after a back-off shows its effect: the
  * window neither grows nor shrinks. Linux's tcp_cdg, which the paper measured,
  * does the same, because the kernel reduces the window for a round trip (CWR).
  *
@@ -121,6 +121,16 @@ static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 	return (bpf_get_prandom_u32() & 0xffff) >= exponential_q16(((__u64)gradient << 16) / g_us);
 }
 
+/* By how much Reno's window has grown in a round trip: by a packet for each window that was
+ * acknowledged (RFC 5681, section 3.1). What is counted as a round trip ends with the next
+ * acknowledgement, and is a little longer. */
+static __always_inline __u32 reno_growth(const struct round_sample *sample)
+{
+	__u32 cwnd = max_of(sample->cwnd, 1);
+
+	return scaled(PACKET_Q8, min_of(sample->delivered, 2 * cwnd), cwnd);
+}
+
 /* Sets the window after a round trip, with this G, 0 for an infinite one. It grows by so
  * much more than Reno's. */
 APART int cdg_round(struct cdg *own, struct telemetry *seen, const struct round_sample *sample,
@@ -146,7 +156,7 @@ APART int cdg_round(struct cdg *own, struct telemetry *seen, const struct round_
 		seen->backoffs++;
 		seen->delay_share_q16 += scaled(window - next, ONE_Q16, window);
 	} else if (sample->is_limited && !was_reduced) {
-		own->window_q8 = min_of(window + PACKET_Q8 + more_q8, MAX_WINDOW_Q8);
+		own->window_q8 = min_of(window + reno_growth(sample) + more_q8, MAX_WINDOW_Q8);
 	}
 	own->rtt_min_us = sample->rtt_min_us;
 	own->rtt_max_us = sample->rtt_max_us;

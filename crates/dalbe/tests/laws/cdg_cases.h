@@ -61,6 +61,15 @@ static void full_weight_is_reno(void)
 		       "round trip %u: %u/256 packets after %u", i, s.cdg.window_q8, window);
 	}
 	EXPECT(s.seen.g_us == 0, "there is a G: %u us", s.seen.g_us);
+	{
+		struct round_sample look = cdg_look(ONE_Q16, 0);
+
+		look.delivered = 25;
+		window = s.cdg.window_q8;
+		steered_cdg(&s, &look);
+		EXPECT(s.cdg.window_q8 == window + PACKET_Q8 * 5 / 4,
+		       "25 packets of a window of 20: %u/256 after %u", s.cdg.window_q8, window);
+	}
 	window = s.cdg.window_q8;
 	law_loss(&s, &wanted, window, 100000, 100000, 10000000, false);
 	EXPECT(s.cdg.window_q8 == window / 2, "a loss leaves %u of %u", s.cdg.window_q8, window);
