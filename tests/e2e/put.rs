@@ -95,6 +95,7 @@ fn the_start_tells_the_lever_and_people_read_it() {
     outcome.expect_code(0);
     let start = outcome.event("start");
     let lever = start["lever"].as_str().expect("a lever").to_owned();
+    assert_eq!(start["controller"], "share", "{outcome}");
     assert!(outcome.stderr.contains(&lever), "{outcome}");
     assert!(outcome.stderr.contains("uploaded file"), "{outcome}");
     let free = work

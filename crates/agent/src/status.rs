@@ -68,8 +68,8 @@ pub struct LaneStatus {
     /// Mean window of the connections in use, bytes: the congestion window when data is
     /// sent, the receive window when it is received.
     pub window: Option<f64>,
-    /// CDG's back-off scale G, mean of the connections that send, ms; `None` where none of
-    /// them backs off by the gradient of the delay.
+    /// CDG's back-off scale G, mean of the connections that back off by the gradient of the
+    /// delay, ms; `None` without one.
     #[serde(default)]
     pub g_ms: Option<f64>,
     /// The rate that predictions use, byte/s. It is the mean of the last minute in which

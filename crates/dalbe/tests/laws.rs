@@ -87,6 +87,11 @@ fn cdg_of_full_weight_is_reno() {
 }
 
 #[test]
+fn cdg_grows_by_what_was_acknowledged() {
+    holds("grows_by_what_was_acknowledged");
+}
+
+#[test]
 fn cdg_moves_its_scale_until_the_window_is_the_share() {
     holds("steers_towards_the_share");
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dalbe::receive_window::ReceiverPolicy;
-use dalbe::weight::ControllerPolicy;
 use fairbat::download::{self, LanePlace, Outcome, RunMode, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
@@ -64,7 +63,7 @@ pub(crate) async fn download(
         weight: agent.min_weight,
         max_weight: agent.max_weight,
         receiver: ReceiverPolicy::default(),
-        controller: ControllerPolicy::default(),
+        controller: agent.controller,
         chunk_size: None,
         file_allocation: FileAllocation::Falloc,
         retry: RETRIES,

@@ -76,7 +76,7 @@ families! {
     LANE_RTT: Gauge "fairbat_lane_rtt_seconds", "Round-trip time.";
     LANE_QUEUE: Gauge "fairbat_lane_queue_seconds", "Queueing delay: the round-trip time less its minimum over the last 600 samples.";
     LANE_WINDOW: Gauge "fairbat_lane_window_bytes", "Mean window of the connections in use: the congestion window for push, the receive window for pull.";
-    LANE_SCALE: Gauge "fairbat_lane_cdg_backoff_scale_seconds", "CDG's back-off scale (G), mean of the connections that send. Absent where none backs off by the gradient of the delay.";
+    LANE_SCALE: Gauge "fairbat_lane_cdg_backoff_scale_seconds", "CDG's back-off scale (G), mean of the connections that back off by the gradient of the delay. Absent without one.";
     LANE_FORESEEN: Gauge "fairbat_lane_foreseen_rate_bytes_per_second", "The rate that predictions use. Absent when nothing has moved for a minute.";
     LANE_YIELDED: Counter "fairbat_lane_yielded_seconds_total", "How long the connections have had less than full weight while data moved or waited.";
     LANE_LEVER: Gauge "fairbat_lane_lever_info", "The lever that makes the connections yield, as a label; always 1.";

@@ -194,11 +194,11 @@ pub(crate) struct SpeedArgs {
     #[arg(long, value_name = "POLICY", default_value = "delay")]
     pub(crate) receiver: ReceiverMethod,
 
-    /// How a deadline raises the weight
+    /// How a deadline raises the weight; without a deadline, it has no effect
     ///
     /// Every 1 to 10 s, a hundredth of the time left, the controller compares the rate with the
-    /// one that the deadline needs. The policies pid and mbc are published ones, included for
-    /// comparison.
+    /// one that the deadline needs. The policies pid and mbc are included for comparison. A
+    /// server that is fairbat serve controls its end by share.
     #[arg(long, value_name = "POLICY", default_value = "share")]
     pub(crate) controller: ControllerMethod,
 
@@ -255,7 +255,6 @@ pub(crate) struct StreamArgs {
         requires = "input_file",
         conflicts_with_all = [
             "output", "checksum", "deadline", "fail_late", "split", "max_weight", "chunk_size",
-            "controller",
         ]
     )]
     pub(crate) follow: bool,

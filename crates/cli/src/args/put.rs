@@ -95,10 +95,10 @@ pub(crate) struct UploadSpeedArgs {
     #[arg(long, value_name = "POLICY", default_value = "vegas")]
     pub(crate) sender: SenderMethod,
 
-    /// How a deadline raises the weight
+    /// How a deadline raises the weight; without a deadline, it has no effect
     ///
     /// Every second, the controller compares the rate with the one that the deadline needs. The
-    /// policies pid and mbc are published ones, included for comparison.
+    /// policies pid and mbc are included for comparison.
     #[arg(long, value_name = "POLICY", default_value = "share")]
     pub(crate) controller: ControllerMethod,
 }

@@ -159,14 +159,14 @@ impl From<SenderMethod> for SenderPolicy {
     }
 }
 
-/// What raises the weight for a deadline.
+/// The deadline controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ControllerMethod {
-    /// A model of what a weight brings, which is learnt from what it brought
+    /// FAIRBAT's own: it learns how much rate a weight gets on this path
     Share,
     /// DA-LBE's PID controller (Hayes et al. 2017), for comparison
     Pid,
-    /// DA-LBE's model-based controller, for comparison
+    /// A model-based controller after DA-LBE, for comparison
     Mbc,
 }
 

@@ -14,8 +14,8 @@
  *
  * G = w G_be. LAW_CDG_PAPER takes G_be, the scale of a best-effort flow, from the
  * base round-trip time. LAW_CDG begins with it, and moves it until the window is
- * the share of the weight on average. At w = 1 it never backs off by delay: this
- * is Reno. Below, it refills faster than Reno, the more so the smaller w is.
+ * the share of the weight on average. At w = 1 the kernel's Reno takes its place.
+ * Below, it refills faster than Reno, the more so the smaller w is.
  */
 #pragma once
 
@@ -37,8 +37,9 @@
 /* The window exceeds the share by one part in this many at most: where losses come without
  * delay, no G brakes it. */
 #define CDG_ABOVE_PART 4
-/* Refilling takes one part in this many of what is missing, times 1 - w, in a round trip, ... */
-#define CDG_REFILL_PART 2
+/* In a round trip, refilling takes half of what is missing. Near w = 1, where it ends, it takes
+ * so many times 1 - w, ... */
+#define CDG_REFILL_SLOPE 2
 /* ... and ends at this share of the window that was last lost, 15/16: faster growth up to it
  * would only make losses more frequent. */
 #define CDG_REFILLED_Q16 61440
@@ -88,7 +89,8 @@ static __always_inline __u32 cdg_refill(const struct cdg *own, __u32 share_q8, _
 	__u32 to_q8 = own->lost_q8 ? min_of(share_q8, times_q16(own->lost_q8, CDG_REFILLED_Q16))
 				   : share_q8;
 
-	return times_q16(minus(to_q8, own->window_q8), ONE_Q16 - w_q16) / CDG_REFILL_PART;
+	return times_q16(minus(to_q8, own->window_q8),
+			 min_of(CDG_REFILL_SLOPE * (ONE_Q16 - w_q16), ONE_Q16 / 2));
 }
 
 /* Adds a gradient and returns the mean of the last 8. */
@@ -103,7 +105,7 @@ static __always_inline __s32 cdg_smooth(__s32 *gradients, __u32 tail, __s32 grad
 	return sum < 0 ? -(-sum >> 3) : sum >> 3;
 }
 
-/* Whether to back off with this G; never with 0. */
+/* Whether to back off with this G. */
 static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 					const struct round_sample *sample, __u32 g_us)
 {
@@ -115,15 +117,16 @@ static __always_inline bool cdg_decides(struct cdg *own, struct telemetry *seen,
 	seen->gradient_min_us = min_us;
 	seen->gradient_max_us = max_us;
 	gradient = min_us > max_us ? min_us : max_us;
-	if (gradient <= 0 || g_us == 0)
+	if (gradient <= 0)
 		return false;
 	seen->delays++;
 	return (bpf_get_prandom_u32() & 0xffff) >= exponential_q16(((__u64)gradient << 16) / g_us);
 }
 
 /* By how much Reno's window has grown in a round trip: by a packet for each window that was
- * acknowledged (RFC 5681, section 3.1). What is counted as a round trip ends with the next
- * acknowledgement, and is a little longer. */
+ * acknowledged (RFC 5681, section 3.1), where the paper says a packet. What is counted as a
+ * round trip ends with the next acknowledgement, and is a little longer. A long time between
+ * two acknowledgements does not count more than twice. */
 static __always_inline __u32 reno_growth(const struct round_sample *sample)
 {
 	__u32 cwnd = max_of(sample->cwnd, 1);
@@ -131,8 +134,7 @@ static __always_inline __u32 reno_growth(const struct round_sample *sample)
 	return scaled(PACKET_Q8, min_of(sample->delivered, 2 * cwnd), cwnd);
 }
 
-/* Sets the window after a round trip, with this G, 0 for an infinite one. It grows by so
- * much more than Reno's. */
+/* Sets the window after a round trip, with this G. It grows by so much more than Reno's. */
 APART int cdg_round(struct cdg *own, struct telemetry *seen, const struct round_sample *sample,
 		    __u32 g_us, __u32 more_q8)
 {

@@ -142,6 +142,8 @@ static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struc
 		if (s->seen.law != wanted->law || round->is_slow_start)
 			take_window(s, wanted->law, tp->snd_cwnd * PACKET_Q8, now_us,
 				    sample->base_us);
+		else if (is_reno(wanted) && s->w_q16 >= ONE_Q16)
+			s->cdg.window_q8 = tp->snd_cwnd * PACKET_Q8;
 		s->seen.law = wanted->law;
 		if (is_to_yield(wanted))
 			round->least_us = MIN_ROUND_US;
@@ -182,6 +184,7 @@ static __always_inline void end_round(struct sock *sk, struct tcp_sock *tp, stru
 		return;
 	read_parameters(sk, &wanted, default_law);
 	round->is_yielding = wanted.w_q16 <= MIN_WEIGHT_Q16;
+	round->is_reno = is_reno(&wanted);
 	if (is_in_group(&wanted))
 		group = group_enter(sk, own, &wanted, now_us);
 	is_busy = group ? !group_take(group) : own->member.law && !group_leave(sk, own);
@@ -231,6 +234,8 @@ static __always_inline void avoid(struct sock *sk, __u32 acked, __u32 law)
 	if (is_in_slow_start(tp) &&
 	    (is_window_limited(tp) || tp->snd_cwnd < 2 * tp->max_packets_out))
 		tcp_slow_start(tp, acked);
+	else if (!is_in_slow_start(tp) && round->is_reno && is_window_limited(tp))
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 	if (is_round_over(tp, round))
 		end_round(sk, tp, round, bpf_ktime_get_ns() / 1000, law);
 }
@@ -243,6 +248,8 @@ static __always_inline __u32 lose_alone(struct state *s, const struct parameters
 	if (was_slow_start || s->seen.law != wanted->law) {
 		take_window(s, wanted->law, window, now_us, base_us);
 		s->seen.law = wanted->law;
+	} else if (round->is_reno) {
+		s->cdg.window_q8 = window;
 	}
 	s->before_q8[0] = s->yielding.window_q8;
 	s->before_q8[1] = s->weighted.window_q8;

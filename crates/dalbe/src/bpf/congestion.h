@@ -183,6 +183,8 @@ struct round {
 	 * it in this round trip, up to BURSTS_IN_A_ROW. */
 	__u8 is_several : 1;
 	__u8 bursts : 2;
+	/* Whether the kernel's Reno lets the window grow. */
+	__u8 is_reno : 1;
 };
 _Static_assert(sizeof(struct round) <= 104, "icsk_ca_priv has room for it");
 

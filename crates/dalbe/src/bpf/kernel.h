@@ -88,6 +88,7 @@ struct tcp_sock {
 	__u32 snd_nxt;
 	__u32 snd_wnd;
 	__u32 snd_cwnd;
+	__u32 snd_cwnd_cnt;
 	__u32 snd_ssthresh;
 	__u32 mss_cache;
 	__u32 delivered;
@@ -131,5 +132,7 @@ struct tcp_congestion_ops {
 		__type(value, VALUE);                  \
 	} NAME SEC(".maps")
 
-/* A function that the kernel offers to congestion controls. */
+/* Functions that the kernel offers to congestion controls. */
 extern __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked) __attribute__((section(".ksyms")));
+extern void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked)
+	__attribute__((section(".ksyms")));

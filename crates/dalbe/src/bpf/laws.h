@@ -103,6 +103,12 @@ static __always_inline __u32 weighted_law(struct state *s, const struct round_sa
 	return min_of(own->window_q8, bound);
 }
 
+/* Whether the flow is Reno, whose window the kernel lets grow with each acknowledgement. */
+static __always_inline bool is_reno(const struct parameters *wanted)
+{
+	return wanted->law == LAW_CDG && wanted->w_q16 >= ONE_Q16 && wanted->g_us == 0;
+}
+
 /* The window of a weight above the smallest: that of CDG, with the G that gives the weight
  * its share. */
 static __always_inline __u32 steered_cdg(struct state *s, const struct round_sample *sample)
@@ -122,15 +128,16 @@ static __always_inline __u32 steered_cdg(struct state *s, const struct round_sam
 	}
 	if (w_q16 <= MIN_WEIGHT_Q16)
 		return 0;
+	/* Reno: the window has grown already. */
+	if (w_q16 >= ONE_Q16 && sample->g_us == 0) {
+		own->rtt_min_us = 0;
+		return own->window_q8;
+	}
 	if (is_bound) {
 		cdg_steer(own, sample, share_q8);
 		more_q8 = cdg_refill(own, share_q8, w_q16);
 	}
-	if (w_q16 >= ONE_Q16)
-		g_us = 0;
-	else
-		g_us = cdg_scale(w_q16, is_bound ? own->best_effort_us
-						 : cdg_best_effort(sample->base_us));
+	g_us = cdg_scale(w_q16, is_bound ? own->best_effort_us : cdg_best_effort(sample->base_us));
 	cdg_round(own, &s->seen, sample, sample->g_us ? sample->g_us : g_us, more_q8);
 	if (is_bound)
 		own->window_q8 = min_of(own->window_q8, share_q8 + share_q8 / CDG_ABOVE_PART);

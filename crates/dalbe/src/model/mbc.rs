@@ -33,6 +33,9 @@
 //! - *Wind-up*: at a bound of w, eps does not go beyond the value that gives
 //!   exactly the bound. With the first error of the other sign, it leaves the
 //!   bound from that value.
+//!
+//! With the eps of fig. 7, which returns to 0, rates above zeta do not disprove a
+//! model: its answer decides, and from 2 on w stays 1.
 
 use std::time::Duration;
 

@@ -126,10 +126,12 @@ impl Pid {
         }
     }
 
-    /// The flow has this weight now, in [w_min, 1]. No error means that it keeps it.
+    /// The flow has this weight now, in [w_min, 1]; the integral part changes as it does.
     pub fn set_w(&mut self, w: f64) {
-        self.sample.w = first_weight(w, self.settings.w_min);
-        self.sample.integral = self.sample.w;
+        let w_min = self.settings.w_min;
+        let w = first_weight(w, w_min);
+        self.sample.integral = (self.sample.integral * w / self.sample.w).clamp(w_min, 1.0);
+        self.sample.w = w;
     }
 
     /// The weight for the next period. A measurement without meaning changes

@@ -4,21 +4,20 @@
 use serde::{Deserialize, Serialize};
 
 use super::published::{PublishedMbc, PublishedPid};
-use super::share::ShareController;
+use super::share::{DEMAND_HEADROOM, ShareController};
 use super::{MIN_WEIGHT, WeightObservation};
 
-/// What turns the demand into w.
+/// The rule that sets w from the demand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ControllerPolicy {
-    /// The project's own: by a model, with a price learnt from what a weight
-    /// brings.
+    /// The project's own: model-based control with a price that is learnt.
     #[default]
     Share,
     /// DA-LBE's PID, eqs (7) to (10).
     Pid,
-    /// DA-LBE's model-based control, eqs (11), (14), (19) and (26) with the
-    /// smoothing of fig. 7.
+    /// Model-based control as in DA-LBE's fig. 7 and eq. (19), with the project's
+    /// model and phi estimated from the rate.
     Mbc,
 }
 
@@ -35,6 +34,15 @@ impl ControllerPolicy {
             Self::Mbc => "mbc",
         }
     }
+
+    /// How many times zeta the flows aim at.
+    #[must_use]
+    pub fn headroom(self) -> f64 {
+        match self {
+            Self::Share => DEMAND_HEADROOM,
+            Self::Pid | Self::Mbc => 1.0,
+        }
+    }
 }
 
 /// The deadline controller of a lane.
@@ -44,6 +52,8 @@ pub struct WeightController {
     law: Law,
     w_min: f64,
     w: f64,
+    /// Whether a rate was wanted of the last period.
+    had_demand: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -68,7 +78,14 @@ impl WeightController {
             },
             w_min,
             w: w_min,
+            had_demand: false,
         }
+    }
+
+    /// How many times zeta the flows aim at.
+    #[must_use]
+    pub fn headroom(&self) -> f64 {
+        self.policy.headroom()
     }
 
     /// The weight now, w_min to 1.
@@ -85,9 +102,10 @@ impl WeightController {
     /// The weight for the next period.
     pub fn update(&mut self, seen: &WeightObservation) -> f64 {
         let flows = seen.flows.max(1.0);
-        // Before anything has come, the published controllers would take it for a rate
-        // that is far too low.
-        let has_begun = seen.capacity > 0.0;
+        // Before a period in which a rate was wanted, and before anything has come, the
+        // published controllers would take it for a rate that is far too low.
+        let had_demand = std::mem::replace(&mut self.had_demand, seen.zeta > 0.0);
+        let has_begun = seen.capacity > 0.0 && (had_demand || !self.had_demand);
         self.w = match &mut self.law {
             Law::Share(law) => law.update(seen, flows),
             Law::Pid(law) if has_begun => law.update(seen),
@@ -100,6 +118,9 @@ impl WeightController {
     /// There are `flows` flows now instead of `before`. Together they keep
     /// their weight.
     pub fn redistribute(&mut self, before: f64, flows: f64) -> f64 {
+        if before == flows {
+            return self.w;
+        }
         self.w = (self.w * before / flows).clamp(self.w_min, 1.0);
         match &mut self.law {
             Law::Share(law) => law.set_w(self.w),
@@ -117,7 +138,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::weight::DEMAND_HEADROOM;
 
     #[test]
     fn an_event_names_a_policy_as_a_flag_does() {
@@ -187,17 +207,45 @@ mod tests {
             let w = controller.w();
             assert!(w < 0.5, "{policy:?}");
             assert!((controller.redistribute(2.0, 1.0) - 2.0 * w).abs() < 1e-12);
-            let headroom = match policy {
-                ControllerPolicy::Share => DEMAND_HEADROOM,
-                ControllerPolicy::Pid | ControllerPolicy::Mbc => 1.0,
-            };
-            let wanted = 100.0 * 2.0 * w / (1.0 + 2.0 * w) / headroom;
+            let wanted = 100.0 * 2.0 * w / (1.0 + 2.0 * w) / policy.headroom();
             for (next, _) in closed_loop(&mut controller, wanted, 1.0, 20) {
                 let range = 1.5 * w..2.5 * w;
                 assert!(range.contains(&next), "{policy:?}: {next} after {w}");
             }
             controller.redistribute(1.0, 2.0);
             assert_eq!(controller.redistribute(8.0, 1.0), 1.0);
+        }
+    }
+
+    #[test]
+    fn as_many_flows_as_before_change_nothing() {
+        for policy in ControllerPolicy::ALL {
+            let new = || WeightController::new(policy, MIN_WEIGHT);
+            let (mut told, mut alone) = (new(), new());
+            for _ in 0..30 {
+                let of = |one: &mut _| closed_loop(one, 20.0, 1.0, 1);
+                assert_eq!(of(&mut told), of(&mut alone), "{policy:?}");
+                told.redistribute(1.0, 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_demand_that_has_just_come_is_compared_with_no_rate_from_before() {
+        for policy in [ControllerPolicy::Pid, ControllerPolicy::Mbc] {
+            let mut controller = WeightController::new(policy, MIN_WEIGHT);
+            let mut seen = WeightObservation {
+                period: Duration::from_secs(1),
+                zeta: 0.0,
+                rate: 0.0,
+                flows: 1.0,
+                capacity: 100.0,
+            };
+            controller.update(&seen);
+            seen.zeta = 1.0;
+            assert_eq!(controller.update(&seen), MIN_WEIGHT, "{policy:?}");
+            seen.rate = 1.0;
+            assert!(controller.update(&seen) < 0.1, "{policy:?}");
         }
     }
 

@@ -1,9 +1,9 @@
-//! DA-LBE's own controllers, for the flows of a lane (Hayes et al. 2017, NEAT
+//! Controllers after DA-LBE, for the flows of a lane (Hayes et al. 2017, NEAT
 //! D3.2 Appendix B).
 //!
 //! The paper's gains are for periods of 10 s. Here they count for each update,
 //! whatever T_w is, so that a short transfer is controlled as the paper's long
-//! ones are. zeta is taken as it is, without a reserve of the controller's.
+//! ones are. They aim at zeta itself.
 
 use std::time::Duration;
 
@@ -14,20 +14,19 @@ use crate::model::{
 
 use super::{MIN_WEIGHT, WeightObservation};
 
-/// T_w of the paper.
-const PAPER_PERIOD: Duration = Duration::from_secs(10);
+/// As long as each update counts, whatever T_w is.
+const UPDATE: Duration = Duration::from_secs(1);
 
 /// T_phi is so many T_w: 60 s of 10 s in the paper.
 const PHI_PERIODS: u32 = 6;
 
-/// The measurement of one update. A period of any length counts as the paper's; one
-/// without length does not count.
+/// The measurement of one update. A period without length does not count.
 fn measurement(seen: &WeightObservation) -> RateMeasurement {
     RateMeasurement {
         period: if seen.period.is_zero() {
             Duration::ZERO
         } else {
-            PAPER_PERIOD
+            UPDATE
         },
         zeta: seen.zeta,
         rate: seen.rate,
@@ -44,7 +43,7 @@ impl PublishedPid {
     /// Flows weigh `w_min` at first.
     pub(super) fn new(w_min: f64) -> Self {
         Self {
-            pid: Pid::new(PidSettings::paper(w_min), w_min),
+            pid: Pid::new(PidSettings::per_update(UPDATE, w_min), w_min),
         }
     }
 
@@ -59,12 +58,12 @@ impl PublishedPid {
     }
 }
 
-/// [`Mbc`] with the model of a share, [`PriceModel::Share`], whose price is one
-/// over the capacity of the path.
+/// [`Mbc`] with the limiter (19) and the eps of fig. 7. The model is the project's,
+/// [`PriceModel::Share`], since a receiver sees no indications of congestion. Its
+/// price is one over the capacity of the path.
 ///
-/// phi is how much price the flows meet for each unit that a best-effort flow of
-/// the model meets: the price at which their weight has the measured rate, over one
-/// over the capacity.
+/// phi takes the place of eq. (24). It is estimated from the rate: the price at which
+/// the model would have given the flows the rate that they had, over its own.
 #[derive(Debug, Clone)]
 pub(super) struct PublishedMbc {
     mbc: Mbc,

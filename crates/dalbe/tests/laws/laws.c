@@ -538,6 +538,7 @@ int main(int count, char **arguments)
 		{"weights_bound", weights_bound},
 		{"waits_for_the_effect_of_a_back_off", waits_for_the_effect_of_a_back_off},
 		{"full_weight_is_reno", full_weight_is_reno},
+		{"grows_by_what_was_acknowledged", grows_by_what_was_acknowledged},
 		{"steers_towards_the_share", steers_towards_the_share},
 		{"refills_less_with_more_weight", refills_less_with_more_weight},
 		{"a_share_by_cdg", a_share_by_cdg},

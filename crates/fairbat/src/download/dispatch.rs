@@ -20,7 +20,8 @@ const MAX_OPEN: usize = 64;
 /// Transfers that may be in progress at once, those that wait for another try included.
 const MAX_IN_PROGRESS: usize = 1024;
 
-/// How long a free connection waits for the rest of what comes over another one.
+/// How long a free connection waits for the rest of what comes over another one: some
+/// round trips of the longest paths.
 const MAX_RELIEF: Duration = Duration::from_secs(2);
 
 /// How many fresh transfers are searched for one whose host may be asked now.
@@ -47,6 +48,7 @@ impl Run {
     /// Starts workers while the lane grants connections and there is work.
     pub(crate) fn dispatch(&mut self) {
         self.ask_sizes();
+        self.end_relief();
         loop {
             let has_room = self.asking == 0 || self.has_room();
             let next = self.next_work().filter(|_| has_room);
@@ -100,17 +102,26 @@ impl Run {
                     .then_some((Reverse(due), left, id, socket))
             });
         let (.., id, socket) = yielding.max_by_key(|&(due, left, ..)| (due, left))?;
-        manager.relieve(socket);
+        manager.relieve(socket, true);
         Some(id)
     }
 
+    /// A connection whose rest another one should take has been silent for too long to wait
+    /// for it. It keeps its rest.
+    fn end_relief(&mut self) {
+        let relieved = self
+            .relieved
+            .take_if(|(_, since)| self.now >= *since + MAX_RELIEF);
+        let socket = relieved.and_then(|(id, _)| self.workers.get(&id)?.socket.as_ref());
+        if let (Some(socket), Some(manager)) = (socket, &self.context.window_manager) {
+            manager.relieve(socket, false);
+        }
+    }
+
     /// Whether a free connection is kept for the rest of what comes over another one, which
-    /// is due before this. That one is told with its next data; one that has stopped is not
-    /// waited for.
+    /// is due before this. That one ends when its next data comes.
     fn waits_for_rest(&self, next: Option<Next>) -> bool {
-        let relieved = self.relieved;
-        let relieved = relieved.filter(|(_, since)| self.now < *since + MAX_RELIEF);
-        let relieved = relieved.and_then(|(id, _)| self.workers.get(&id));
+        let relieved = self.relieved.and_then(|(id, _)| self.workers.get(&id));
         relieved.is_some_and(|worker| {
             let due = self.due(worker.transfer.0 as usize);
             next.is_none_or(|next| due < self.due(next.index()))

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use dalbe::deadline::Demand;
 use dalbe::weight::{
-    CapacityEstimate, FlowTarget, FlowWeightController, MAX_SAMPLE_GAP, WeightObservation,
+    CapacityEstimate, DEMAND_HEADROOM, FlowTarget, FlowWeightController, MAX_SAMPLE_GAP,
+    WeightObservation,
 };
 
 use super::admission::{Admission, AdmissionSettings, InvalidSettings};
@@ -56,7 +57,8 @@ const TOLERANT_PERIODS: f64 = 30.0;
 /// that touches 1 now and then does not cost a connection each time.
 const SURPLUS_WEIGHT: f64 = 0.7;
 
-/// So many times zeta is enough: less than that at which w holds the rate, so that m can fall.
+/// So many times zeta is enough where w aims at [`DEMAND_HEADROOM`]: less than that, so that m
+/// can fall.
 const ENOUGH_HEADROOM: f64 = 1.1;
 
 /// A chunk is this much work of one flow, s (as the chunk sizer has it).
@@ -111,16 +113,22 @@ impl RateController {
         mode: Mode,
         window: Option<Duration>,
     ) -> Result<Self, InvalidSettings> {
-        let weight = settings.weight_source();
+        let weight = || settings.weight_source();
         let max = settings.max_connections;
         let limit_rate = settings.limit_rate.map(|rate| rate as f64);
         let controller = match mode {
             Mode::Batch {
                 min_connections,
                 window,
-            } => Self::by_deadline(min_connections, max, window, weight, BacklogPolicy::paced()),
+            } => Self::by_deadline(
+                min_connections,
+                max,
+                window,
+                weight(),
+                BacklogPolicy::paced(),
+            ),
             Mode::Shared | Mode::Stream => {
-                Self::by_deadline(1, max, window, weight, BacklogPolicy::mixed())
+                Self::by_deadline(1, max, window, weight(), BacklogPolicy::mixed())
             }
             Mode::SingleConnection => Self::of_connection(FlowWeightController::new(
                 settings.controller,
@@ -363,7 +371,8 @@ impl RateController {
 
     /// What is enough for the deadlines, byte/s.
     fn enough_rate(&self, load: &Load) -> f64 {
-        (ENOUGH_HEADROOM * load.zeta()).min(self.limit_rate.unwrap_or(f64::INFINITY))
+        let headroom = ENOUGH_HEADROOM * (self.weight.headroom() / DEMAND_HEADROOM);
+        (headroom * load.zeta()).min(self.limit_rate.unwrap_or(f64::INFINITY))
     }
 
     fn update_weight(&mut self, now: Duration, load: &Load, is_new: bool) {

@@ -49,7 +49,8 @@ pub(crate) struct RequestId(u64);
 
 /// Place in the order of service: by deadline on the wall clock, then by arrival.
 /// Transfers without a deadline come last, and of these those that scavenge. The order is that
-/// of the moments that users named. So neither a clock that is set nor a deadline that is over changes it.
+/// of the moments that users named. So neither a clock that is set nor a deadline that is over
+/// changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// [`Timestamp::MAX`] without a deadline.
@@ -141,7 +142,7 @@ pub(crate) struct Core {
     pub(crate) rtt: Option<Duration>,
     /// Window of the connections in use, bytes.
     window: Option<f64>,
-    /// The mean of their G, ms.
+    /// The mean of CDG's G since the last sample, ms.
     g_ms: Option<f64>,
 }
 
@@ -322,7 +323,9 @@ impl Core {
 
     /// The mean window of the connections in use, bytes, and the mean of CDG's G, ms.
     pub(crate) fn set_window(&mut self, bytes: f64, g_ms: Option<f64>) {
-        (self.window, self.g_ms) = (Some(bytes), g_ms);
+        self.window = Some(bytes);
+        // Other clients of the lane may have no G.
+        self.g_ms = g_ms.or(self.g_ms);
     }
 
     /// Bytes have been moved by a member.
@@ -482,7 +485,7 @@ impl Core {
             mean: self.recent.rate(),
             rtt: self.rtt.filter(|_| self.active > 0),
             window: self.window.filter(|_| self.active > 0),
-            g_ms: self.g_ms.filter(|_| self.active > 0),
+            g_ms: self.g_ms.take(),
             capacity,
             attainable: demand
                 .and_then(|demand| attainable_rate(demand.zeta, limit, self.shown_rate)),

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use dalbe::deadline::Demand;
-use dalbe::weight::{FlowWeightController, WeightController};
+use dalbe::weight::{DEMAND_HEADROOM, FlowWeightController, WeightController};
 
 /// T_w is the time to the nearest deadline over this number.
 const WEIGHT_PERIODS: u32 = 100;
@@ -77,6 +77,14 @@ pub(crate) enum WeightSource {
 }
 
 impl WeightSource {
+    /// How many times zeta the flows aim at, where a deadline sets their weight.
+    pub(crate) fn headroom(&self) -> f64 {
+        match self {
+            Self::Deadlines(weight) => weight.headroom(),
+            Self::Unheld | Self::Connection { .. } => DEMAND_HEADROOM,
+        }
+    }
+
     /// Weight of each flow now.
     pub(crate) fn w(&self) -> f64 {
         match self {

@@ -43,8 +43,8 @@ pub struct LaneSample {
     /// Window of the connections in use, bytes: the congestion window of what is
     /// sent, the receive window of what comes.
     pub window: Option<f64>,
-    /// CDG's back-off scale G, mean of the connections in use, ms; `None` where none of them
-    /// backs off by the gradient of the delay.
+    /// CDG's back-off scale G, mean of the connections that back off by the gradient of the
+    /// delay, ms; `None` without one.
     pub g_ms: Option<f64>,
     /// What the path carries when nobody else uses it, as far as was observed,
     /// byte/s; 0 before anything is known.

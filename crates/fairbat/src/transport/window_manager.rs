@@ -144,11 +144,11 @@ impl WindowManager {
         engaged.is_some_and(|it| !it.carries_weight && !it.is_relieved)
     }
 
-    /// Another connection is to ask for the rest of what comes over this one.
-    pub(crate) fn relieve(&self, socket: &TcpSocket) {
+    /// Whether another connection is to ask for the rest of what comes over this one.
+    pub(crate) fn relieve(&self, socket: &TcpSocket, is_relieved: bool) {
         let mut state = self.state();
         if let Some(engaged) = addresses(socket).and_then(|it| state.engaged.get_mut(&it)) {
-            engaged.is_relieved = true;
+            engaged.is_relieved = is_relieved;
         }
     }
 

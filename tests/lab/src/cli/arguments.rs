@@ -78,7 +78,7 @@ pub(crate) struct RunArguments {
     /// CDG's back-off scale of the lab's senders, ms, in place of the scenario's
     #[arg(long, value_name = "MS")]
     pub(crate) g_ms: Option<f64>,
-    /// What makes a weight of a deadline, in place of the scenario's: share, pid or mbc
+    /// The deadline controller, in place of the scenario's: share, pid or mbc
     #[arg(long, value_name = "NAME", value_parser = controller)]
     pub(crate) controller: Option<ControllerPolicy>,
     /// Another path in place of the scenario's: Mbit/s, RTT in ms, queue in BDP, and perhaps how

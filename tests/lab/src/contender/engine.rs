@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use dalbe::receive_window::ReceiverPolicy;
-use dalbe::weight::MIN_WEIGHT;
+use dalbe::weight::{ControllerPolicy, MIN_WEIGHT};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -104,7 +104,7 @@ pub(crate) fn settings(site: &Site) -> Settings {
         weight: site.background.weight.unwrap_or(MIN_WEIGHT),
         max_weight: 1,
         receiver: ReceiverPolicy::default(),
-        controller: site.background.controller.unwrap_or_default(),
+        controller: ControllerPolicy::default(),
         chunk_size: None,
         // Where there is no end the file is far larger than what will be
         // there of it, and its space is memory.

@@ -202,7 +202,7 @@ impl Contender {
                 "phi: it is for senders with a congestion control of ours",
             ),
             (
-                background.controller.is_some() && sending.is_none() && !self.has_deadline(),
+                background.controller.is_some() && sending.is_none() && self != Self::Fairbat,
                 "controller: it is for fairbat and the lab's senders",
             ),
         ];

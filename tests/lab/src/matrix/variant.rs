@@ -26,8 +26,8 @@ pub struct Variant {
     /// CDG's back-off scale of the lab's senders, ms, in place of the
     /// scenario's.
     pub g_ms: Option<f64>,
-    /// What sets the weight of the lab's senders by a deadline, in place of the
-    /// scenario's.
+    /// What sets the weight of `fairbat` and the lab's senders by a deadline, in
+    /// place of the scenario's.
     pub controller: Option<ControllerPolicy>,
     /// Another path in place of the scenarios'.
     pub path: Option<Path>,

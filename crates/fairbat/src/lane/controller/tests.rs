@@ -12,9 +12,14 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Of a lane whose flows a lever holds at this weight, if any does.
 fn held(w_min: Option<f64>) -> WeightSource {
+    held_by(ControllerPolicy::Share, w_min)
+}
+
+fn held_by(controller: ControllerPolicy, w_min: Option<f64>) -> WeightSource {
     let settings = LaneSettings {
         weight: w_min.unwrap_or(W_MIN),
         is_held: w_min.is_some(),
+        controller,
         ..LaneSettings::new(1)
     };
     settings.weight_source()
@@ -33,12 +38,17 @@ struct Run {
 
 impl Run {
     fn new(w_min: Option<f64>) -> Self {
+        Self::of(held(w_min), w_min.unwrap_or(1.0))
+    }
+
+    /// Flows weigh so much at first.
+    fn of(weight: WeightSource, w: f64) -> Self {
         Self {
             controller: RateController::by_deadline(
                 1,
                 4,
                 Some(Duration::from_secs(60)),
-                held(w_min),
+                weight,
                 BacklogPolicy::paced(),
             )
             .unwrap(),
@@ -48,7 +58,7 @@ impl Run {
             last: ControlSample {
                 n: 0.0,
                 m: 1.0,
-                w: w_min.unwrap_or(1.0),
+                w,
                 rate: 0.0,
             },
         }
@@ -156,6 +166,28 @@ fn m_rises_only_when_the_full_weight_falls_short_and_both_fall_back() {
     run.wanting(0.3, 15);
     assert_eq!((run.last.w, run.last.m), (W_MIN, 1.0), "{:?}", run.last);
     assert_eq!(run.controller.connections(), 1);
+}
+
+#[test]
+fn with_every_controller_w_and_m_rise_for_a_deadline_and_fall_back() {
+    for controller in ControllerPolicy::ALL {
+        let mut run = Run::of(held_by(controller, Some(W_MIN)), W_MIN);
+        run.others = 1.0;
+        run.wanting(0.3, 120);
+        let ControlSample { w, m, rate, .. } = run.last;
+        assert_eq!(m, 1.0, "{controller:?}: one is enough");
+        assert!((0.3..0.7).contains(&w), "{controller:?}: {w}");
+        assert!(
+            (0.27..0.4).contains(&(rate / CAPACITY)),
+            "{controller:?}: {rate}"
+        );
+        run.wanting(0.6, 120);
+        assert!(run.last.m > 1.1, "{controller:?}: {:?}", run.last);
+        run.others = 0.0;
+        run.wanting(0.3, 60);
+        let ControlSample { w, m, .. } = run.last;
+        assert_eq!((w, m), (W_MIN, 1.0), "{controller:?}: both fall back");
+    }
 }
 
 /// A server that gives a quarter of the link to each connection, and a demand that falls.
