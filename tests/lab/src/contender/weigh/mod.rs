@@ -344,7 +344,8 @@ impl Prices {
                     segment,
                 },
             ),
-            CongestionLaw::Cdg | CongestionLaw::CdgPaper => (
+            CongestionLaw::Cdg => (1.0 / capacity, PriceModel::Share { capacity }),
+            CongestionLaw::CdgPaper => (
                 1.0 / capacity,
                 PriceModel::Cdg {
                     base_rtt: Duration::from_secs_f64(base),

@@ -410,6 +410,8 @@ fn pushed(scenario: &Scenario, rows: &[Row<'_>]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use dalbe::weight::ControllerPolicy;
+
     use super::*;
     use crate::matrix::Variant;
     use crate::report::select::rows;
@@ -447,6 +449,30 @@ mod tests {
         assert!(!page.contains("greedy kept"), "{page}");
         assert!(!page.contains(".svg"), "{page}");
         assert!(page.contains("| w, mean |"), "{page}");
+    }
+
+    #[test]
+    fn each_controller_is_judged_by_itself() {
+        let mut matrix = deadlines();
+        matrix.runs.retain(|run| ["fairbat", ALONE].contains(&run.contender.as_str()));
+        let other = matrix.runs.clone().into_iter().map(|mut run| {
+            run.controller = Some(ControllerPolicy::Pid);
+            run.variant = Some("PID".to_owned());
+            run
+        });
+        let other: Vec<_> = other.collect();
+        for run in &mut matrix.runs {
+            run.controller = Some(ControllerPolicy::Share);
+        }
+        matrix.runs.extend(other);
+        let (page, _) = page(&matrix);
+        let required = &page[page.find("## What is required").unwrap()..];
+        let (share, pid) = required.split_once("--controller pid").unwrap();
+        assert!(share.contains("--controller share"), "{page}");
+        for own in [share, pid] {
+            assert!(line(own, "| at least 95 %").contains("feasible"), "{page}");
+        }
+        assert!(page.contains("| fairbat get, PID |"), "{page}");
     }
 
     #[test]
