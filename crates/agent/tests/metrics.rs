@@ -118,7 +118,7 @@ fn values_are_those_of_the_status_in_base_units() {
         ),
         (
             "fairbat_lane_cdg_backoff_scale_seconds{direction=\"push\"}",
-            0.0042,
+            0.004,
         ),
         ("fairbat_lane_can_yield{direction=\"pull\"}", 1.0),
         (

@@ -303,7 +303,7 @@ fn lane(direction: LaneDirection, now: Timestamp, ago: u32) -> LaneStatus {
         sample,
         stream: StreamStatus::default(),
         window: Some(146_000.0),
-        g_ms: (direction == LaneDirection::Push).then_some(4.2),
+        g_ms: (direction == LaneDirection::Push).then_some(4.0),
         foreseen: Some(sample.rate),
         yielded_s: 88_204.6 - back,
         bytes: match direction {

@@ -4,7 +4,7 @@ use super::*;
 use crate::samples::SenderSample;
 
 #[test]
-fn what_is_for_senders_is_refused_by_others() {
+fn what_is_for_some_is_refused_by_others() {
     let sender = |name: &str| -> Contender { name.parse().expect("a contender") };
     for (key, heeding, others) in [
         ("g_ms = 2.0", "sender-cdg-paper", ["sender-vegas", "curl"]),
@@ -21,8 +21,8 @@ fn what_is_for_senders_is_refused_by_others() {
         ),
         (
             "controller = \"pid\"\nsize_mb = 5.0\ndeadline_s = 20.0",
-            "sender-kernel-cubic",
-            ["fairbat", "curl"],
+            "fairbat",
+            ["fairbat-served", "curl"],
         ),
     ] {
         let scenario = scenario(key);

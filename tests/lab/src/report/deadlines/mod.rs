@@ -454,7 +454,9 @@ mod tests {
     #[test]
     fn each_controller_is_judged_by_itself() {
         let mut matrix = deadlines();
-        matrix.runs.retain(|run| ["fairbat", ALONE].contains(&run.contender.as_str()));
+        matrix
+            .runs
+            .retain(|run| ["fairbat", ALONE].contains(&run.contender.as_str()));
         let other = matrix.runs.clone().into_iter().map(|mut run| {
             run.controller = Some(ControllerPolicy::Pid);
             run.variant = Some("PID".to_owned());
