@@ -245,12 +245,11 @@ static __always_inline __u32 lose_alone(struct state *s, const struct parameters
 					const struct round *round, __u32 window, __u32 base_us,
 					__u64 now_us, bool was_slow_start)
 {
-	if (was_slow_start || s->seen.law != wanted->law) {
+	if (was_slow_start || s->seen.law != wanted->law)
 		take_window(s, wanted->law, window, now_us, base_us);
-		s->seen.law = wanted->law;
-	} else if (round->is_reno) {
+	else if (round->is_reno)
 		s->cdg.window_q8 = window;
-	}
+	s->seen.law = wanted->law;
 	s->before_q8[0] = s->yielding.window_q8;
 	s->before_q8[1] = s->weighted.window_q8;
 	s->before_q8[2] = s->cdg.window_q8;
