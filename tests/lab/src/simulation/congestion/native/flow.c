@@ -13,6 +13,8 @@
 #include "congestion.bpf.c"
 #undef end
 
+#include "additive.h"
+
 /* What a sender knows, and what it takes back. As in kernel.rs. */
 struct view {
 	__u64 now_us;
@@ -113,18 +115,9 @@ __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked)
 	return acked - (tp->snd_cwnd - before);
 }
 
-/* As there: by a packet for each window `w` that was acknowledged. */
 void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked)
 {
-	if (tp->snd_cwnd_cnt >= w) {
-		tp->snd_cwnd_cnt = 0;
-		tp->snd_cwnd++;
-	}
-	tp->snd_cwnd_cnt += acked;
-	if (tp->snd_cwnd_cnt >= w) {
-		tp->snd_cwnd += tp->snd_cwnd_cnt / w;
-		tp->snd_cwnd_cnt %= w;
-	}
+	avoid_additively(tp, w, acked);
 }
 
 static struct sock *enter(struct flow *flow, const struct view *view)

@@ -9,6 +9,8 @@
 
 #include "../../../rivals/bpf/kernel.h"
 
+#include "additive.h"
+
 extern struct tcp_congestion_ops ledbat_program_control, ledbat_pp_program_control,
 	tcp_lp_program_control, tcp_lp_linux_program_control;
 
@@ -67,15 +69,7 @@ __u32 rival_slow_start(struct tcp_sock *tp, __u32 acked)
 
 void rival_avoid_additively(struct tcp_sock *tp, __u32 w, __u32 acked)
 {
-	if (tp->snd_cwnd_cnt >= w) {
-		tp->snd_cwnd_cnt = 0;
-		tp->snd_cwnd++;
-	}
-	tp->snd_cwnd_cnt += acked;
-	if (tp->snd_cwnd_cnt >= w) {
-		tp->snd_cwnd += tp->snd_cwnd_cnt / w;
-		tp->snd_cwnd_cnt %= w;
-	}
+	avoid_additively(tp, w, acked);
 }
 
 static struct sock *enter(struct rival *rival, const struct rival_view *view)
