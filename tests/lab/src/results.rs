@@ -140,8 +140,7 @@ impl MatrixRecord {
     /// Takes over the runs of earlier results that have not failed.
     ///
     /// # Errors
-    /// When they are of another matrix, or of scenarios that have changed, or have curves
-    /// that are means over their seeds.
+    /// When they are of another matrix, or of scenarios that have changed.
     pub fn keep(&mut self, earlier: Self) -> Result<(), String> {
         if earlier.name != self.name {
             return Err(format!("they are of {}", earlier.name));
@@ -153,14 +152,21 @@ impl MatrixRecord {
         }) {
             return Err(format!("the scenario {name} has changed since"));
         }
-        if earlier.runs.iter().any(|run| run.summary.jobs.is_some()) {
-            return Err("they have curves over all seeds: run all of it".to_owned());
-        }
         self.earlier.extend(earlier.earlier);
         self.earlier.push(earlier.provenance);
         let runs = earlier.runs.into_iter();
         self.runs.extend(runs.filter(|run| run.failure.is_none()));
         Ok(())
+    }
+
+    /// Whether runs of a contender in a scenario have curves, which are kept as means over
+    /// all of their seeds: no other seed can be added to them.
+    #[must_use]
+    pub fn has_curves(&self, scenario: &str, contender: &str) -> bool {
+        let mut runs = self.runs.iter();
+        runs.any(|run| {
+            run.summary.jobs.is_some() && (&*run.scenario, &*run.contender) == (scenario, contender)
+        })
     }
 
     /// Reads all matrices of a directory, in the order of their names.
@@ -417,6 +423,9 @@ mod tests {
         let mut now = synthetic::matrix();
         now.keep(earlier.clone()).unwrap();
         assert_eq!(now.runs, earlier.runs[..1]);
+        assert!(!now.has_curves("constant", "curl"));
+        now.runs[0].summary.jobs = Some(JobsFigures::default());
+        assert!(now.has_curves("constant", "curl") && !now.has_curves("web", "curl"));
         assert_eq!(read_back(&now).earlier, [earlier.provenance.clone()]);
         let mut changed = earlier.clone();
         changed.scenarios.get_mut("web").unwrap().duration_s = 30.0;

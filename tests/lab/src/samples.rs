@@ -293,6 +293,15 @@ fn received(counts: &[u64], moment: f64) -> f64 {
     at(below) + (place - place.floor()) * (at(below + 1) - at(below))
 }
 
+/// When a receiver had got so many bytes, at least one, s, linear between two samples; `None`
+/// if it never had.
+pub(crate) fn first_bytes_s(counts: &[u64], bytes: u64) -> Option<f64> {
+    let index = counts.iter().position(|count| *count >= bytes)?;
+    let before = index.checked_sub(1).map_or(0, |index| counts[index]);
+    let part = (bytes - before) as f64 / (counts[index] - before) as f64;
+    Some(RECEIVED_EVERY * (index as f64 + part))
+}
+
 /// A share of nothing is 0.
 pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
     let ratio = part / whole;

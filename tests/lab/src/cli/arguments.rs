@@ -75,6 +75,9 @@ pub(crate) struct RunArguments {
     /// Connections that the contender begins with, in place of the scenario's
     #[arg(long, value_name = "N")]
     pub(crate) connections: Option<u32>,
+    /// Priorities of the connections of the lab's senders, in place of the scenario's
+    #[arg(long, value_name = "P,P", value_delimiter = ',')]
+    pub(crate) priorities: Vec<u32>,
     /// CDG's back-off scale of the lab's senders, ms, in place of the scenario's
     #[arg(long, value_name = "MS")]
     pub(crate) g_ms: Option<f64>,
@@ -103,6 +106,7 @@ impl RunArguments {
             sampling_ms: Some(self.sampling),
             weight: self.weight,
             connections: self.connections,
+            priorities: self.priorities.clone(),
             g_ms: self.g_ms,
             controller: self.controller,
             path: self.path,

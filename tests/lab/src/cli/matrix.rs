@@ -113,6 +113,18 @@ impl<'a> Plan<'a> {
                 batch.leave_out(&record.runs);
             }
             batches.retain(|batch| !batch.cells.is_empty());
+            let mut cells = batches.iter().flat_map(|batch| &batch.cells);
+            if let Some(Cell {
+                scenario,
+                contender,
+                ..
+            }) = cells.find(|it| record.has_curves(&it.scenario, &it.contender.to_string()))
+            {
+                return Err(failed(format!(
+                    "{contender} in {scenario} has curves over all of its seeds: run all of them"
+                ))
+                .into());
+            }
         }
         // What an earlier run left would be taken for this one's.
         let _ = fs::remove_dir_all(&directory);
@@ -163,7 +175,9 @@ impl<'a> Plan<'a> {
         let all = variants.iter().map(Some).chain(none);
         let batch = |variant| Batch {
             variant,
-            cells: self.matrix.cells(),
+            cells: self
+                .matrix
+                .cells(variant.map(|one: &Variant| one.name.as_str())),
             budget: variant
                 .and_then(|variant| variant.jobs)
                 .map_or(usual, Budget::fixed),

@@ -33,7 +33,7 @@ pub struct Matrix {
     pub scenarios: Vec<String>,
     /// Names of contenders.
     pub contenders: Vec<Contender>,
-    /// Contenders that do not run in all of the scenarios, each in one of these.
+    /// Where contenders run that do not run in all of the scenarios.
     #[serde(default)]
     pub at: Vec<At>,
     /// Congestion controls of the server that sends, each in turn, for the
@@ -80,6 +80,9 @@ pub struct At {
     pub contenders: Vec<Contender>,
     /// Names of scenarios; they run in no others.
     pub scenarios: Vec<String>,
+    /// Names of variants, and they run in no others; in all if there are none.
+    #[serde(default)]
+    pub variants: Vec<String>,
 }
 
 /// More seeds for some of a matrix.
@@ -88,8 +91,11 @@ pub struct At {
 pub struct More {
     /// Contenders that have them, ...
     pub contenders: Vec<Contender>,
-    /// ... in these scenarios.
+    /// ... in these scenarios, ...
     pub scenarios: Vec<String>,
+    /// ... and in these variants; in all if there are none.
+    #[serde(default)]
+    pub variants: Vec<String>,
     /// None of the matrix's.
     pub seeds: Vec<u64>,
 }
@@ -181,7 +187,12 @@ impl Matrix {
         self.variants
             .extend(self.draw.iter().flat_map(Draw::variants));
         self.check_variants()?;
-        Ok(self)
+        let named = self.at.iter().flat_map(|at| &at.variants);
+        let mut named = named.chain(self.more.iter().flat_map(|more| &more.variants));
+        match named.find(|name| !self.variants.iter().any(|one| one.name == **name)) {
+            Some(missing) => Err(format!("at and more: there is no variant {missing}")),
+            None => Ok(self),
+        }
     }
 
     /// Leaves out all variants but those that there are in the quick variants.
@@ -226,12 +237,17 @@ impl Matrix {
 impl Matrix {
     /// Whether contenders that run in some scenarios only are there, and those, too.
     fn check_at(&self) -> Result<(), String> {
-        let contenders = || self.at.iter().flat_map(|at| &at.contenders);
-        self.has_contenders("at", contenders())?;
-        if !self.at.is_empty() {
-            some_once("at: contenders", contenders().map(Contender::to_string))?;
-        }
-        for At { scenarios, .. } in &self.at {
+        for At {
+            contenders,
+            scenarios,
+            ..
+        } in &self.at
+        {
+            some_once(
+                "at: contenders",
+                contenders.iter().map(Contender::to_string),
+            )?;
+            self.has_contenders("at", contenders)?;
             some_once("at: scenarios", scenarios)?;
             self.has_scenarios("at", scenarios)?;
         }
@@ -244,6 +260,7 @@ impl Matrix {
             contenders,
             scenarios,
             seeds,
+            ..
         } in &self.more
         {
             some_once(
@@ -299,22 +316,39 @@ impl Matrix {
         self.seeds.iter().copied().chain(more).collect()
     }
 
-    /// Whether this contender has this seed in this scenario, if it runs there.
-    fn has_seed(&self, scenario: &str, contender: Contender, seed: u64) -> bool {
-        self.seeds.contains(&seed)
-            || self.more.iter().any(|more| {
-                more.seeds.contains(&seed)
-                    && more.contenders.contains(&contender)
-                    && more.scenarios.iter().any(|one| one == scenario)
-            })
+    /// Whether there is such a run, whatever the congestion control.
+    fn has_run(
+        &self,
+        (scenario, contender): (&str, Contender),
+        variant: Option<&str>,
+        seed: u64,
+    ) -> bool {
+        let is_in = |contenders: &[Contender], scenarios: &[String], variants: &[String]| {
+            let is_variant = |name: &String| Some(name.as_str()) == variant;
+            contenders.contains(&contender)
+                && scenarios.iter().any(|one| one == scenario)
+                && (variants.is_empty() || variants.iter().any(is_variant))
+        };
+        let is_more = |more: &More| {
+            more.seeds.contains(&seed) && is_in(&more.contenders, &more.scenarios, &more.variants)
+        };
+        let is_at = |at: &At| is_in(&at.contenders, &at.scenarios, &at.variants);
+        (self.seeds.contains(&seed) || self.more.iter().any(is_more))
+            && (self.is_everywhere(contender) || self.at.iter().any(is_at))
+    }
+
+    /// Whether nothing says where this contender runs.
+    fn is_everywhere(&self, contender: Contender) -> bool {
+        !self.at.iter().any(|at| at.contenders.contains(&contender))
     }
 
     /// Whether this contender runs in this scenario.
     #[must_use]
     pub fn has(&self, scenario: &str, contender: Contender) -> bool {
-        let mut at = self.at.iter();
-        let only = at.find(|at| at.contenders.contains(&contender));
-        only.is_none_or(|only| only.scenarios.iter().any(|one| one == scenario))
+        let is_at = |at: &At| {
+            at.contenders.contains(&contender) && at.scenarios.iter().any(|one| one == scenario)
+        };
+        self.is_everywhere(contender) || self.at.iter().any(is_at)
     }
 
     /// A scenario as this matrix runs it.
@@ -352,7 +386,7 @@ impl Matrix {
         for more in &mut self.more {
             more.seeds.retain(|one| all.contains(one));
         }
-        if self.cells().is_empty() {
+        if self.all_cells().next().is_none() {
             return Err(
                 "no such contender runs in such a scenario of the matrix with such a seed (its at \
                  and more)"
@@ -367,7 +401,7 @@ impl Matrix {
     pub fn planned(&self) -> Planned {
         let mut planned = Planned::new();
         if !self.more.is_empty() {
-            for cell in self.cells() {
+            for cell in self.all_cells() {
                 let scenario = planned.entry(cell.scenario).or_default();
                 let seeds = scenario.entry(cell.contender.to_string()).or_default();
                 seeds.insert(cell.seed);
@@ -376,17 +410,22 @@ impl Matrix {
         planned
     }
 
-    /// All runs: seed after seed, so that what changes slowly on the machine
+    /// Those of all variants.
+    fn all_cells(&self) -> impl Iterator<Item = Cell> {
+        let none = self.variants.is_empty().then_some(None);
+        let variants = self.variants.iter().map(|one| Some(one.name.as_str()));
+        variants.chain(none).flat_map(|variant| self.cells(variant))
+    }
+
+    /// All runs of a variant: seed after seed, so that what changes slowly on the machine
     /// meets all contenders alike.
     #[must_use]
-    pub fn cells(&self) -> Vec<Cell> {
+    pub fn cells(&self, variant: Option<&str>) -> Vec<Cell> {
         let mut cells = Vec::new();
         for seed in self.all_seeds() {
             for scenario in &self.scenarios {
                 let contenders = self.contenders.iter().copied();
-                let run = |one: &Contender| {
-                    self.has(scenario, *one) && self.has_seed(scenario, *one, seed)
-                };
+                let run = |one: &Contender| self.has_run((scenario, *one), variant, seed);
                 for contender in contenders.filter(run) {
                     let controls: Vec<_> = if contender.heeds_server_congestion_control() {
                         self.congestion_controls.iter().cloned().map(Some).collect()

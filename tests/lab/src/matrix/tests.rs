@@ -162,7 +162,7 @@ fn a_part_of_a_matrix_is_what_was_asked_for() {
     let mut matrix: Matrix = toml::from_str(GOOD).unwrap();
     let two = ["two".to_owned()];
     assert_eq!(matrix.only(&two, &[Contender::Curl], &[]), Ok(()));
-    let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+    let names: Vec<_> = matrix.cells(None).iter().map(Cell::file_name).collect();
     let expected = ["cubic-1", "bbr-1", "cubic-2", "bbr-2"].map(|end| format!("two-curl-{end}"));
     assert_eq!(names, expected);
     let error = matrix
@@ -181,7 +181,7 @@ fn a_contender_runs_only_where_it_is_to() {
     );
     let matrix: Matrix = toml::from_str(&text).unwrap();
     assert_eq!(matrix.check(), Ok(()));
-    let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+    let names: Vec<_> = matrix.cells(None).iter().map(Cell::file_name).collect();
     let expected = [
         "one-none-1",
         "two-none-1",
@@ -198,9 +198,38 @@ fn a_contender_runs_only_where_it_is_to() {
 }
 
 #[test]
+fn runs_may_be_of_some_variants_only() {
+    let text = GOOD
+        .replacen("variants = [{", "variants = [{ name = \"fast\" }, {", 1)
+        .replacen(
+            "[1, 2]",
+            "[1]\nat = [{ contenders = [\"none\"], scenarios = [\"one\"], variants = [\"slow\"] }]\n\
+             more = [{ contenders = [\"none\"], scenarios = [\"one\"], variants = [\"slow\"], seeds = [2] }]",
+            1,
+        );
+    let matrix: Matrix = toml::from_str(&text).unwrap();
+    let matrix = matrix.expanded().unwrap();
+    let none = |variant: &str| {
+        let cells = matrix.cells(Some(variant)).into_iter();
+        let cells = cells.filter(|cell| cell.contender == Contender::None);
+        cells.map(|cell| cell.seed).collect::<Vec<_>>()
+    };
+    assert_eq!((none("slow"), none("fast")), (vec![1, 2], vec![]));
+    let fast = matrix.cells(Some("fast"));
+    assert_eq!(fast.len(), 4, "{fast:?}");
+    let text = text.replace(
+        "variants = [\"slow\"], seeds",
+        "variants = [\"six\"], seeds",
+    );
+    let wrong: Matrix = toml::from_str(&text).unwrap();
+    let error = wrong.expanded().unwrap_err();
+    assert!(error.contains("no variant six"), "{error}");
+}
+
+#[test]
 fn controls_are_for_those_that_heed_them() {
     let matrix: Matrix = toml::from_str(GOOD).unwrap();
-    let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+    let names: Vec<_> = matrix.cells(None).iter().map(Cell::file_name).collect();
     assert_eq!(
         names[..4],
         [
@@ -229,7 +258,7 @@ fn more_seeds_are_for_those_that_are_to_have_them() {
     let names = |seeds: &[u64]| {
         let mut matrix = matrix.clone();
         matrix.only(&[], &[], seeds).unwrap();
-        let names: Vec<_> = matrix.cells().iter().map(Cell::file_name).collect();
+        let names: Vec<_> = matrix.cells(None).iter().map(Cell::file_name).collect();
         names
     };
     let seed_3 = [

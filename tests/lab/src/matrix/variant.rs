@@ -23,6 +23,9 @@ pub struct Variant {
     pub weight: Option<f64>,
     /// Connections that the contenders begin with, in place of the scenario's.
     pub connections: Option<u32>,
+    /// Priorities of these connections of the lab's senders, in place of the scenario's.
+    #[serde(default)]
+    pub priorities: Vec<u32>,
     /// CDG's back-off scale of the lab's senders, ms, in place of the
     /// scenario's.
     pub g_ms: Option<f64>,
@@ -56,6 +59,9 @@ impl Variant {
         let background = &mut scenario.background;
         background.weight = self.weight.or(background.weight);
         background.connections = self.connections.or(background.connections);
+        if !self.priorities.is_empty() {
+            background.priorities.clone_from(&self.priorities);
+        }
         background.g_ms = self.g_ms.or(background.g_ms);
         background.controller = self.controller.or(background.controller);
         scenario.check()?;
@@ -72,14 +78,20 @@ impl Variant {
             sampling_ms,
             weight,
             connections,
+            priorities,
             g_ms,
             controller,
             path,
         } = self;
+        let priorities: Vec<_> = priorities.iter().map(ToString::to_string).collect();
         let options = [
             ("--sampling", sampling_ms.map(|value| value.to_string())),
             ("--weight", weight.map(|value| value.to_string())),
             ("--connections", connections.map(|value| value.to_string())),
+            (
+                "--priorities",
+                (!priorities.is_empty()).then(|| priorities.join(",")),
+            ),
             ("--g-ms", g_ms.map(|value| value.to_string())),
             (
                 "--controller",

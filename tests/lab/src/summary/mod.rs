@@ -3,6 +3,7 @@
 //! by nothing is 0 or absent; no figure is ever NaN.
 
 mod call;
+mod connections;
 
 use std::ops::Range;
 
@@ -17,6 +18,7 @@ use crate::samples::{
 use crate::scenario::{DirectionSpec, Foreground, Scenario};
 use crate::statistics::{mean, median, percentile};
 pub use crate::summary::call::CallFigures;
+pub use crate::summary::connections::{ConnectionFigures, SHORT_FLOW_BYTES};
 use crate::yielding::{BesideFigures, YieldFigures, fairness};
 
 /// How long after the background's start the foreground is looked at besides, s.
@@ -96,6 +98,10 @@ pub struct Summary {
     /// How one of the lab's senders stood beside others; `None` for other contenders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideFigures>,
+    /// Each connection of the lab's senders, in the order in which they begin; empty with
+    /// fewer than two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<ConnectionFigures>,
     /// How it went, where a controller set the weight of one of the lab's senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
@@ -199,6 +205,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         jobs: JobsFigures::of(setup, measured.fetches, measured.background),
         course: Course::of(setup, measured.links, measured.background),
         rate_against_greedy: None,
+        connections: ConnectionFigures::all(&setup.background, measured.background, &window),
         beside: BesideFigures::of(setup, measured.links, measured.flows, measured.background),
     }
 }

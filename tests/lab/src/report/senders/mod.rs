@@ -2,6 +2,7 @@
 //! name.
 
 mod cdg;
+mod ctrltcp;
 mod errors;
 mod live;
 mod load;
@@ -40,6 +41,7 @@ pub(crate) fn page(
 ) -> Option<(String, Option<Draw>)> {
     let (section, draw): (Section, Option<Draw>) = match matrix.name.as_str() {
         "cdg" => (cdg::section, Some(cdg::draw)),
+        "ctrltcp" => (ctrltcp::section, None),
         "sender-alone" => (live::alone, None),
         "sender-released" => (live::released, None),
         "sender-constant" => (live::constant, None),
@@ -75,6 +77,7 @@ fn required(matrix: &MatrixRecord) -> String {
     };
     let all = match matrix.name.as_str() {
         "cdg" => cdg::requirements(matrix),
+        "ctrltcp" => ctrltcp::requirements(matrix),
         "dalbe" | "dalbe-beyond" => table1::requirements(matrix),
         LOAD => load::requirements(matrix),
         _ => by_law(DEFAULT_LAW),

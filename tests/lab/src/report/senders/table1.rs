@@ -186,6 +186,9 @@ pub(crate) fn section(matrix: &MatrixRecord) -> String {
 /// it.
 fn scale(scenario: &Scenario) -> String {
     let window = scenario.background.window_s().unwrap_or_default();
+    if window >= PAPER_WINDOW_S {
+        return format!("The window of {window:.0} s and the gap are as long as in the paper.");
+    }
     let rtt = scenario.base_rtt().as_secs_f64();
     let gap = gap_s(scenario).filter(|_| rtt > 0.0).map(|gap| {
         format!(
@@ -374,6 +377,16 @@ mod tests {
             "{page}"
         );
         let words = "1.0 s and not 10 s, so there are 10 round-trip times to use it and not 100";
+        assert!(page.contains(words), "{page}");
+    }
+
+    #[test]
+    fn a_window_at_full_length_is_the_papers() {
+        let mut matrix = example();
+        let scenario = matrix.scenarios.get_mut("greedy").unwrap();
+        scenario.background.deadline_s = Some(PAPER_WINDOW_S);
+        let page = page(&matrix, |_| Vec::new()).unwrap().0;
+        let words = "1300 s and the gap are as long as in the paper";
         assert!(page.contains(words), "{page}");
     }
 
