@@ -30,7 +30,8 @@ MATRICES := peers trust overhead lever deadlines deadline-changes $(if $(QUICK),
 	bottlenecks-bbr bottlenecks bottlenecks-more bottlenecks-unseen coupling weights robust \
 	$(if $(QUICK),,robust-hour) deadlines-controllers deadlines-served \
 	deadlines-bottlenecks cdg sender-weights \
-	sender-alone sender-released sender-constant sender-steps dalbe dalbe-beyond dalbe-load \
+	sender-alone sender-released sender-constant sender-steps ctrltcp \
+	dalbe-simulated dalbe-fig10 dalbe dalbe-beyond dalbe-load \
 	agent-push agent-lane
 
 # How the lab exits where the machine does not allow what was asked for.

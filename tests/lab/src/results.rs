@@ -44,6 +44,9 @@ pub struct MatrixRecord {
     /// The same of runs that were kept from earlier results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Provenance>,
+    /// Whether it was calculated packet by packet, and not run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
     /// The scenarios by name, as they were run.
     pub scenarios: BTreeMap<String, Scenario>,
     /// Seeds that were to be run, by the names of scenario and contender, where not
@@ -140,10 +143,14 @@ impl MatrixRecord {
     /// Takes over the runs of earlier results that have not failed.
     ///
     /// # Errors
-    /// When they are of another matrix, or of scenarios that have changed.
+    /// When they are of another matrix, or of scenarios that have changed, or one is
+    /// calculated and the other not.
     pub fn keep(&mut self, earlier: Self) -> Result<(), String> {
         if earlier.name != self.name {
             return Err(format!("they are of {}", earlier.name));
+        }
+        if earlier.simulated != self.simulated {
+            return Err("calculated and measured runs are not of one matrix".to_owned());
         }
         let mut all = earlier.scenarios.iter();
         if let Some((name, _)) = all.find(|(name, scenario)| {
@@ -160,7 +167,7 @@ impl MatrixRecord {
     }
 
     /// Whether runs of a contender in a scenario have curves, which are kept as means over
-    /// all of their seeds: no other seed can be added to them.
+    /// all of its runs there: no other run can be added to them.
     #[must_use]
     pub fn has_curves(&self, scenario: &str, contender: &str) -> bool {
         let mut runs = self.runs.iter();

@@ -2,6 +2,8 @@
 //! links, flows, fetches and probes, and what contenders tell. Times are seconds
 //! since the run began, unless a name says otherwise.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// One link of a run.
@@ -270,8 +272,8 @@ pub struct SenderSample {
     pub is_yielding: Option<bool>,
 }
 
-/// Interval of [`FlowRecord::received`], s.
-const RECEIVED_EVERY: f64 = 0.1;
+/// Interval of [`FlowRecord::received`].
+pub(crate) const RECEIVED_EVERY: Duration = Duration::from_millis(100);
 
 /// What a receiver got between two moments, Mbit/s, of what it had got by 100 ms
 /// ([`FlowRecord::received`]).
@@ -288,7 +290,7 @@ fn received(counts: &[u64], moment: f64) -> f64 {
             .checked_sub(1)
             .map_or(0.0, |index| counts[index] as f64)
     };
-    let place = (moment / RECEIVED_EVERY).max(0.0);
+    let place = (moment / RECEIVED_EVERY.as_secs_f64()).max(0.0);
     let below = place.floor() as usize;
     at(below) + (place - place.floor()) * (at(below + 1) - at(below))
 }
@@ -299,7 +301,7 @@ pub(crate) fn first_bytes_s(counts: &[u64], bytes: u64) -> Option<f64> {
     let index = counts.iter().position(|count| *count >= bytes)?;
     let before = index.checked_sub(1).map_or(0, |index| counts[index]);
     let part = (bytes - before) as f64 / (counts[index] - before) as f64;
-    Some(RECEIVED_EVERY * (index as f64 + part))
+    Some(RECEIVED_EVERY.as_secs_f64() * (index as f64 + part))
 }
 
 /// A share of nothing is 0.

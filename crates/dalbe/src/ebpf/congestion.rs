@@ -11,7 +11,7 @@
 use std::io;
 use std::path::Path;
 
-use super::layout::{FAMILIES, ONE, RawParameters, RawState, is_name_of};
+use super::layout::{FAMILIES, ONE, RawParameters, RawState, RawTelemetry, is_name_of};
 use super::maps::SocketMaps;
 use super::{EbpfPart, EbpfUnavailable, PIN_DIRECTORY};
 use crate::socket::TcpSocket;
@@ -129,6 +129,25 @@ impl CongestionParameters {
             coupling,
         }
     }
+
+    /// As the programs have it (`struct parameters` of `src/bpf/congestion.h`), for those who
+    /// call them outside the kernel.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 28] {
+        zerocopy::transmute!(self.raw())
+    }
+
+    fn raw(&self) -> RawParameters {
+        RawParameters {
+            law: self.law.number(),
+            w_q16: q16(self.w),
+            phi_q16: q16(self.phi).max(1),
+            g_us: self.g_ms.map_or(0, |g| q(g * 1e3).max(1)),
+            capacity: q(self.capacity),
+            priority: self.coupling.priority(),
+            reserved: 0,
+        }
+    }
 }
 
 /// The state of a connection in the kernel. Counters start when the connection comes
@@ -166,6 +185,35 @@ pub struct CongestionState {
     /// CDG's back-off scale G, s; `None` where no delay gradient makes the flow back off: at
     /// the least weight, at full weight, and under another law.
     pub g: Option<f64>,
+}
+
+impl CongestionState {
+    /// Of what the programs tell (`struct telemetry` of `src/bpf/congestion.h`), for those who
+    /// call them outside the kernel; `None` before the first round trip.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 88]) -> Option<Self> {
+        let seen: RawTelemetry = zerocopy::transmute!(bytes);
+        Self::told(&seen)
+    }
+
+    fn told(seen: &RawTelemetry) -> Option<Self> {
+        (seen.version != 0).then(|| Self {
+            cwnd: seen.cwnd,
+            base_rtt: f64::from(seen.base_us) * 1e-6,
+            rtt: f64::from(seen.rtt_us) * 1e-6,
+            gradient_min: f64::from(seen.gradient_min_us) * 1e-6,
+            gradient_max: f64::from(seen.gradient_max_us) * 1e-6,
+            packets: seen.packets,
+            losses: seen.losses,
+            delays: seen.delays,
+            phantoms: seen.phantoms,
+            backoffs: seen.backoffs,
+            loss_share: seen.loss_share_q16 as f64 / ONE,
+            delay_share: seen.delay_share_q16 as f64 / ONE,
+            is_yielding: seen.is_yielding != 0,
+            g: (seen.g_us != 0).then(|| f64::from(seen.g_us) * 1e-6),
+        })
+    }
 }
 
 /// The congestion controls of this machine, opened by this process.
@@ -230,16 +278,7 @@ impl WeightedCongestion {
     /// Not a TCP socket, no memory, or the congestion controls have been
     /// removed.
     pub fn set(&self, socket: &TcpSocket, parameters: &CongestionParameters) -> io::Result<()> {
-        let raw = RawParameters {
-            law: parameters.law.number(),
-            w_q16: q16(parameters.w),
-            phi_q16: q16(parameters.phi).max(1),
-            g_us: parameters.g_ms.map_or(0, |g| q(g * 1e3).max(1)),
-            capacity: q(parameters.capacity),
-            priority: parameters.coupling.priority(),
-            reserved: 0,
-        };
-        self.maps.request(socket, &raw)?;
+        self.maps.request(socket, &parameters.raw())?;
         let name = self.name(parameters.law);
         if socket.sender().congestion()? == name {
             return Ok(());
@@ -254,23 +293,7 @@ impl WeightedCongestion {
     /// Not a TCP socket.
     pub fn state(&self, socket: &TcpSocket) -> io::Result<Option<CongestionState>> {
         let state = self.maps.answer::<RawState>(socket)?;
-        let told = state.filter(|state| state.seen.version != 0);
-        Ok(told.map(|RawState { seen, .. }| CongestionState {
-            cwnd: seen.cwnd,
-            base_rtt: f64::from(seen.base_us) * 1e-6,
-            rtt: f64::from(seen.rtt_us) * 1e-6,
-            gradient_min: f64::from(seen.gradient_min_us) * 1e-6,
-            gradient_max: f64::from(seen.gradient_max_us) * 1e-6,
-            packets: seen.packets,
-            losses: seen.losses,
-            delays: seen.delays,
-            phantoms: seen.phantoms,
-            backoffs: seen.backoffs,
-            loss_share: seen.loss_share_q16 as f64 / ONE,
-            delay_share: seen.delay_share_q16 as f64 / ONE,
-            is_yielding: seen.is_yielding != 0,
-            g: (seen.g_us != 0).then(|| f64::from(seen.g_us) * 1e-6),
-        }))
+        Ok(state.and_then(|state| CongestionState::told(&state.seen)))
     }
 }
 

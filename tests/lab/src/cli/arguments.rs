@@ -91,6 +91,9 @@ pub(crate) struct RunArguments {
     /// How often the links are sampled, ms
     #[arg(long, value_name = "MS", default_value_t = SAMPLING.as_millis() as u64, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) sampling: u64,
+    /// Calculate it packet by packet in place of running it; no root needed
+    #[arg(long)]
+    pub(crate) simulate: bool,
     /// Directory for the files [default: target/lab]
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

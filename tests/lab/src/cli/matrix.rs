@@ -16,7 +16,7 @@ use fairbat_lab::record::{Record, Summary};
 use fairbat_lab::report;
 use fairbat_lab::results::{MatrixRecord, RunSummary};
 use fairbat_lab::scenario::Scenario;
-use fairbat_lab::{files, sandbox, versions};
+use fairbat_lab::{files, sandbox, simulation, versions};
 use fairbat_tests::target::output_directory;
 
 use super::arguments::MatrixArguments;
@@ -53,25 +53,29 @@ impl<'a> Plan<'a> {
             let scenario = matrix
                 .as_run(&scenario, arguments.quick)
                 .map_err(|error| format!("{name}: {error}"))?;
-            for variant in &matrix.variants {
-                let run = variant.as_run(&scenario);
-                run.map_err(|error| format!("{name}: {}: {error}", variant.name))?;
-            }
             scenarios.insert(name.clone(), scenario);
         }
-        sandbox::require_root()?;
-        for contender in &matrix.contenders {
-            let runs = scenarios.iter();
-            let runs = runs.filter(|(name, _)| matrix.has(name, *contender));
-            for (_, scenario) in runs {
-                contender.check(scenario)?;
-                for variant in &matrix.variants {
-                    // It was looked at before.
-                    if let Ok(run) = variant.as_run(scenario) {
-                        contender.check(&run)?;
-                    }
+        let mut runs = Vec::new();
+        for way in matrix.ways() {
+            let mut seen = HashSet::new();
+            let cells = matrix.cells(way).into_iter();
+            for cell in
+                cells.filter(|it| seen.insert((it.scenario.clone(), it.contender.to_string())))
+            {
+                let scenario = &scenarios[&cell.scenario];
+                let run = way.map_or_else(|| Ok(scenario.clone()), |way| way.as_run(scenario));
+                let run = run.map_err(|error| format!("{}: {error}", cell.scenario))?;
+                if matrix.simulated {
+                    simulation::check(&run, cell.contender)?;
                 }
+                runs.push((cell.contender, run));
             }
+        }
+        if !matrix.simulated {
+            sandbox::require_root()?;
+        }
+        for (contender, run) in runs {
+            contender.check(&run)?;
         }
         Ok(Self {
             arguments,
@@ -87,16 +91,22 @@ impl<'a> Plan<'a> {
         self.matrix.contenders.iter().find_map(|one| one.needs())
     }
 
+    /// Whether it is calculated.
+    pub(super) fn is_simulated(&self) -> bool {
+        self.matrix.simulated
+    }
+
     /// Runs all of it and writes the results.
     pub(super) fn run(self) -> Outcome {
         // All of the machine sees what is loaded: once, for all that run side by
         // side.
-        let needing = self.matrix.contenders.iter();
-        if let Some(contender) = needing.copied().find(|one| one.needs().is_some()) {
+        let mut needing = self.matrix.contenders.iter().copied();
+        if let Some(contender) = needing.find(|one| one.needs().is_some() && !self.is_simulated()) {
             contender.set_up()?;
         }
         let usual = match self.arguments.jobs {
             Some(jobs) => Budget::fixed(jobs),
+            None if self.is_simulated() => Budget::fixed(versions::cores()),
             None => {
                 let labs = self.matrix.labs.unwrap_or(USUAL_LABS);
                 Budget::of(cost()?, versions::cores(), labs)
@@ -121,7 +131,7 @@ impl<'a> Plan<'a> {
             }) = cells.find(|it| record.has_curves(&it.scenario, &it.contender.to_string()))
             {
                 return Err(failed(format!(
-                    "{contender} in {scenario} has curves over all of its seeds: run all of them"
+                    "{contender} in {scenario} has curves over all of its runs: do all of them again"
                 ))
                 .into());
             }
@@ -139,7 +149,9 @@ impl<'a> Plan<'a> {
         // Those that may run side by side do.
         let chunks = || batches.chunk_by(|one, next| one.budget == next.budget);
         let estimate: f64 = chunks().map(|together| self.estimate_s(together)).sum();
-        println!("this should take {}", span(estimate));
+        if !self.is_simulated() {
+            println!("this should take {}", span(estimate));
+        }
         for together in chunks() {
             self.run_together(together, first, &mut results)?;
             first += together
@@ -170,14 +182,9 @@ impl<'a> Plan<'a> {
 
     /// One batch for each variant, or the only one.
     fn batches(&self, usual: Budget, directory: &Path) -> Vec<Batch<'_>> {
-        let variants = &self.matrix.variants;
-        let none = variants.is_empty().then_some(None);
-        let all = variants.iter().map(Some).chain(none);
         let batch = |variant| Batch {
             variant,
-            cells: self
-                .matrix
-                .cells(variant.map(|one: &Variant| one.name.as_str())),
+            cells: self.matrix.cells(variant),
             budget: variant
                 .and_then(|variant| variant.jobs)
                 .map_or(usual, Budget::fixed),
@@ -186,7 +193,7 @@ impl<'a> Plan<'a> {
                 |variant| directory.join(&variant.name),
             ),
         };
-        all.map(batch).collect()
+        self.matrix.ways().map(batch).collect()
     }
 
     /// A record without any runs yet.
@@ -203,6 +210,7 @@ impl<'a> Plan<'a> {
             ),
             scenarios: self.scenarios.clone(),
             earlier: Vec::new(),
+            simulated: self.matrix.simulated,
             planned: self.matrix.planned(),
             runs: Vec::new(),
         }
@@ -326,7 +334,10 @@ impl<'a> Plan<'a> {
         }
         // Built once, and not beside runs.
         command.envs(cell.contender.programs());
-        sandbox::of_its_own(&mut command);
+        match self.is_simulated() {
+            true => drop(command.arg("--simulate")),
+            false => sandbox::of_its_own(&mut command),
+        }
         Ok(command)
     }
 }

@@ -57,7 +57,8 @@ fn run(command: &Command) -> Outcome {
         Command::Run(arguments) => {
             let (name, scenario) = run::scenario(arguments)?;
             let needs = arguments.contender.needs();
-            inside(needs, |work| run::run(arguments, name, scenario, work))
+            let go_on = |work: &Path| run::run(arguments, name, scenario, work);
+            inside_unless(arguments.simulate, needs, go_on)
         }
         Command::Simulate(arguments) => simulate::simulate(arguments),
         Command::Demo => {
@@ -66,8 +67,8 @@ fn run(command: &Command) -> Outcome {
         }
         Command::Matrix(arguments) => {
             let plan = matrix::Plan::new(arguments)?;
-            let needs = plan.needs();
-            inside(needs, |_| plan.run())
+            let (is_simulated, needs) = (plan.is_simulated(), plan.needs());
+            inside_unless(is_simulated, needs, |_| plan.run())
         }
         Command::Numerical(arguments) => {
             let directory = arguments.directory.clone().unwrap_or_else(files::results);
@@ -95,6 +96,18 @@ fn inside(needs: Option<EbpfPart>, go_on: impl FnOnce(&Path) -> Outcome) -> Outc
     match sandbox::enter(needs)? {
         Side::Outside(code) => Ok(code),
         Side::Inside(work) => go_on(&work),
+    }
+}
+
+/// The same, but at once and with no directory for its files where it is calculated.
+fn inside_unless(
+    is_simulated: bool,
+    needs: Option<EbpfPart>,
+    go_on: impl FnOnce(&Path) -> Outcome,
+) -> Outcome {
+    match is_simulated {
+        true => go_on(Path::new("")),
+        false => inside(needs, go_on),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fairbat_lab::record::Record;
 use fairbat_lab::run::{Plan, run as run_plan};
 use fairbat_lab::scenario::Scenario;
-use fairbat_lab::{files, picture, report, sandbox};
+use fairbat_lab::{files, picture, report, sandbox, simulation};
 use fairbat_tests::target::output_directory;
 
 use super::arguments::RunArguments;
@@ -37,12 +37,14 @@ pub(super) fn scenario(arguments: &RunArguments) -> Result<(String, Scenario), B
     if sampling(arguments) > measured {
         return Err(wrong("what is measured is shorter than from sample to sample".into()).into());
     }
-    sandbox::require_root()?;
+    if !arguments.simulate {
+        sandbox::require_root()?;
+    }
     arguments.contender.check(&scenario)?;
     Ok((name, scenario))
 }
 
-/// Runs one scenario.
+/// Runs one scenario, or calculates it.
 pub(super) fn run(
     arguments: &RunArguments,
     name: String,
@@ -68,7 +70,10 @@ pub(super) fn run(
         }
         None => output_directory("lab"),
     };
-    let record = run_plan(&plan)?;
+    let record = match arguments.simulate {
+        true => simulation::record(&plan)?,
+        false => run_plan(&plan)?,
+    };
     let (json, svg) = save(&record, &directory)?;
     print!("{}", report::terminal(&record));
     println!("\nsamples: {}\npicture: {}", json.display(), svg.display());

@@ -16,13 +16,14 @@ mod name;
 mod process;
 mod rledbat;
 mod sender;
-mod served;
+pub(crate) mod served;
 mod servers;
 mod site;
+pub(crate) mod steering;
 mod tcp;
 mod tools;
 mod utp;
-mod weigh;
+pub(crate) mod weigh;
 
 use std::fs::File;
 use std::path::Path;

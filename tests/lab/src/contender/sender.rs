@@ -16,24 +16,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use dalbe::ebpf::{CongestionLaw, CongestionParameters, CongestionState, WeightedCongestion};
-use dalbe::sender::{DeliveredBytes, Pacer, SenderCoupling};
+use dalbe::ebpf::{CongestionParameters, CongestionState, WeightedCongestion};
+use dalbe::sender::{DeliveredBytes, Pacer};
 use dalbe::socket::TcpSocket;
-use dalbe::weight::FlowTarget;
 use nix::libc::EINPROGRESS;
 use socket2::{Domain, Socket, Type};
 
 use crate::contender::process::Over;
 use crate::contender::site::Site;
-use crate::contender::weigh::{Reading, Weigher};
+use crate::contender::steering::{Order, SenderLaw, Steered};
+use crate::contender::weigh::Reading;
 use crate::contender::{ContenderError, Sending};
 use crate::machine::{Clock, Context as _};
-use crate::samples::{BackgroundRecord, ControlSample, SenderSample};
+use crate::samples::BackgroundRecord;
 use crate::scenario::Background;
 use crate::traffic::Meter;
-
-/// From sample to sample.
-const SAMPLE: Duration = Duration::from_secs(1);
 
 /// Sends until everything is there or the run is over.
 pub(crate) fn run(
@@ -63,18 +60,12 @@ fn drive(
     // After connecting: the route would overwrite it.
     hold.take(&socket)?;
     let outgoing = outgoing.send(site.end());
+    let now = site.clock.now();
     let mut driver = Driver {
-        weigher: Weigher::new(
-            &site.background,
-            site.end(),
-            sending.law(),
-            site.clock.now(),
-        ),
+        steered: Steered::new(&site.background, site.end(), sending.law(), now),
         arrived: DeliveredBytes::default(),
         socket,
         hold,
-        sampled: (site.clock.now(), 0),
-        record: BackgroundRecord::default(),
     };
     let mut result = Ok(());
     over.comes_before(|| {
@@ -89,68 +80,27 @@ fn drive(
 
 /// What acts on the connection while it lives.
 struct Driver {
-    weigher: Weigher,
+    steered: Steered,
     arrived: DeliveredBytes,
     socket: TcpSocket,
     hold: Hold,
-    /// When the last sample was taken, and what was acknowledged then.
-    sampled: (Duration, u64),
-    record: BackgroundRecord,
 }
 
 impl Driver {
     /// Looks at the connection, and does what there is to do now.
     fn step(&mut self, now: Duration) -> io::Result<()> {
         let info = self.socket.info().doing("ask how the connection stands")?;
-        let acked = info.bytes_acked.unwrap_or(0);
-        let state = self.hold.state(&self.socket)?;
         let reading = Reading {
             now,
-            acked,
+            acked: info.bytes_acked.unwrap_or(0),
             carried: self.arrived.since_last(&info),
             rtt: info.rtt.unwrap_or_default(),
             least_rtt: info.min_rtt.unwrap_or_default(),
             segment: f64::from(info.snd_mss),
-            state,
+            state: self.hold.state(&self.socket)?,
         };
-        self.weigher.look(&reading);
-        let order = self.weigher.order(now);
-        self.hold
-            .hold(now, &self.socket, order, self.weigher.phi())?;
-        if now >= self.sampled.0 + SAMPLE {
-            self.sample(&reading, order.w, info.snd_cwnd);
-        }
-        Ok(())
-    }
-
-    fn sample(&mut self, reading: &Reading, w: f64, cwnd: u32) {
-        let (since, before) = std::mem::replace(&mut self.sampled, (reading.now, reading.acked));
-        let t = reading.now.as_secs_f64();
-        let rate = (reading.acked - before) as f64 / (reading.now - since).as_secs_f64();
-        self.record.control.push(ControlSample {
-            t,
-            n: 0.0,
-            m: 1.0,
-            active: 1,
-            w,
-            zeta: self.weigher.zeta(),
-            rate,
-        });
-        let state = reading.state.unwrap_or_default();
-        self.record.sender.push(SenderSample {
-            t,
-            w,
-            phi: self.weigher.phi(),
-            rate,
-            cwnd,
-            rtt_ms: reading.rtt.as_secs_f64() * 1e3,
-            base_rtt_ms: reading.base_rtt() * 1e3,
-            losses: state.losses,
-            delays: state.delays,
-            phantoms: state.phantoms,
-            backoffs: state.backoffs,
-            is_yielding: reading.state.map(|state| state.is_yielding),
-        });
+        let order = self.steered.look(&reading, info.snd_cwnd);
+        self.hold.hold(now, &self.socket, order)
     }
 
     /// Says what became of the connection, which has ended.
@@ -162,7 +112,7 @@ impl Driver {
             received: arrived.received,
             done: arrived.ended.filter(|_| is_whole),
             failure: error.map(|error| format!("send: {error}")),
-            ..self.record
+            ..self.steered.into_record()
         }
     }
 }
@@ -375,9 +325,7 @@ pub(crate) enum Hold {
     /// A congestion control of ours.
     Law {
         congestion: Box<WeightedCongestion>,
-        law: CongestionLaw,
-        g_ms: Option<f64>,
-        priority: u32,
+        law: SenderLaw,
         set: Option<CongestionParameters>,
     },
     /// The rate of its packets.
@@ -396,9 +344,7 @@ impl Hold {
             Sending::Law(law) => match WeightedCongestion::open() {
                 Ok(congestion) => Ok(Self::Law {
                     congestion: Box::new(congestion),
-                    law,
-                    g_ms: background.g_ms,
-                    priority: background.priority(0),
+                    law: SenderLaw::of(law, background, 0),
                     set: None,
                 }),
                 Err(error) => Err(format!("open the congestion controls: {error}")),
@@ -417,7 +363,7 @@ impl Hold {
                 let set = socket.sender().set_congestion(name);
                 set.map_err(io::Error::other)
             }
-            Self::Law { .. } => self.hold(Duration::ZERO, socket, FlowTarget::YIELD, 1.0),
+            Self::Law { .. } => self.hold(Duration::ZERO, socket, Order::FIRST),
             // It knows nothing yet.
             Self::Paced { .. } => Ok(()),
         }
@@ -428,28 +374,16 @@ impl Hold {
         &mut self,
         now: Duration,
         socket: &TcpSocket,
-        order: FlowTarget,
-        phi: f64,
+        order: Order,
     ) -> io::Result<()> {
         match self {
             Self::Kernel(_) => Ok(()),
             Self::Law {
                 congestion,
                 law,
-                g_ms,
-                priority,
                 set,
             } => {
-                let parameters = CongestionParameters {
-                    law: *law,
-                    w: order.w,
-                    phi,
-                    g_ms: *g_ms,
-                    capacity: order.capacity,
-                    coupling: SenderCoupling::Host {
-                        priority: *priority,
-                    },
-                };
+                let parameters = law.parameters(order);
                 if set.is_none_or(|set| is_news(&set, &parameters)) {
                     let told = congestion.set(socket, &parameters);
                     told.doing("tell a congestion control its weight")?;
@@ -458,7 +392,7 @@ impl Hold {
                 Ok(())
             }
             Self::Paced { pacer, next } if now >= *next => {
-                match pacer.update(now, &socket.info()?, order) {
+                match pacer.update(now, &socket.info()?, order.target) {
                     Some(pace) => {
                         let set = socket.sender().set_max_pacing_rate(pace.rate);
                         set.doing("set the rate of packets")?;

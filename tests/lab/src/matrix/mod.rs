@@ -44,6 +44,9 @@ pub struct Matrix {
     /// Others for some of it; not in the quick variants.
     #[serde(default)]
     pub more: Vec<More>,
+    /// It is calculated packet by packet, and not run.
+    #[serde(default)]
+    pub simulated: bool,
     /// Every moment and every length of time is so many times as long, and
     /// sizes with them; not in the quick variants.
     #[serde(default)]
@@ -76,11 +79,11 @@ pub struct Matrix {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
-    /// The contenders.
+    /// The contenders. They run where one of the entries says so that name them.
     pub contenders: Vec<Contender>,
-    /// Names of scenarios; they run in no others.
+    /// Names of scenarios.
     pub scenarios: Vec<String>,
-    /// Names of variants, and they run in no others; in all if there are none.
+    /// Names of variants; all if there are none.
     #[serde(default)]
     pub variants: Vec<String>,
 }
@@ -93,7 +96,7 @@ pub struct More {
     pub contenders: Vec<Contender>,
     /// ... in these scenarios, ...
     pub scenarios: Vec<String>,
-    /// ... and in these variants; in all if there are none.
+    /// ... and in these variants; in all if there are none. They must run there.
     #[serde(default)]
     pub variants: Vec<String>,
     /// None of the matrix's.
@@ -343,8 +346,7 @@ impl Matrix {
     }
 
     /// Whether this contender runs in this scenario.
-    #[must_use]
-    pub fn has(&self, scenario: &str, contender: Contender) -> bool {
+    fn has(&self, scenario: &str, contender: Contender) -> bool {
         let is_at = |at: &At| {
             at.contenders.contains(&contender) && at.scenarios.iter().any(|one| one == scenario)
         };
@@ -386,7 +388,7 @@ impl Matrix {
         for more in &mut self.more {
             more.seeds.retain(|one| all.contains(one));
         }
-        if self.all_cells().next().is_none() {
+        if self.ways().all(|way| self.cells(way).is_empty()) {
             return Err(
                 "no such contender runs in such a scenario of the matrix with such a seed (its at \
                  and more)"
@@ -401,7 +403,7 @@ impl Matrix {
     pub fn planned(&self) -> Planned {
         let mut planned = Planned::new();
         if !self.more.is_empty() {
-            for cell in self.all_cells() {
+            for cell in self.ways().flat_map(|way| self.cells(way)) {
                 let scenario = planned.entry(cell.scenario).or_default();
                 let seeds = scenario.entry(cell.contender.to_string()).or_default();
                 seeds.insert(cell.seed);
@@ -410,17 +412,17 @@ impl Matrix {
         planned
     }
 
-    /// Those of all variants.
-    fn all_cells(&self) -> impl Iterator<Item = Cell> {
+    /// Each way to run it: its variants, or the ordinary one.
+    pub fn ways(&self) -> impl Iterator<Item = Option<&Variant>> {
         let none = self.variants.is_empty().then_some(None);
-        let variants = self.variants.iter().map(|one| Some(one.name.as_str()));
-        variants.chain(none).flat_map(|variant| self.cells(variant))
+        self.variants.iter().map(Some).chain(none)
     }
 
-    /// All runs of a variant: seed after seed, so that what changes slowly on the machine
-    /// meets all contenders alike.
+    /// All runs in one of these ways: seed after seed, so that what changes slowly on the
+    /// machine meets all contenders alike.
     #[must_use]
-    pub fn cells(&self, variant: Option<&str>) -> Vec<Cell> {
+    pub fn cells(&self, variant: Option<&Variant>) -> Vec<Cell> {
+        let variant = variant.map(|one| one.name.as_str());
         let mut cells = Vec::new();
         for seed in self.all_seeds() {
             for scenario in &self.scenarios {

@@ -119,7 +119,7 @@ mod tests {
         let none = page.find("| none").unwrap();
         assert!(none < page.find("| curl").unwrap(), "alone comes first");
         assert!(page.contains("from test.jsonl, where every run is. -->"));
-        assert!(page.contains("median over 3 seeds"));
+        assert!(page.contains("median over 1 to 3 seeds"));
         assert!(page.contains("seeds 1, 2, 3"));
         assert!(
             page.contains("10 Mbit/s, 50 ms one way, queue 1 BDP; 60 s, measured from 15 to 60 s.")

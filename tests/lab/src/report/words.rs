@@ -1,7 +1,7 @@
 //! What the pages have in common: how they begin and end, names, and where it was all
 //! measured.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::contender::Contender;
@@ -202,10 +202,20 @@ pub(crate) fn measured(matrix: &MatrixRecord) -> String {
             " Where a run tells, something waited for a processor at most {percent:.0} % of it."
         )
     });
+    let exactness = match matrix.simulated {
+        true => "Calculated packet by packet: nothing was sent, and nothing is late.".to_owned(),
+        false => format!(
+            "Labs side by side: {}. The busiest run took {:.2} of a core for its links and {:.2} for \
+             the lab as a whole. The least exact handed 99 % of its packets over within {:.2} ms of \
+             their time.{waited}",
+            provenance.side_by_side,
+            most(|run| run.summary.link_cores),
+            most(|run| run.summary.lab_cores),
+            most(|run| run.summary.late_p99_ms),
+        ),
+    };
     let mut text = format!(
-        "\n`{}`, commit {}, seeds {}{}, begun {}. {}, {}. Labs side by side: {}. The busiest run took \
-         {:.2} of a core for its links and {:.2} for the lab as a whole. The least exact handed 99 % \
-         of its packets over within {:.2} ms of their time.{waited}\n\n",
+        "\n`{}`, commit {}, seeds {}{}, begun {}. {}, {}. {exactness}\n\n",
         provenance.command,
         provenance.commit,
         seeds.join(", "),
@@ -217,10 +227,6 @@ pub(crate) fn measured(matrix: &MatrixRecord) -> String {
         provenance.started,
         provenance.kernel,
         provenance.machine,
-        provenance.side_by_side,
-        most(|run| run.summary.link_cores),
-        most(|run| run.summary.lab_cores),
-        most(|run| run.summary.late_p99_ms),
     );
     for earlier in &matrix.earlier {
         let _ = writeln!(
@@ -243,8 +249,18 @@ pub(crate) fn seeds(matrix: &MatrixRecord) -> Vec<u64> {
 
 /// What a figure is of several seeds; `None` of one.
 pub(crate) fn median_over(matrix: &MatrixRecord) -> Option<String> {
-    let count = seeds(matrix).len();
-    (count > 1).then(|| format!("the median over {count} seeds (least\u{2013}most)"))
+    let most = seeds(matrix).len();
+    let mut counts = BTreeMap::<_, usize>::new();
+    for run in &matrix.runs {
+        let place = (&run.scenario, &run.variant, &run.contender);
+        let server = &run.congestion_control;
+        *counts.entry((place, server)).or_default() += 1;
+    }
+    let least = counts.into_values().min().unwrap_or_default();
+    (most > 1).then(|| match least < most {
+        true => format!("the median over {least} to {most} seeds (least\u{2013}most)"),
+        false => format!("the median over {most} seeds (least\u{2013}most)"),
+    })
 }
 
 /// The variants of a matrix as its file has them; none if there is no such file.

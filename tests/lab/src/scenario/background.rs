@@ -47,7 +47,7 @@ pub struct Background {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     /// Priorities of these connections of the lab's senders, in turn: their shares of the
-    /// window that they have together. 1 each if they are not given.
+    /// window that they have together. One of 0 yields by itself. 1 each if they are not given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<u32>,
     /// The server sends no more than this on each connection, kB/s (1000

@@ -80,6 +80,26 @@ impl Scenario {
         kinds.flat_map(|foreground| std::iter::repeat_n(foreground, foreground.flows()))
     }
 
+    /// What these flows are called: by their kind, with a number where there may be several
+    /// or is one before.
+    #[must_use]
+    pub fn flow_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for foreground in self.flows() {
+            let way = if foreground.backward { "backward " } else { "" };
+            let kind = format!("{way}{}", foreground.traffic.kind());
+            let alike = names.iter().filter(|name| {
+                let rest = name.strip_prefix(&kind);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            });
+            names.push(match alike.count() {
+                0 if !foreground.is_greedy() => kind,
+                before => format!("{kind} {}", before + 1),
+            });
+        }
+        names
+    }
+
     /// What happens to the background for a while: it is stopped, or the first
     /// link carries nothing, s. The first of the latter counts.
     #[must_use]
@@ -141,7 +161,7 @@ impl Foreground {
     }
 
     /// How many flows are recorded of it.
-    fn flows(&self) -> usize {
+    pub(crate) fn flows(&self) -> usize {
         match self.traffic {
             Traffic::Greedy { flows } => flows as usize,
             Traffic::Constant { .. }
@@ -205,6 +225,18 @@ pub(crate) const CALL_PACKET_BYTES: u32 = 200;
 pub(crate) const CALL_PACKETS_PER_S: u32 = 50;
 
 impl Traffic {
+    /// What its flows are called.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Greedy { .. } => "greedy",
+            Self::Constant { .. } => "constant",
+            Self::OnOff { .. } => "on-off",
+            Self::Web { .. } => "web",
+            Self::Udp { .. } => "udp",
+            Self::Call {} => "call",
+        }
+    }
+
     /// What it is called in a sentence.
     #[must_use]
     pub fn title(&self) -> &'static str {

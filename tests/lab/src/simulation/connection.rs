@@ -9,6 +9,7 @@ use crate::simulation::packet::{Content, HEADERS, Packet};
 use crate::simulation::receiver::{Receiver, Window};
 use crate::simulation::sender::Sender;
 use crate::simulation::source::Source;
+use crate::simulation::steering::Steering;
 
 /// What is known of a connection before it begins.
 #[derive(Debug)]
@@ -24,6 +25,11 @@ pub(crate) struct Plan {
     pub(crate) quick_acks: bool,
     /// Whether its data goes against the direction of the others.
     pub(crate) backward: bool,
+    /// Which of the recorded flows it belongs to: those of the foreground, then each
+    /// connection of the background.
+    pub(crate) flow: usize,
+    /// What steers it, if it is one of the lab's senders.
+    pub(crate) steering: Option<Box<Steering>>,
 }
 
 /// Lengths of a SYN with its options, and of a request, bytes.
@@ -52,6 +58,8 @@ pub(crate) struct Connection {
     pub(crate) class: Class,
     pub(crate) start: Duration,
     pub(crate) backward: bool,
+    pub(crate) flow: usize,
+    pub(crate) steering: Option<Box<Steering>>,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     source: Source,
@@ -70,6 +78,8 @@ impl Connection {
             class: plan.class,
             start: plan.start,
             backward: plan.backward,
+            flow: plan.flow,
+            steering: plan.steering,
             sender: Sender::new(plan.control),
             receiver: Receiver::new(plan.window, plan.quick_acks),
             source: plan.source,
@@ -90,9 +100,21 @@ impl Connection {
         }
     }
 
-    /// Whether its source is one fetch.
-    pub(crate) fn is_fetch(&self) -> bool {
-        matches!(self.source, Source::Fetch(_))
+    /// The bytes of the foreground's fetch that it is.
+    pub(crate) fn fetched(&self) -> Option<u64> {
+        match self.source {
+            Source::Fetch(bytes) if self.class == Class::Foreground => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// What steers it looks at it, if it goes on; says whether that is so.
+    pub(crate) fn steer(&mut self, now: Duration) -> bool {
+        let goes_on = self.done.is_none();
+        if let Some(steering) = self.steering.as_mut().filter(|_| goes_on) {
+            steering.look(now, &mut self.sender);
+        }
+        goes_on
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -9,7 +9,7 @@ use dalbe::receive_window::PathFindings;
 use crate::link::{PAYLOAD_SHARE, Rate};
 use crate::samples::DirectionRecord;
 use crate::scenario::Scenario;
-use crate::simulation::network::SAMPLING;
+use crate::simulation::connection::Connection;
 use crate::statistics::{jain, mean, percentile};
 use crate::traffic::sources::{Turn, Turns};
 
@@ -75,6 +75,17 @@ pub struct TracePoint {
     pub mbit: (f64, f64),
 }
 
+/// What is left of a run that is recorded.
+pub(crate) struct Remains {
+    /// What the link saw, in the direction of the data and against it.
+    pub(crate) directions: [DirectionRecord; 2],
+    /// What the receivers of each flow had got by each 100 ms, bytes: those of the
+    /// foreground, then each connection of the background.
+    pub(crate) received: Vec<Vec<u64>>,
+    /// All of them, those of the background in the order of these flows.
+    pub(crate) connections: Vec<Connection>,
+}
+
 impl Figures {
     /// Takes what the link saw.
     pub(crate) fn take_record(
@@ -85,7 +96,8 @@ impl Figures {
     ) {
         let measured = scenario.measured();
         let rate = Rate::of(&scenario.link[0].forward());
-        let (step, samples) = (SAMPLING.as_secs_f64(), &record.samples);
+        let samples = &record.samples;
+        let step = samples.interval_ms as f64 / 1e3;
         let mut sums = (0.0, 0.0, 0.0);
         let mut by_turn = TurnFigures::default();
         for (index, (&foreground, &background)) in samples

@@ -11,8 +11,9 @@
 //! - `setup`: from a scenario and a contender to connections; what is refused.
 //! - `run`: the events of a run. `events`: their order. `network`: the link.
 //! - `connection`: the two ends, `sender` (with `scoreboard` and `congestion`) and
-//!   `receiver` (with `held_window`); `source` is what is written to it.
-//! - `figures`: what came of it.
+//!   `receiver` (with `held_window`); `source` is what is written to it, `steering` what
+//!   sets its weight.
+//! - `figures`: what came of it, with `trace`. `record`: that as the record of a run.
 
 mod congestion;
 mod connection;
@@ -22,14 +23,18 @@ mod held_window;
 mod network;
 mod packet;
 mod receiver;
+mod record;
 mod run;
 mod scoreboard;
 mod sender;
 mod setup;
 mod source;
+mod steering;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use self::figures::{Figures, TracePoint, TurnFigures};
+pub use self::record::{check, record};
 pub use self::run::simulate;
 pub use self::setup::Unsupported;

@@ -10,9 +10,7 @@ use crate::samples::DirectionRecord;
 use crate::scenario::Scenario;
 use crate::simulation::packet::{Content, HEADERS, Packet};
 use crate::topology::limit;
-
-/// How often the bottlenecks are sampled.
-pub(crate) const SAMPLING: Duration = Duration::from_millis(10);
+use crate::traffic::sources::HEADERS as DATAGRAM_HEADERS;
 
 /// Hosts and wires are not exact: each packet is later by up to this, ms. Without it
 /// flows of a simulation fall into step, and the same one meets the full queue each time.
@@ -45,8 +43,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// The first link of a scenario, empty.
-    pub(crate) fn new(scenario: &Scenario, seed: u64) -> Self {
+    /// The first link of a scenario, empty, of which samples are taken so often.
+    pub(crate) fn new(scenario: &Scenario, seed: u64, sampling: Duration) -> Self {
         let link = &scenario.link[0];
         let rtt = scenario.base_rtt();
         let mut specs = [link.forward(), link.backward()];
@@ -63,7 +61,7 @@ impl Network {
                 limit: limit(&spec, rtt),
                 away: Vec::new(),
                 seed: seed ^ (number << 32),
-                sampling: SAMPLING,
+                sampling,
                 spec,
             })
         });
@@ -95,13 +93,14 @@ impl Network {
                 self.packets.len() - 1
             }
         };
-        let (protocol, payload) = match packet.content {
-            Content::Datagram => (UDP, packet.bytes),
-            _ => (TCP, packet.bytes.saturating_sub(HEADERS)),
+        let (protocol, headers) = match packet.content {
+            Content::Datagram => (UDP, u64::from(DATAGRAM_HEADERS)),
+            Content::Syn | Content::SynAck => (TCP, packet.bytes),
+            _ => (TCP, HEADERS),
         };
         let queued = Queued {
             bytes: packet.bytes as usize,
-            payload: payload as usize,
+            payload: packet.bytes.saturating_sub(headers) as usize,
             class: Some(class),
             flow: Flow {
                 protocol,
@@ -140,9 +139,8 @@ impl Network {
         })
     }
 
-    /// What the direction of the data saw until `end`.
-    pub(crate) fn finish(self, end: Duration) -> DirectionRecord {
-        let [forward, _] = self.directions;
-        forward.finish(end)
+    /// What each direction saw until `end`.
+    pub(crate) fn finish(self, end: Duration) -> [DirectionRecord; 2] {
+        self.directions.map(|direction| direction.finish(end))
     }
 }

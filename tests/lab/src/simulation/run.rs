@@ -8,17 +8,21 @@ use dalbe::receive_window::PathFindings;
 use crate::arrivals::exponential;
 use crate::contender::Contender;
 use crate::host::Class;
+use crate::run::SAMPLING;
+use crate::samples::RECEIVED_EVERY;
 use crate::scenario::Scenario;
 use crate::simulation::congestion::kernel::Host;
 use crate::simulation::connection::{Connection, Plan};
 use crate::simulation::events::Events;
-use crate::simulation::figures::{Figures, TracePoint, is_within};
+use crate::simulation::figures::{Figures, Remains, is_within};
 use crate::simulation::held_window::{LOOK, Look};
 use crate::simulation::network::{BACKWARD, Delivered, FORWARD, Network};
-use crate::simulation::packet::{Content, Packet, SEGMENT};
+use crate::simulation::packet::{Content, Packet};
 use crate::simulation::receiver::{FIRST_WINDOW, Tuning, Window};
 use crate::simulation::setup::{Datagrams, Setup, Unsupported, background_control};
 use crate::simulation::source::Source;
+use crate::simulation::steering::STEER;
+use crate::simulation::trace::Trace;
 use crate::traffic::Span;
 use crate::traffic::sources::{HEADERS, Turns};
 
@@ -37,13 +41,20 @@ enum Event {
     Write(usize),
     /// The law looks at it.
     Look(usize),
+    /// What steers it looks at its sender.
+    Steer(usize),
     /// A source sends a datagram.
     Datagram(usize),
     /// A packet comes out of a direction of the link.
     Arrival(usize),
     /// The background is traced.
     Trace,
+    /// What receivers have got is recorded.
+    Count,
 }
+
+/// Numbers of sources of datagrams as flows of the link, from here on downwards.
+const DATAGRAMS: usize = u32::MAX as usize;
 
 /// When the timers of a connection are in the events.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,10 +77,13 @@ struct Run<'a> {
     firsts: Vec<usize>,
     scheduled: Vec<Scheduled>,
     datagrams: Vec<Datagrams>,
+    turns: Option<Turns>,
+    /// What the receivers of each recorded flow have got, bytes, and had by each
+    /// [`RECEIVED_EVERY`].
+    got: Vec<u64>,
+    received: Vec<Vec<u64>>,
     outgoing: Vec<(usize, Packet)>,
-    trace: Option<Duration>,
-    /// Payload of foreground and background that had come at the last trace point.
-    traced: (u64, u64),
+    trace: Option<Trace>,
     figures: Figures,
 }
 
@@ -83,42 +97,85 @@ pub fn simulate(
     seed: u64,
     trace: Option<Duration>,
 ) -> Result<Figures, Unsupported> {
-    let setup = Setup::new(scenario, contender, seed)?;
-    let mut run = Run {
-        scenario,
-        contender,
-        seed,
-        now: Duration::ZERO,
-        events: Events::new(),
-        network: Network::new(scenario, seed),
-        arrivals: [None; 2],
-        connections: Vec::new(),
-        firsts: Vec::new(),
-        scheduled: Vec::new(),
-        datagrams: setup.datagrams,
-        outgoing: Vec::new(),
-        trace,
-        traced: (0, 0),
-        figures: Figures::default(),
-    };
-    for plan in setup.connections {
-        run.open(plan, None);
-    }
-    for (index, source) in run.datagrams.iter().enumerate() {
-        run.events.add(source.start, Event::Datagram(index));
-    }
+    let mut run = Run::new(scenario, contender, seed, SAMPLING)?;
     if let Some(every) = trace {
+        run.trace = Some(Trace::new(every));
         run.events.add(every, Event::Trace);
     }
-    let end = Duration::from_secs_f64(scenario.duration_s);
-    while let Some((now, event)) = run.events.next_before(end) {
-        run.now = now;
-        run.handle(event);
-    }
-    Ok(run.finish(end, setup.turns))
+    let end = run.go();
+    Ok(run.finish(end))
 }
 
-impl Run<'_> {
+/// Simulates a scenario with this contender, and samples the link so often.
+///
+/// # Errors
+/// When the scenario or the contender is not modelled.
+pub(crate) fn remains(
+    scenario: &Scenario,
+    contender: Contender,
+    seed: u64,
+    sampling: Duration,
+) -> Result<Remains, Unsupported> {
+    let mut run = Run::new(scenario, contender, seed, sampling)?;
+    run.events.add(RECEIVED_EVERY, Event::Count);
+    let end = run.go();
+    // Events at the very end are not handled.
+    if end.as_nanos().is_multiple_of(RECEIVED_EVERY.as_nanos()) {
+        run.count();
+    }
+    Ok(Remains {
+        directions: run.network.finish(end),
+        received: run.received,
+        connections: run.connections,
+    })
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        scenario: &'a Scenario,
+        contender: Contender,
+        seed: u64,
+        sampling: Duration,
+    ) -> Result<Self, Unsupported> {
+        let setup = Setup::new(scenario, contender, seed)?;
+        let mut run = Self {
+            scenario,
+            contender,
+            seed,
+            now: Duration::ZERO,
+            events: Events::new(),
+            network: Network::new(scenario, seed, sampling),
+            arrivals: [None; 2],
+            connections: Vec::new(),
+            firsts: Vec::new(),
+            scheduled: Vec::new(),
+            datagrams: setup.datagrams,
+            turns: setup.turns,
+            got: vec![0; setup.flows],
+            received: vec![Vec::new(); setup.flows],
+            outgoing: Vec::new(),
+            trace: None,
+            figures: Figures::default(),
+        };
+        for plan in setup.connections {
+            run.open(plan, None);
+        }
+        for (index, source) in run.datagrams.iter().enumerate() {
+            run.events.add(source.start, Event::Datagram(index));
+        }
+        Ok(run)
+    }
+
+    /// Event by event until the end, which it returns.
+    fn go(&mut self) -> Duration {
+        let end = Duration::from_secs_f64(self.scenario.duration_s);
+        while let Some((now, event)) = self.events.next_before(end) {
+            self.now = now;
+            self.handle(event);
+        }
+        end
+    }
+
     /// Opens a connection, which goes on for another one or not.
     fn open(&mut self, plan: Plan, first: Option<usize>) {
         let number = self.connections.len();
@@ -159,6 +216,11 @@ impl Run<'_> {
             }
             Event::Write(number) => self.write(number),
             Event::Look(number) => self.look(number),
+            Event::Steer(number) => {
+                if self.connections[number].steer(now) {
+                    self.events.add(now + STEER, event);
+                }
+            }
             Event::Datagram(number) => self.send_datagram(number),
             Event::Arrival(way) => {
                 self.arrivals[way] = None;
@@ -167,7 +229,24 @@ impl Run<'_> {
                 }
                 self.watch(way);
             }
-            Event::Trace => self.trace_background(),
+            Event::Trace => {
+                if let Some(trace) = &mut self.trace {
+                    self.figures
+                        .trace
+                        .extend(trace.point(now, &self.connections));
+                    self.events.add(now + trace.every, event);
+                }
+            }
+            Event::Count => {
+                self.count();
+                self.events.add(now + RECEIVED_EVERY, event);
+            }
+        }
+    }
+
+    fn count(&mut self) {
+        for (received, got) in self.received.iter_mut().zip(&self.got) {
+            received.push(*got);
         }
     }
 
@@ -178,6 +257,8 @@ impl Run<'_> {
             self.note(delivered);
         }
         if matches!(packet.content, Content::Datagram) {
+            let source = &self.datagrams[DATAGRAMS - number];
+            self.got[source.flow] += u64::from(source.bytes.saturating_sub(HEADERS));
             return;
         }
         let connection = &mut self.connections[number];
@@ -196,13 +277,18 @@ impl Run<'_> {
             }
             Content::Request => {
                 if connection.serve(now) {
+                    if connection.steering.is_some() {
+                        self.events.add(now, Event::Steer(number));
+                    }
                     self.write(number);
                 }
             }
             // A reset is the answer.
             Content::Data(_) if connection.is_closed() => connection.sender.stop(),
             Content::Data(_) => {
+                let before = connection.receiver.received;
                 connection.receive(now, packet, delivered.is_marked);
+                self.got[connection.flow] += connection.receiver.received - before;
                 self.settle(number);
             }
             Content::Acknowledgement(ack) => {
@@ -247,7 +333,7 @@ impl Run<'_> {
             self.scenario,
             self.contender,
             seed,
-            (1, &Rc::new(Host::new())),
+            (0, &Rc::new(Host::new())),
         )
         .expect("it had one before");
         let span = Span {
@@ -263,6 +349,8 @@ impl Run<'_> {
             quick_acks: false,
             ecn: self.scenario.link[0].ecn,
             backward: false,
+            flow: self.connections[number].flow,
+            steering: None,
         };
         self.open(plan, Some(self.firsts[number]));
     }
@@ -279,7 +367,7 @@ impl Run<'_> {
         let next = now + Duration::from_secs_f64(gap);
         let way = if source.backward { BACKWARD } else { FORWARD };
         let packet = Packet {
-            flow: self.connections.len() + number,
+            flow: DATAGRAMS - number,
             sent: now,
             bytes: u64::from(source.bytes.max(HEADERS)),
             is_ect: false,
@@ -379,36 +467,6 @@ impl Run<'_> {
         }
     }
 
-    fn trace_background(&mut self) {
-        let Some(every) = self.trace else { return };
-        let received = |class: Class| -> u64 {
-            let all = self.connections.iter();
-            let of_class = all.filter(|one| one.class == class && !one.backward);
-            of_class.map(|one| one.receiver.received).sum()
-        };
-        let now = (received(Class::Foreground), received(Class::Background));
-        let mbit = |bytes: u64| bytes as f64 * 8e-6 / every.as_secs_f64();
-        let rates = (mbit(now.0 - self.traced.0), mbit(now.1 - self.traced.1));
-        self.traced = now;
-        let mut newest = self.connections.iter().rev();
-        if let Some(one) = newest.find(|one| one.class == Class::Background) {
-            let pause = match &one.receiver.window {
-                Window::Held(held) => held.pause(),
-                Window::Tuned(_) => None,
-            };
-            let offered = one.receiver.edge().saturating_sub(one.receiver.received);
-            self.figures.trace.push(TracePoint {
-                at_s: self.now.as_secs_f64(),
-                congestion_window: one.sender.state.window,
-                offered: offered as f64 / SEGMENT as f64,
-                pause_ms: pause.map(|pause| pause.as_secs_f64() * 1e3),
-                rtt_ms: one.sender.state.rtt * 1e3,
-                mbit: rates,
-            });
-        }
-        self.events.add(self.now + every, Event::Trace);
-    }
-
     /// What the newest connection of the background knows.
     fn findings(&self) -> Option<PathFindings> {
         let mut newest = self.connections.iter().rev();
@@ -418,12 +476,16 @@ impl Run<'_> {
         })
     }
 
-    fn finish(mut self, end: Duration, turns: Option<Turns>) -> Figures {
+    fn finish(mut self, end: Duration) -> Figures {
         let measured = self.scenario.measured();
         self.figures.findings = self.findings();
-        let record = self.network.finish(end);
-        self.figures.take_record(self.scenario, &record, turns);
-        let fetches = self.connections.iter().filter(|one| one.is_fetch());
+        let [forward, _] = self.network.finish(end);
+        self.figures
+            .take_record(self.scenario, &forward, self.turns);
+        let fetches = self
+            .connections
+            .iter()
+            .filter(|one| one.fetched().is_some());
         for fetch in fetches.filter(|one| is_within(&measured, one.start.as_secs_f64())) {
             let took = fetch.done.unwrap_or(end) - fetch.start;
             self.figures.fetches.push(took.as_secs_f64());

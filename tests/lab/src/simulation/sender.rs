@@ -25,7 +25,7 @@ const DEFERRAL: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) state: CongestionState,
-    control: Control,
+    pub(crate) control: Control,
     scoreboard: Scoreboard,
     /// End of what the application has written.
     pub(crate) written: u64,

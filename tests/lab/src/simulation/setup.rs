@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use dalbe::ebpf::CongestionLaw;
 use dalbe::receive_window::ReceiverPolicy;
-use dalbe::weight::MIN_WEIGHT;
+use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
 use crate::arrivals;
+use crate::contender::served::Served;
+use crate::contender::steering::{Order, SenderLaw};
 use crate::contender::{CongestionControl, Contender, Receiver, Sending, TargetDelay};
 use crate::host::Class;
 use crate::link::{PAYLOAD_SHARE, bytes_per_s};
@@ -23,6 +25,7 @@ use crate::simulation::connection::Plan;
 use crate::simulation::held_window::HeldWindow;
 use crate::simulation::receiver::{FIRST_WINDOW, Tuning, Window};
 use crate::simulation::source::Source;
+use crate::simulation::steering::Steering;
 use crate::traffic::Span;
 use crate::traffic::setup::of_source;
 use crate::traffic::sources::{Stream, Turns};
@@ -35,7 +38,7 @@ const START_JITTER: f64 = 0.1;
 #[error("a simulation has no {0}")]
 pub struct Unsupported(String);
 
-fn unsupported(what: &str) -> Unsupported {
+pub(crate) fn unsupported(what: &str) -> Unsupported {
     Unsupported(what.to_owned())
 }
 
@@ -51,6 +54,8 @@ pub(crate) struct Datagrams {
     pub(crate) backward: bool,
     /// Of the gaps between them; `None` if those are even.
     pub(crate) random: Option<StdRng>,
+    /// Which of the recorded flows they are.
+    pub(crate) flow: usize,
 }
 
 /// All that is to be simulated.
@@ -58,6 +63,8 @@ pub(crate) struct Datagrams {
 pub(crate) struct Setup {
     pub(crate) connections: Vec<Plan>,
     pub(crate) datagrams: Vec<Datagrams>,
+    /// How many flows are recorded.
+    pub(crate) flows: usize,
     /// Turns of the first foreground that has them.
     pub(crate) turns: Option<Turns>,
 }
@@ -73,6 +80,7 @@ impl Setup {
         let mut setup = Self {
             connections: Vec::new(),
             datagrams: Vec::new(),
+            flows: 0,
             turns: None,
         };
         for (index, foreground) in scenario.foreground.iter().enumerate() {
@@ -137,6 +145,7 @@ impl Setup {
                 rate: bytes_per_s(rate_mbit) / f64::from(packet_bytes),
                 backward: foreground.backward,
                 random: Some(of_source(seed, index)),
+                flow: self.flows,
             }),
             Traffic::Call {} => self.datagrams.push(Datagrams {
                 start: span.start,
@@ -145,9 +154,11 @@ impl Setup {
                 rate: f64::from(CALL_PACKETS_PER_S),
                 backward: foreground.backward,
                 random: None,
+                flow: self.flows,
             }),
         }
-        for (at, source) in sources {
+        let is_web = foreground.is_web();
+        for (number, (at, source)) in sources.into_iter().enumerate() {
             // Fetches are random already.
             let later = if matches!(source, Source::Fetch(_)) {
                 0.0
@@ -163,8 +174,12 @@ impl Setup {
                 ecn: link.ecn,
                 quick_acks: false,
                 backward: foreground.backward,
+                // All fetches of a source are one.
+                flow: self.flows + if is_web { 0 } else { number },
+                steering: None,
             });
         }
+        self.flows += foreground.flows();
         Ok(())
     }
 
@@ -176,11 +191,16 @@ impl Setup {
     ) -> Result<(), Unsupported> {
         let background = &scenario.background;
         let mut random = of_source(seed, scenario.foreground.len());
-        let copies = if contender == Contender::None {
-            0
-        } else {
-            background.copies
+        let connections = background.connections.unwrap_or(1);
+        let (copies, connections) = match contender {
+            Contender::None => (0, 1),
+            // Each of the lab's senders is one connection.
+            Contender::Sender(_) => (background.copies * connections, 1),
+            _ => (background.copies, connections),
         };
+        let served = Served::all(background, seed);
+        let size = served.first().and_then(|one| one.bytes);
+        let mut host = Rc::new(Host::new());
         for copy in 0..copies {
             let start = background.start_s + f64::from(copy) * background.stagger_s;
             let start = start + START_JITTER * random.random::<f64>();
@@ -189,39 +209,63 @@ impl Setup {
                 stop: Duration::from_secs_f64(scenario.duration_s),
             };
             let seed = seed ^ (u64::from(copy) << 16);
-            let host = Rc::new(Host::new());
-            for number in 0..background.connections.unwrap_or(1) {
-                let place = (background.priority(number), &host);
+            let steers = match contender {
+                Contender::Sender(sending) => Some(sending),
+                _ => {
+                    host = Rc::new(Host::new());
+                    None
+                }
+            };
+            for number in 0..connections {
+                let number = copy * connections + number;
+                let steering = steers
+                    .map(|sending| Steering::new(background, sending, size, number, span.start));
                 self.connections.push(Plan {
                     class: Class::Background,
                     start: span.start,
-                    source: Source::Turns(Turns::always(span)),
-                    control: background_control(scenario, contender, seed, place)?,
+                    source: match size {
+                        Some(bytes) => Source::Fetch(bytes),
+                        None => Source::Turns(Turns::always(span)),
+                    },
+                    control: background_control(scenario, contender, seed, (number, &host))?,
                     window: background_window(scenario, contender),
                     ecn: scenario.link[0].ecn,
                     quick_acks: contender.needs_quick_acks() || background.quick_acks,
                     backward: false,
+                    flow: self.flows,
+                    steering: steering.map(Box::new),
                 });
+                self.flows += 1;
             }
         }
         Ok(())
     }
 }
 
-/// The congestion control of the background's sender, for one connection of a priority to a
-/// host.
+/// The congestion control of the background's sender, for the connection with this number to
+/// a host.
 pub(crate) fn background_control(
     scenario: &Scenario,
     contender: Contender,
     seed: u64,
-    (priority, host): (u32, &Rc<Host>),
+    (number, host): (u32, &Rc<Host>),
 ) -> Result<Control, Unsupported> {
-    let weight = scenario.background.weight.unwrap_or(MIN_WEIGHT);
-    let g_ms = scenario.background.g_ms;
+    let background = &scenario.background;
+    let weight = background.weight.unwrap_or(MIN_WEIGHT);
     let kernel = |law| {
-        let host = Rc::clone(host);
+        let target = FlowTarget {
+            w: weight,
+            ..FlowTarget::YIELD
+        };
+        let order = Order {
+            target,
+            ..Order::FIRST
+        };
+        let parameters = SenderLaw::of(law, background, number).parameters(order);
         Ok(Control::Kernel(Kernel::new(
-            law, weight, g_ms, priority, seed, host,
+            &parameters,
+            seed,
+            Rc::clone(host),
         )))
     };
     match contender {
@@ -258,16 +302,20 @@ fn control(name: &str, seed: u64) -> Result<Control, Unsupported> {
     Control::named(name, seed).ok_or_else(|| unsupported(&format!("congestion control {name:?}")))
 }
 
-fn check(scenario: &Scenario, contender: Contender) -> Result<(), Unsupported> {
+pub(crate) fn check(scenario: &Scenario, contender: Contender) -> Result<(), Unsupported> {
     let background = &scenario.background;
     let has_window = matches!(background_window(scenario, contender), Window::Held(_));
     let has_several = background.connections.is_some_and(|number| number > 1);
-    let has_end = background.size_mb.is_some() || !background.transfer.is_empty();
+    let is_steered = matches!(contender, Contender::Sender(_) | Contender::None);
     let missing = [
         (scenario.link.len() > 1, "second link"),
         (background.jobs.is_some(), "jobs"),
         (has_window && has_several, "coupled receive windows"),
-        (has_end, "transfers that end, and no deadlines"),
+        (
+            background.size_mb.is_some() && !is_steered,
+            "end of a transfer that is not of the lab's senders",
+        ),
+        (!background.transfer.is_empty(), "list of transfers"),
         (background.server_kb_s.is_some(), "server with a limit"),
         (background.stopped.is_some(), "program that is stopped"),
         (background.stalls.is_some(), "host that is away"),

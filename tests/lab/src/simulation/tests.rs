@@ -1,6 +1,7 @@
 //! What the flows of a simulation do on the lab's links.
 
 mod kinds;
+mod record;
 mod weights;
 
 use super::*;

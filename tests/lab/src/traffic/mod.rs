@@ -22,7 +22,7 @@ use crate::host::Host;
 use crate::machine::{Clock, Context as _};
 use crate::samples::{Fetch, FlowRecord};
 use crate::scenario::Scenario;
-use crate::traffic::setup::{BACKWARD, Flow, Setup};
+use crate::traffic::setup::{Flow, Setup};
 use crate::traffic::sources::Log;
 use crate::traffic::stage::Running;
 
@@ -72,7 +72,7 @@ impl Sources {
     pub fn finish(self) -> io::Result<Received> {
         self.running.finish()?;
         let flow = |flow: Flow| FlowRecord {
-            backward: flow.name.starts_with(BACKWARD),
+            backward: flow.backward,
             received: flow.meter.received(),
             packets: flow.call.map_or_else(Vec::new, |call| call.delays()),
             name: flow.name,

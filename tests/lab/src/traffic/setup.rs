@@ -28,9 +28,6 @@ const STREAM_UNSENT: u32 = 16 * 1024;
 /// The same of a source with pauses: what still drains in a pause.
 const TURNS_UNSENT: u32 = 16 * 1024;
 
-/// How the names of flows begin that go against the direction of the data.
-pub(crate) const BACKWARD: &str = "backward ";
-
 /// Which hosts send and receive, by number.
 #[derive(Debug, Clone, Copy)]
 struct Way {
@@ -52,12 +49,16 @@ pub(crate) struct Setup<'a> {
     seed: u64,
     pub(crate) stage: Stage<'a>,
     pub(crate) flows: Vec<Flow>,
+    /// What the flows to come are called.
+    names: std::vec::IntoIter<String>,
     pub(crate) logs: Vec<Log>,
 }
 
 /// A flow whose receiver is measured.
 pub(crate) struct Flow {
     pub(crate) name: String,
+    /// Whether it goes against the direction of the data.
+    pub(crate) backward: bool,
     pub(crate) meter: Meter,
     /// Its packets one by one, if it is a call.
     pub(crate) call: Option<Call>,
@@ -71,6 +72,7 @@ impl<'a> Setup<'a> {
             seed,
             stage: Stage::new(hosts, clock, end),
             flows: Vec::new(),
+            names: scenario.flow_names().into_iter(),
             logs: Vec::new(),
         }
     }
@@ -94,21 +96,19 @@ impl<'a> Setup<'a> {
         };
         let greedy = Sending::Greedy(Turns::always(span));
         match foreground.traffic {
-            Traffic::Greedy { flows } => {
-                self.connections(foreground, way, span, greedy, ("greedy", Some(flows)))
-            }
+            Traffic::Greedy { flows } => self.connections(foreground, way, span, greedy, flows),
             Traffic::OnOff { on_s, off_s } => {
                 let turns = Sending::Turns(Turns {
                     span,
                     on: Duration::from_secs_f64(on_s),
                     off: Duration::from_secs_f64(off_s),
                 });
-                self.connections(foreground, way, span, turns, ("on-off", None))
+                self.connections(foreground, way, span, turns, 1)
             }
             Traffic::Constant { rate_mbit } => {
                 let stream = Stream::new(span.start, bytes_per_s(rate_mbit));
                 let constant = Sending::Constant(stream);
-                self.connections(foreground, way, span, constant, ("constant", None))
+                self.connections(foreground, way, span, constant, 1)
             }
             Traffic::Web { load, mean_kb } => {
                 let first = &self.scenario.link[foreground.link.map_or(0, |link| link - 1)];
@@ -126,14 +126,14 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Long-lived connections: so many, numbered in their names, or one.
+    /// So many long-lived connections.
     fn connections(
         &mut self,
         foreground: &Foreground,
         way: Way,
         span: Span,
         sending: Sending,
-        (name, flows): (&str, Option<u32>),
+        flows: u32,
     ) -> io::Result<()> {
         let clock = self.stage.clock;
         let options = SenderOptions {
@@ -158,8 +158,8 @@ impl<'a> Setup<'a> {
         });
         self.stage.job(way.sender, serving);
         let local = self.stage.hosts[way.receiver].address(Class::Foreground);
-        for _ in 0..flows.unwrap_or(1) {
-            let meter = self.flow(foreground, name, flows.is_some());
+        for _ in 0..flows {
+            let meter = self.flow(foreground);
             let receiving = tcp::receive(local, server, span, clock, meter);
             self.stage.job(way.receiver, receiving);
         }
@@ -193,7 +193,7 @@ impl<'a> Setup<'a> {
         let client = Client {
             local: self.stage.hosts[way.receiver].address(Class::Foreground),
             server,
-            meter: self.flow(foreground, "web", false),
+            meter: self.flow(foreground),
             log,
             clock,
             end,
@@ -216,7 +216,7 @@ impl<'a> Setup<'a> {
     ) -> io::Result<()> {
         let hosts = self.stage.hosts;
         let (outgoing, incoming) = sources::sockets(&hosts[way.sender], &hosts[way.receiver])?;
-        let meter = self.flow(foreground, "udp", false);
+        let meter = self.flow(foreground);
         let (clock, end) = (self.stage.clock, self.stage.end);
         self.stage.task(way.receiver, move || {
             sources::receive_datagrams(&incoming, &meter, clock, end)
@@ -234,7 +234,7 @@ impl<'a> Setup<'a> {
     fn call(&mut self, foreground: &Foreground, way: Way, span: Span) -> io::Result<()> {
         let hosts = self.stage.hosts;
         let (outgoing, incoming) = sources::sockets(&hosts[way.sender], &hosts[way.receiver])?;
-        let meter = self.flow(foreground, "call", false);
+        let meter = self.flow(foreground);
         let call = Call::default();
         let flow = self.flows.last_mut();
         flow.expect("it was just added").call = Some(call.clone());
@@ -251,25 +251,13 @@ impl<'a> Setup<'a> {
         Ok(())
     }
 
-    /// A meter for a new flow of this kind. Its number is in its name if
-    /// there is one before it, or always.
-    fn flow(&mut self, foreground: &Foreground, kind: &str, always: bool) -> Meter {
-        let kind = if foreground.backward {
-            &format!("{BACKWARD}{kind}")
-        } else {
-            kind
-        };
-        let alike = self.flows.iter().filter(|flow| {
-            let rest = flow.name.strip_prefix(kind);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        });
-        let name = match alike.count() {
-            0 if !always => kind.to_owned(),
-            before => format!("{kind} {}", before + 1),
-        };
+    /// A meter for the next flow of the scenario, which is of this entry.
+    fn flow(&mut self, foreground: &Foreground) -> Meter {
         let meter = self.stage.meter();
+        let name = self.names.next();
         self.flows.push(Flow {
-            name,
+            name: name.expect("each flow has a name"),
+            backward: foreground.backward,
             meter: meter.clone(),
             call: None,
         });

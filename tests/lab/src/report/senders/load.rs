@@ -1,6 +1,6 @@
 //! When transfers were there beside web fetches of several loads: a table, and
 //! boxes as in DA-LBE's fig. 10 (Hayes et al. 2017, NEAT D3.2 Appendix B), of
-//! this project's deadline controller and laws.
+//! this project's deadline controller and laws, and of the paper's.
 
 use std::path::Path;
 
@@ -132,8 +132,26 @@ fn load_that_came(matrix: &MatrixRecord, place: &Place, contender: &str) -> Opti
     Spread::of(&loads.flatten().collect::<Vec<_>>())
 }
 
-/// What goes below the head of the page.
-pub(crate) fn section(matrix: &MatrixRecord) -> String {
+/// What goes below the head of the page, of this project's controller.
+pub(crate) fn own(matrix: &MatrixRecord) -> String {
+    let laws: Vec<_> = contenders(matrix)
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let head = format!(
+        include_str!("../../text/senders-load.md"),
+        laws = laws.join(", ")
+    );
+    times(matrix, &head)
+}
+
+/// The same of the paper's.
+pub(crate) fn published(matrix: &MatrixRecord) -> String {
+    times(matrix, include_str!("../../text/senders-fig10.md"))
+}
+
+/// When transfers were there: what is to be said of it, a picture and a table.
+fn times(matrix: &MatrixRecord, head: &str) -> String {
     let names = contenders(matrix);
     let rows = Place::all(matrix).into_iter().flat_map(|place| {
         let of = |name: &&str| {
@@ -163,13 +181,12 @@ pub(crate) fn section(matrix: &MatrixRecord) -> String {
                 missing => format!("{last}, {missing} not there"),
             }
         });
-    let laws: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-    format!(
-        include_str!("../../text/senders-load.md"),
-        laws = laws.join(", "),
+    let text = format!(
+        include_str!("../../text/senders-load-times.md"),
         name = matrix.name,
         table = table
-    )
+    );
+    format!("{}\n\n{text}", head.trim_end())
 }
 
 pub(crate) fn requirements(matrix: &MatrixRecord) -> Vec<Requirement> {
@@ -226,10 +243,7 @@ fn web_load(scenario: &Scenario) -> Option<f64> {
 /// What plotters says.
 pub(crate) fn draw(matrix: &MatrixRecord, path: &Path) -> ChartResult<()> {
     let places = Place::all(matrix);
-    let title_words = format!(
-        "{}: seconds until transfers were there, by fairbat's deadline controller",
-        matrix.name
-    );
+    let title_words = format!("{}: seconds until transfers were there", matrix.name);
     let line = "Boxes: the middle half, with the median; whiskers: the rest within 1.5 times the \
                 box; dots: beyond. Dashed: the deadline. At the top: never there.";
     let sheet = Sheet::headed(path, GRID.size(places.len()), &title_words, &[line])?;
@@ -367,6 +381,21 @@ mod tests {
         let svg = std::fs::read_to_string(&path).unwrap();
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         svg
+    }
+
+    #[test]
+    fn the_papers_own_controller_has_words_of_its_own_and_no_bounds() {
+        let mut matrix = of(vec![timed(1, &[50.0])]);
+        assert!(
+            page(&matrix, |_| Vec::new())
+                .unwrap()
+                .0
+                .contains("not under its terms")
+        );
+        matrix.name = "dalbe-fig10".to_owned();
+        let (text, _) = page(&matrix, |_| Vec::new()).unwrap();
+        assert!(text.contains("by the paper's own laws"), "{text}");
+        assert!(!text.contains("## What is required"), "{text}");
     }
 
     #[test]

@@ -27,8 +27,10 @@ const DEFAULT_LAW: &str = "sender-vegas";
 /// The law that could take its place.
 const OTHER_LAW: &str = "sender-cdg";
 
-/// The matrix whose figures count all transfers of all seeds.
+/// The matrices whose figures count all transfers of all seeds: by this project's
+/// controller, and by the paper's.
 const LOAD: &str = "dalbe-load";
+const FIG10: &str = "dalbe-fig10";
 
 /// What goes below the head of a page.
 type Section = fn(&MatrixRecord) -> String;
@@ -46,11 +48,12 @@ pub(crate) fn page(
         "sender-released" => (live::released, None),
         "sender-constant" => (live::constant, None),
         "sender-steps" => (steps::section, None),
-        "dalbe" | "dalbe-beyond" => (table1::section, Some(table1::draw)),
-        LOAD => (load::section, Some(load::draw)),
+        "dalbe" | "dalbe-beyond" | "dalbe-simulated" => (table1::section, Some(table1::draw)),
+        LOAD => (load::own, Some(load::draw)),
+        FIG10 => (load::published, Some(load::draw)),
         _ => return None,
     };
-    let median = median_over(matrix).filter(|_| matrix.name != LOAD);
+    let median = median_over(matrix).filter(|_| ![LOAD, FIG10].contains(&&*matrix.name));
     let median = median.map_or(String::new(), |words| format!("A figure is {words}. "));
     let text = format!(
         "{}{median}{}{}\n## Scenarios\n\n{}{}{}",
@@ -78,7 +81,7 @@ fn required(matrix: &MatrixRecord) -> String {
     let all = match matrix.name.as_str() {
         "cdg" => cdg::requirements(matrix),
         "ctrltcp" => ctrltcp::requirements(matrix),
-        "dalbe" | "dalbe-beyond" => table1::requirements(matrix),
+        "dalbe" | "dalbe-beyond" | "dalbe-simulated" => table1::requirements(matrix),
         LOAD => load::requirements(matrix),
         _ => by_law(DEFAULT_LAW),
     };

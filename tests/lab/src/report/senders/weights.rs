@@ -195,7 +195,7 @@ mod tests {
         matrix.runs.push(other);
         assert!(is_about_weights(&matrix));
         let page = page(&matrix);
-        assert!(page.contains("%: the median over 3 seeds"), "{page}");
+        assert!(page.contains("%: the median over 1 to 3 seeds"), "{page}");
         let lines: Vec<_> = page.lines().filter(|line| line.starts_with('|')).collect();
         let ours = title("fairbat-no-deadline");
         assert_eq!(

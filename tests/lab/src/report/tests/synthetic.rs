@@ -38,6 +38,7 @@ pub(crate) fn matrix() -> MatrixRecord {
         scenarios: scenarios
             .map(|(name, foreground)| (name.to_owned(), scenario(foreground)))
             .into(),
+        simulated: false,
         planned: Planned::default(),
         runs: Vec::new(),
     }

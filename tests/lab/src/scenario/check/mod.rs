@@ -36,7 +36,7 @@ const LOAD: RangeInclusive<f64> = 0.001..=10.0;
 const WEIGHT: RangeInclusive<f64> = MIN_WEIGHT..=1.0;
 
 /// Priorities of a connection.
-const PRIORITY: RangeInclusive<f64> = 1.0..=SenderCoupling::MAX_PRIORITY as f64;
+const PRIORITY: RangeInclusive<f64> = 0.0..=SenderCoupling::MAX_PRIORITY as f64;
 
 /// CDG's back-off scales, ms.
 const SCALE: RangeInclusive<f64> = 0.01..=1000.0;

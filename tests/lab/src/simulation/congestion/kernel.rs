@@ -12,7 +12,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-use dalbe::ebpf::CongestionLaw;
+use dalbe::ebpf::{CongestionParameters, CongestionState as Told};
 
 use crate::simulation::congestion::state::{Acknowledged, CongestionState, Phase};
 use crate::simulation::packet::SEGMENT;
@@ -30,6 +30,14 @@ const PACING: f64 = 1.2;
 struct Flow {
     _private: [u8; 0],
 }
+
+/// `struct parameters`.
+#[repr(C, align(4))]
+struct Parameters([u8; 28]);
+
+/// `struct telemetry`.
+#[repr(C, align(8))]
+struct Telemetry([u8; 88]);
 
 /// `struct view`.
 #[repr(C)]
@@ -62,14 +70,9 @@ struct RawHost {
 unsafe extern "C" {
     fn host_new() -> *mut RawHost;
     fn host_free(host: *mut RawHost);
-    fn flow_new(
-        law: u32,
-        w_q16: u32,
-        g_us: u32,
-        priority: u32,
-        seed: u64,
-        host: *mut RawHost,
-    ) -> *mut Flow;
+    fn flow_new(parameters: *const Parameters, seed: u64, host: *mut RawHost) -> *mut Flow;
+    fn flow_set(flow: *mut Flow, parameters: *const Parameters);
+    fn flow_tell(flow: *const Flow, told: *mut Telemetry);
     fn flow_free(flow: *mut Flow);
     fn flow_begin(flow: *mut Flow, view: *mut View);
     fn flow_acknowledged(flow: *mut Flow, view: *mut View, packets: u32, rtt_us: i32);
@@ -119,24 +122,28 @@ impl Drop for Kernel {
 }
 
 impl Kernel {
-    /// One that follows this law with this weight, together with others to the host, of
-    /// which it takes its share by its priority. `g_ms` is CDG's back-off scale; `None` to
-    /// have the law find it.
-    pub(crate) fn new(
-        law: CongestionLaw,
-        w: f64,
-        g_ms: Option<f64>,
-        priority: u32,
-        seed: u64,
-        host: Rc<Host>,
-    ) -> Self {
-        let w_q16 = (w * 65536.0).round() as u32;
-        let g_us = g_ms.map_or(0, |g| (g * 1e3).round() as u32);
-        let flow = unsafe { flow_new(law as u32, w_q16, g_us, priority, seed, host.raw.as_ptr()) };
+    /// One with these parameters, together with others to the host.
+    pub(crate) fn new(parameters: &CongestionParameters, seed: u64, host: Rc<Host>) -> Self {
+        let parameters = Parameters(parameters.to_bytes());
+        let flow = unsafe { flow_new(&raw const parameters, seed, host.raw.as_ptr()) };
         Self {
             flow: NonNull::new(flow).expect("there is memory for a flow"),
             _host: host,
         }
+    }
+
+    /// Sets other parameters. Their law must be of the same congestion control, which is
+    /// chosen once.
+    pub(crate) fn set(&mut self, parameters: &CongestionParameters) {
+        let parameters = Parameters(parameters.to_bytes());
+        unsafe { flow_set(self.flow.as_ptr(), &raw const parameters) }
+    }
+
+    /// The state that it shows to a process; `None` before the first round trip.
+    pub(crate) fn told(&self) -> Option<Told> {
+        let mut told = Telemetry([0; 88]);
+        unsafe { flow_tell(self.flow.as_ptr(), &raw mut told) }
+        Told::from_bytes(told.0)
     }
 
     /// Calls the program with the state of the connection, and takes what it has set.

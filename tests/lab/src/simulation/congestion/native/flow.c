@@ -166,19 +166,15 @@ void host_free(struct host *host)
 	free(host);
 }
 
-/* A flow of this law, weight, G (0 for the law's own) and priority to a host; none without
- * memory. */
-struct flow *flow_new(__u32 law, __u32 w_q16, __u32 g_us, __u32 priority, __u64 seed,
-		      struct host *host)
+/* A flow with these parameters to a host; none without memory. */
+struct flow *flow_new(const struct parameters *wanted, __u64 seed, struct host *host)
 {
 	struct flow *flow = calloc(1, sizeof(*flow));
+	__u32 law = wanted->law;
 
 	if (!flow)
 		return 0;
-	flow->parameters.law = law;
-	flow->parameters.w_q16 = w_q16;
-	flow->parameters.g_us = g_us;
-	flow->parameters.priority = priority;
+	flow->parameters = *wanted;
 	flow->random = seed * 2 + 1;
 	flow->host = host;
 	/* Here, the first segments are spaced as well. */
@@ -187,6 +183,18 @@ struct flow *flow_new(__u32 law, __u32 w_q16, __u32 g_us, __u32 priority, __u64 
 	flow->control = law <= LAW_VEGAS_PAPER ? &vegas : law <= LAW_CDG_PAPER ? &cdg : &cubic;
 	((struct sock *)&flow->tp)->sk_max_pacing_rate = ~0UL;
 	return flow;
+}
+
+/* Sets other parameters. Their law is of the same congestion control, which is chosen once. */
+void flow_set(struct flow *flow, const struct parameters *wanted)
+{
+	flow->parameters = *wanted;
+}
+
+/* Copies the state that the flow shows to a process. */
+void flow_tell(const struct flow *flow, struct telemetry *told)
+{
+	*told = flow->state.seen;
 }
 
 void flow_free(struct flow *flow)

@@ -1,0 +1,135 @@
+//! A simulation as a record of a run, so that its pages are those of what was measured.
+
+use std::time::Duration;
+
+use crate::contender::Contender;
+use crate::contender::served::{Served, outcomes};
+use crate::host::Class;
+use crate::record::Record;
+use crate::run::Plan;
+use crate::samples::{BackgroundRecord, Fetch, FlowRecord, Lateness, LinkRecord};
+use crate::scenario::{Scenario, Traffic};
+use crate::simulation::connection::Connection;
+use crate::simulation::figures::Remains;
+use crate::simulation::run::remains;
+use crate::simulation::setup;
+use crate::simulation::setup::{Unsupported, unsupported};
+use crate::summary::{Measured, summarise};
+use crate::versions;
+
+/// Whether a run can be calculated: of the lab's senders, or of nobody.
+///
+/// # Errors
+/// When the scenario or the contender is not modelled.
+pub fn check(scenario: &Scenario, contender: Contender) -> Result<(), Unsupported> {
+    if !matches!(contender, Contender::Sender(_) | Contender::None) {
+        return Err(unsupported(&format!("record of contender {contender}")));
+    }
+    let mut foreground = scenario.foreground.iter();
+    if foreground.any(|one| matches!(one.traffic, Traffic::Call {})) {
+        return Err(unsupported("record of calls"));
+    }
+    setup::check(scenario, contender)
+}
+
+/// Calculates what [`crate::run::run`] measures. There are no probes, no processor time, and
+/// nothing is late.
+///
+/// # Errors
+/// When the scenario or the contender is not modelled.
+pub fn record(plan: &Plan) -> Result<Record, Unsupported> {
+    let scenario = plan.contender.as_run(&plan.scenario, None);
+    check(&scenario, plan.contender)?;
+    let versions = versions::of(plan.contender);
+    let provenance =
+        versions::provenance(plan.command.clone(), versions, plan.side_by_side.clone());
+    let Remains {
+        directions: [forward, backward],
+        received,
+        connections,
+    } = remains(&scenario, plan.contender, plan.seed, plan.sampling)?;
+    let mut received = received.into_iter();
+    let names = scenario.flow_names().into_iter();
+    let flows = scenario.flows().zip(names).zip(received.by_ref());
+    let flows = flows.map(|((foreground, name), received)| FlowRecord {
+        name,
+        backward: foreground.backward,
+        received,
+        packets: Vec::new(),
+    });
+    let flows: Vec<_> = flows.collect();
+    let end = Duration::from_secs_f64(scenario.duration_s);
+    let (ours, others): (Vec<_>, Vec<_>) = connections
+        .into_iter()
+        .partition(|one| one.class == Class::Background);
+    let fetches: Vec<_> = others.iter().filter_map(|one| fetch(one, end)).collect();
+    let served = Served::all(&scenario.background, plan.seed);
+    let background = ours.into_iter().zip(received);
+    let background = background.map(|(one, received)| sender(one, received, &served, end));
+    let background: Vec<_> = background.collect();
+    let links = vec![LinkRecord {
+        forward,
+        backward,
+        cpu_s: 0.0,
+        lateness: Lateness::default(),
+    }];
+    let summary = summarise(&Measured {
+        setup: &scenario,
+        links: &links,
+        rtt: &[],
+        flows: &flows,
+        fetches: &fetches,
+        background: &background,
+        lab_cpu_s: 0.0,
+        waited_s: None,
+    });
+    Ok(Record {
+        scenario: plan.name.clone(),
+        quick: plan.quick,
+        seed: plan.seed,
+        contender: plan.contender.to_string(),
+        congestion_control: plan
+            .contender
+            .heeds_server_congestion_control()
+            .then(|| scenario.background.congestion_control.clone()),
+        setup: scenario,
+        provenance,
+        summary,
+        links,
+        rtt: Vec::new(),
+        flows,
+        fetches,
+        background,
+    })
+}
+
+/// A web fetch, if it had begun by the end.
+fn fetch(one: &Connection, end: Duration) -> Option<Fetch> {
+    let bytes = one.fetched()?;
+    let done = one.done.map(|done| (done - one.start).as_secs_f64());
+    (one.start <= end).then_some(Fetch {
+        t: one.start.as_secs_f64(),
+        bytes,
+        seconds: done,
+    })
+}
+
+/// What a connection of the background did.
+fn sender(
+    one: Connection,
+    received: Vec<u64>,
+    served: &[Served],
+    end: Duration,
+) -> BackgroundRecord {
+    let began = one.start.as_secs_f64();
+    let done = one.done.map(|done| done.as_secs_f64());
+    let samples = one.steering.map(|steering| steering.into_record());
+    BackgroundRecord {
+        bytes: Some(one.receiver.received),
+        received,
+        began: Some(began),
+        done,
+        transfers: outcomes(served, &[], done, began..end.as_secs_f64()),
+        ..samples.unwrap_or_default()
+    }
+}
