@@ -117,6 +117,14 @@ impl WindowLever {
         let _ = socket.receiver().set_window_clamp(u32::MAX);
     }
 
+    /// To be called before the first response that this lever sees, if the connection may have
+    /// had one before: what another lever has held is not the kernel's any more.
+    pub fn take_over(&mut self, socket: &TcpSocket) {
+        // A kernel without the option has held nothing.
+        let is_held = socket.receiver().holds_receive_buffer().unwrap_or(false);
+        self.is_kernels &= !is_held;
+    }
+
     /// To be called before the next response. A connection that has received less
     /// than before is a new one between the same addresses: the lever starts over.
     ///

@@ -211,14 +211,27 @@ impl ReceiverSocket<'_> {
     /// # Errors
     /// Not a socket, or a kernel without the option.
     pub fn hold_receive_buffer(&self, hold: bool) -> io::Result<()> {
-        let mut locks =
-            i32::from_ne_bytes(sys::get_exactly(self.socket.as_fd(), sys::SO_BUF_LOCK)?);
+        let mut locks = self.buffer_locks()?;
         if hold {
             locks |= RECEIVE_BUFFER_LOCK;
         } else {
             locks &= !RECEIVE_BUFFER_LOCK;
         }
         sys::set(self.socket.as_fd(), sys::SO_BUF_LOCK, &locks.to_ne_bytes())
+    }
+
+    /// Whether the receive buffer is fixed, and not the kernel's to tune (`SO_BUF_LOCK`,
+    /// Linux 5.14).
+    ///
+    /// # Errors
+    /// Not a socket, or a kernel without the option.
+    pub fn holds_receive_buffer(&self) -> io::Result<bool> {
+        Ok(self.buffer_locks()? & RECEIVE_BUFFER_LOCK != 0)
+    }
+
+    fn buffer_locks(&self) -> io::Result<i32> {
+        let locks = sys::get_exactly(self.socket.as_fd(), sys::SO_BUF_LOCK)?;
+        Ok(i32::from_ne_bytes(locks))
     }
 
     /// Enlarges the receive buffer so that a window of this many bytes fits,

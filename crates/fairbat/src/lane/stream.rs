@@ -60,6 +60,8 @@ pub(crate) struct StreamController {
     w_min: Option<f64>,
     /// Whether m allows none until the next sample, and one yields.
     yields: bool,
+    /// Whether the law has a damping.
+    is_damped: bool,
     /// Connections allowed until the next sample.
     allowed: u32,
     /// Connections in use.
@@ -87,6 +89,7 @@ impl StreamController {
             tau: law.tau,
             w_min,
             yields: false,
+            is_damped: law.kappa > 0.0,
             // Whole and within the range of u32.
             allowed: law.m_min.ceil() as u32,
             in_use: 0,
@@ -146,6 +149,11 @@ impl StreamController {
             self.n = self.waited.0 / f64::from(self.waited.1);
             self.admission
                 .update_after(self.n, self.period.chunk_times());
+            // A queue that shrinks fast looks like one that needs no connection any more. While
+            // more wait than are aimed at, the damping leaves them one.
+            if self.is_damped && self.n > self.tau {
+                self.admission.raise(1.0);
+            }
             (self.began, self.waited) = (now, (0.0, 0));
         }
         let mut m = self.admission.m();

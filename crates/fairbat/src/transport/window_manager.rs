@@ -183,6 +183,8 @@ impl WindowManager {
             None => {
                 let path = state.paths.entry(addresses.1.ip()).or_default();
                 let mut lever = WindowLever::new(self.settings.clone(), &path.group);
+                // The response before may just have ended, and its lever not be parked yet.
+                lever.take_over(socket);
                 path.add_connection(addresses, &mut lever);
                 let place = self.lane.take_place(self.service);
                 HeldConnection { lever, place }

@@ -84,6 +84,17 @@ fn a_transfer_that_comes_alone_has_its_share_of_an_ordinary_connection() {
 }
 
 #[test]
+fn a_queue_that_shrinks_fast_keeps_an_ordinary_connection_while_it_is_long() {
+    let mut stream = Stream::new(Some(W_MIN));
+    stream.controller = StreamController::new(AdmissionSettings::stream(), Some(W_MIN)).unwrap();
+    stream.run(60, 60);
+    stream.run(40, 16);
+    // Fewer than before, and more than tau.
+    let long = stream.run(15, 40);
+    assert!(long.iter().all(|(w, _)| *w == 1.0), "{long:?}");
+}
+
+#[test]
 fn without_a_lever_there_is_none_at_times_until_no_more_come() {
     let mut stream = Stream::new(None);
     stream.run(0, 3600);

@@ -179,6 +179,9 @@ pub(crate) fn section(matrix: &MatrixRecord) -> String {
             .column("mean w", |row| shown(row.spread(w), 2));
         text.push_str(&format!("\n## {name}\n\n{}\n\n{table}", scale(scenario)));
     }
+    if matrix.simulated {
+        text.push_str(include_str!("../../text/senders-table1-differs.md"));
+    }
     text
 }
 
