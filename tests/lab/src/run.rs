@@ -12,9 +12,9 @@ use nix::sys::resource::{Usage, UsageWho, getrusage};
 use crate::contender::{Contender, ContenderError, Running};
 use crate::host::Host;
 use crate::machine::{Clock, Context as _, waited};
-use crate::record::Record;
+use crate::record::{Provenance, Record};
 use crate::rivals::LoadedRival;
-use crate::samples::BackgroundRecord;
+use crate::samples::{BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe};
 use crate::scenario::Scenario;
 use crate::summary::{Measured, summarise};
 use crate::topology;
@@ -64,9 +64,7 @@ pub fn run(plan: &Plan) -> Result<Record, Box<dyn Error>> {
         ..plan.clone()
     };
     let Plan { scenario, seed, .. } = plan;
-    let versions = versions::of(plan.contender);
-    let provenance =
-        versions::provenance(plan.command.clone(), versions, plan.side_by_side.clone());
+    let provenance = plan.provenance();
     plan.contender.set_up()?;
     let hosts = topology::hosts(scenario)?;
     let copies = Copy::all(plan)?;
@@ -87,34 +85,68 @@ pub fn run(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let received = sources.finish()?;
     let rtt = prober.finish();
     let links = topology.finish()?;
-    let summary = summarise(&Measured {
-        setup: scenario,
-        links: &links,
-        rtt: &rtt,
-        flows: &received.flows,
-        fetches: &received.fetches,
-        background: &background,
-        lab_cpu_s: cpu_s,
-        waited_s,
-    });
-    Ok(Record {
-        scenario: plan.name.clone(),
-        quick: plan.quick,
-        seed: *seed,
-        contender: plan.contender.to_string(),
-        congestion_control: plan
-            .contender
-            .heeds_server_congestion_control()
-            .then(|| scenario.background.congestion_control.clone()),
-        setup: scenario.clone(),
-        provenance,
-        summary,
+    let seen = Seen {
         links,
         rtt,
         flows: received.flows,
         fetches: received.fetches,
         background,
-    })
+        lab_cpu_s: cpu_s,
+        waited_s,
+    };
+    Ok(plan.record(provenance, seen))
+}
+
+/// What was seen of a run; see [`Record`] and [`Measured`].
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) links: Vec<LinkRecord>,
+    pub(crate) rtt: Vec<Probe>,
+    pub(crate) flows: Vec<FlowRecord>,
+    pub(crate) fetches: Vec<Fetch>,
+    pub(crate) background: Vec<BackgroundRecord>,
+    pub(crate) lab_cpu_s: f64,
+    pub(crate) waited_s: Option<f64>,
+}
+
+impl Plan {
+    /// Where and how it is run, from now on.
+    pub(crate) fn provenance(&self) -> Provenance {
+        let versions = versions::of(self.contender);
+        versions::provenance(self.command.clone(), versions, self.side_by_side.clone())
+    }
+
+    /// What it has left behind.
+    pub(crate) fn record(&self, provenance: Provenance, seen: Seen) -> Record {
+        let summary = summarise(&Measured {
+            setup: &self.scenario,
+            links: &seen.links,
+            rtt: &seen.rtt,
+            flows: &seen.flows,
+            fetches: &seen.fetches,
+            background: &seen.background,
+            lab_cpu_s: seen.lab_cpu_s,
+            waited_s: seen.waited_s,
+        });
+        Record {
+            scenario: self.name.clone(),
+            quick: self.quick,
+            seed: self.seed,
+            contender: self.contender.to_string(),
+            congestion_control: self
+                .contender
+                .heeds_server_congestion_control()
+                .then(|| self.scenario.background.congestion_control.clone()),
+            setup: self.scenario.clone(),
+            provenance,
+            summary,
+            links: seen.links,
+            rtt: seen.rtt,
+            flows: seen.flows,
+            fetches: seen.fetches,
+            background: seen.background,
+        }
+    }
 }
 
 /// One of the contenders: a scenario asks for one or more.

@@ -6,7 +6,7 @@ use crate::contender::Contender;
 use crate::contender::served::{Served, outcomes};
 use crate::host::Class;
 use crate::record::Record;
-use crate::run::Plan;
+use crate::run::{Plan, Seen};
 use crate::samples::{BackgroundRecord, Fetch, FlowRecord, Lateness, LinkRecord};
 use crate::scenario::{Scenario, Traffic};
 use crate::simulation::connection::Connection;
@@ -14,8 +14,6 @@ use crate::simulation::figures::Remains;
 use crate::simulation::run::remains;
 use crate::simulation::setup;
 use crate::simulation::setup::{Unsupported, unsupported};
-use crate::summary::{Measured, summarise};
-use crate::versions;
 
 /// Whether a run can be calculated: of the lab's senders, or of nobody.
 ///
@@ -38,16 +36,18 @@ pub fn check(scenario: &Scenario, contender: Contender) -> Result<(), Unsupporte
 /// # Errors
 /// When the scenario or the contender is not modelled.
 pub fn record(plan: &Plan) -> Result<Record, Unsupported> {
-    let scenario = plan.contender.as_run(&plan.scenario, None);
-    check(&scenario, plan.contender)?;
-    let versions = versions::of(plan.contender);
-    let provenance =
-        versions::provenance(plan.command.clone(), versions, plan.side_by_side.clone());
+    let plan = &Plan {
+        scenario: plan.contender.as_run(&plan.scenario, None),
+        ..plan.clone()
+    };
+    let scenario = &plan.scenario;
+    check(scenario, plan.contender)?;
+    let provenance = plan.provenance();
     let Remains {
         directions: [forward, backward],
         received,
         connections,
-    } = remains(&scenario, plan.contender, plan.seed, plan.sampling)?;
+    } = remains(scenario, plan.contender, plan.seed, plan.sampling)?;
     let mut received = received.into_iter();
     let names = scenario.flow_names().into_iter();
     let flows = scenario.flows().zip(names).zip(received.by_ref());
@@ -57,50 +57,28 @@ pub fn record(plan: &Plan) -> Result<Record, Unsupported> {
         received,
         packets: Vec::new(),
     });
-    let flows: Vec<_> = flows.collect();
+    let flows = flows.collect();
     let end = Duration::from_secs_f64(scenario.duration_s);
     let (ours, others): (Vec<_>, Vec<_>) = connections
         .into_iter()
         .partition(|one| one.class == Class::Background);
-    let fetches: Vec<_> = others.iter().filter_map(|one| fetch(one, end)).collect();
     let served = Served::all(&scenario.background, plan.seed);
     let background = ours.into_iter().zip(received);
-    let background = background.map(|(one, received)| sender(one, received, &served, end));
-    let background: Vec<_> = background.collect();
-    let links = vec![LinkRecord {
-        forward,
-        backward,
-        cpu_s: 0.0,
-        lateness: Lateness::default(),
-    }];
-    let summary = summarise(&Measured {
-        setup: &scenario,
-        links: &links,
-        rtt: &[],
-        flows: &flows,
-        fetches: &fetches,
-        background: &background,
-        lab_cpu_s: 0.0,
-        waited_s: None,
-    });
-    Ok(Record {
-        scenario: plan.name.clone(),
-        quick: plan.quick,
-        seed: plan.seed,
-        contender: plan.contender.to_string(),
-        congestion_control: plan
-            .contender
-            .heeds_server_congestion_control()
-            .then(|| scenario.background.congestion_control.clone()),
-        setup: scenario,
-        provenance,
-        summary,
-        links,
-        rtt: Vec::new(),
+    let seen = Seen {
+        links: vec![LinkRecord {
+            forward,
+            backward,
+            cpu_s: 0.0,
+            lateness: Lateness::default(),
+        }],
         flows,
-        fetches,
-        background,
-    })
+        fetches: others.iter().filter_map(|one| fetch(one, end)).collect(),
+        background: background
+            .map(|(one, received)| sender(one, received, &served, end))
+            .collect(),
+        ..Seen::default()
+    };
+    Ok(plan.record(provenance, seen))
 }
 
 /// A web fetch, if it had begun by the end.

@@ -192,15 +192,15 @@ impl Setup {
         let background = &scenario.background;
         let mut random = of_source(seed, scenario.foreground.len());
         let connections = background.connections.unwrap_or(1);
-        let (copies, connections) = match contender {
-            Contender::None => (0, 1),
+        let (copies, connections, sending) = match contender {
+            Contender::None => (0, 1, None),
             // Each of the lab's senders is one connection.
-            Contender::Sender(_) => (background.copies * connections, 1),
-            _ => (background.copies, connections),
+            Contender::Sender(sending) => (background.copies * connections, 1, Some(sending)),
+            _ => (background.copies, connections, None),
         };
         let served = Served::all(background, seed);
         let size = served.first().and_then(|one| one.bytes);
-        let mut host = Rc::new(Host::new());
+        let common = Rc::new(Host::new());
         for copy in 0..copies {
             let start = background.start_s + f64::from(copy) * background.stagger_s;
             let start = start + START_JITTER * random.random::<f64>();
@@ -209,16 +209,13 @@ impl Setup {
                 stop: Duration::from_secs_f64(scenario.duration_s),
             };
             let seed = seed ^ (u64::from(copy) << 16);
-            let steers = match contender {
-                Contender::Sender(sending) => Some(sending),
-                _ => {
-                    host = Rc::new(Host::new());
-                    None
-                }
+            let host = match sending {
+                Some(_) => Rc::clone(&common),
+                None => Rc::new(Host::new()),
             };
             for number in 0..connections {
                 let number = copy * connections + number;
-                let steering = steers
+                let steering = sending
                     .map(|sending| Steering::new(background, sending, size, number, span.start));
                 self.connections.push(Plan {
                     class: Class::Background,

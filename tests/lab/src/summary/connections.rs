@@ -8,15 +8,14 @@ use crate::samples::{BackgroundRecord, first_bytes_s, goodput};
 use crate::scenario::Background;
 
 /// ctrlTCP's short flow, 200 kbit (Islam and Welzl 2016, NEAT D3.2 Appendix D, fig. 7), bytes.
-pub const SHORT_FLOW_BYTES: u64 = 25_000;
+const SHORT_FLOW_BYTES: u64 = 25_000;
 
 /// One of several connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionFigures {
     /// Payload at its receiver in the measured part, Mbit/s.
     pub mbit: f64,
-    /// Seconds from its start until its receiver had [`SHORT_FLOW_BYTES`]; `None` if it
-    /// never had.
+    /// Seconds from its start until its receiver had its first 25 kB; `None` if it never had.
     pub short_flow_s: Option<f64>,
 }
 

@@ -18,7 +18,7 @@ use crate::samples::{
 use crate::scenario::{DirectionSpec, Foreground, Scenario};
 use crate::statistics::{mean, median, percentile};
 pub use crate::summary::call::CallFigures;
-pub use crate::summary::connections::{ConnectionFigures, SHORT_FLOW_BYTES};
+pub use crate::summary::connections::ConnectionFigures;
 use crate::yielding::{BesideFigures, YieldFigures, fairness};
 
 /// How long after the background's start the foreground is looked at besides, s.

@@ -20,7 +20,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::host::Host;
 use crate::machine::{Clock, Context as _};
-use crate::samples::{Fetch, FlowRecord};
+use crate::samples::{Fetch, FlowRecord, RECEIVED_EVERY};
 use crate::scenario::Scenario;
 use crate::traffic::setup::{Flow, Setup};
 use crate::traffic::sources::Log;
@@ -99,9 +99,6 @@ impl Span {
     }
 }
 
-/// The intervals of [`FlowRecord::received`].
-const INTERVAL: Duration = Duration::from_millis(100);
-
 /// The bytes of one flow. Clones count together.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
@@ -113,7 +110,7 @@ impl Meter {
     /// For a run of this length. What comes after the last whole interval is
     /// not counted.
     pub(crate) fn new(clock: Clock, length: Duration) -> Self {
-        let count = length.as_nanos() / INTERVAL.as_nanos();
+        let count = length.as_nanos() / RECEIVED_EVERY.as_nanos();
         Self {
             clock,
             intervals: (0..count).map(|_| AtomicU64::new(0)).collect(),
@@ -126,7 +123,7 @@ impl Meter {
     }
 
     fn count_at(&self, moment: Duration, bytes: usize) {
-        let interval = usize::try_from(moment.as_nanos() / INTERVAL.as_nanos());
+        let interval = usize::try_from(moment.as_nanos() / RECEIVED_EVERY.as_nanos());
         if let Some(count) = interval.ok().and_then(|i| self.intervals.get(i)) {
             count.fetch_add(bytes as u64, Ordering::Relaxed);
         }
