@@ -330,13 +330,15 @@ fn law(admitting: Admitting) -> AdmissionSettings {
         m_max: connections,
         ..law
     };
+    let bounded = |other| AdmissionSettings {
+        m_min: law.m_min,
+        m_max: law.m_max,
+        ..other
+    };
     match admitting {
         Admitting::Plain | Admitting::Levers => law,
-        Admitting::Undamped => AdmissionSettings {
-            m_min: law.m_min,
-            m_max: law.m_max,
-            ..tuning::undamped()
-        },
+        Admitting::Undamped => bounded(tuning::undamped()),
+        Admitting::Paper => bounded(AdmissionSettings::paper()),
         Admitting::One => fixed(1),
         Admitting::Four => fixed(4),
     }
@@ -349,7 +351,11 @@ fn queue_settings(site: &Site, admitting: Admitting) -> Settings {
         max_connections: MAX_CONNECTIONS,
         weight: match admitting {
             Admitting::Levers => download.weight,
-            Admitting::Plain | Admitting::Undamped | Admitting::One | Admitting::Four => 1.0,
+            Admitting::Plain
+            | Admitting::Undamped
+            | Admitting::Paper
+            | Admitting::One
+            | Admitting::Four => 1.0,
         },
         file_allocation: FileAllocation::None,
         resume: false,

@@ -44,6 +44,8 @@ pub enum Admitting {
     /// The same by eq. (2) as it is printed, without damping: with a constant gamma of
     /// 0.05, the one that settles soonest (`lab tuning`), where the paper's may fall.
     Undamped,
+    /// The same with a gamma that decreases, as the agent's `law = "paper"` does.
+    Paper,
     /// By FAIRBAT's law, with the receiver lever for what is below one
     /// connection.
     Levers,

@@ -68,7 +68,7 @@ pub enum Contender {
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 42] = {
+    const NAMES: [(Self, &str, &str); 43] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
         use Sending::{Kernel, Law, Paced};
@@ -139,6 +139,11 @@ impl Contender {
                 Self::Queue(Admitting::Undamped),
                 "fairbat-undamped",
                 "FAIRBAT, plain TCP, undamped",
+            ),
+            (
+                Self::Queue(Admitting::Paper),
+                "fairbat-paper",
+                "FAIRBAT, plain TCP, as published",
             ),
             (
                 Self::Queue(Admitting::Levers),
@@ -410,7 +415,7 @@ mod tests {
             "there is no contender \"wget\"; there are none, engine, fairbat, \
              fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
              curl, aria2c, rclone, agent, agent-stream, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
-             fairbat-undamped, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
+             fairbat-undamped, fairbat-paper, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
              ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat"
         );

@@ -5,7 +5,7 @@ use dalbe::weight::MIN_WEIGHT;
 
 use crate::jobs::{ChunkFigures, Found, JobsFigures, LimitCourse, SOON};
 use crate::report::fairbat::group::{Estimate, Group};
-use crate::report::fairbat::points::{LEVERS, PLAIN, Point, UNDAMPED};
+use crate::report::fairbat::points::{LEVERS, PLAIN, PUBLISHED, Point, UNDAMPED};
 use crate::results::MatrixRecord;
 
 /// What is longer by less than so many per cent, by the whole interval, is as good.
@@ -154,7 +154,7 @@ pub(crate) fn served(group: &Group<'_>) -> (usize, usize) {
 }
 
 /// Whose limit is steered.
-pub(crate) const STEERED: [&str; 3] = [PLAIN, LEVERS, UNDAMPED];
+pub(crate) const STEERED: [&str; 4] = [PLAIN, LEVERS, UNDAMPED, PUBLISHED];
 
 /// A limit of no more than so many times [`MIN_WEIGHT`] is no limit.
 const NEAR_LEAST: f64 = 1.2;

@@ -25,11 +25,14 @@ use crate::results::MatrixRecord;
 /// The matrix, and what its page is called.
 pub(crate) const NAME: &str = "fairbat";
 
-/// The matrix of one of its points at another scale.
-const SCALING: &str = "fairbat-scaling";
+/// The matrices of one of its points at other scales: a third of the paper's, and all of it.
+const SCALINGS: [&str; 2] = ["fairbat-scaling", "fairbat-full"];
 
 /// The matrix of one of its points for longer.
 const LONG: &str = "fairbat-long";
+
+/// The matrix of the law as printed, measured once it has converged.
+const CONVERGED: &str = "fairbat-converged";
 
 /// Name of the record of steps in load and of its page.
 const STEPS: &str = "tuning";
@@ -40,12 +43,18 @@ const LAW: &str = "defaults";
 /// What was measured apart from the matrix and is on its page, as far as it is there.
 #[derive(Clone, Copy, Default)]
 struct Beside<'a> {
-    scaling: Option<&'a MatrixRecord>,
+    scalings: [Option<&'a MatrixRecord>; SCALINGS.len()],
     long: Option<&'a MatrixRecord>,
+    converged: Option<&'a MatrixRecord>,
     steps: Option<&'a Steps>,
 }
 
 impl<'a> Beside<'a> {
+    /// What was measured at other scales.
+    fn at_other_scales(self) -> impl Iterator<Item = &'a MatrixRecord> {
+        self.scalings.into_iter().flatten()
+    }
+
     /// Where flows over time are shown from: what was measured for longer, if it was.
     fn flows(self, matrix: &'a MatrixRecord) -> &'a MatrixRecord {
         let long = self.long.filter(|long| pictures::scene(long).is_some());
@@ -55,7 +64,8 @@ impl<'a> Beside<'a> {
 
 /// Whether a matrix is on this page.
 pub(crate) fn is_of(matrix: &MatrixRecord) -> bool {
-    [NAME, SCALING, LONG, stream::NAME].contains(&matrix.name.as_str())
+    let name = matrix.name.as_str();
+    [NAME, LONG, CONVERGED, stream::NAME].contains(&name) || SCALINGS.contains(&name)
 }
 
 /// Makes the page and its pictures if the matrix is there, and returns where they
@@ -80,8 +90,9 @@ pub(crate) fn write(
     let path = directory.join(format!("{NAME}.md"));
     let steps = Steps::read(directory)?;
     let beside = Beside {
-        scaling: named(SCALING),
+        scalings: SCALINGS.map(named),
         long: named(LONG),
+        converged: named(CONVERGED),
         steps: steps.as_ref(),
     };
     fs::write(&path, page(matrix, beside))?;
@@ -104,8 +115,8 @@ const READING: &str = include_str!("../../text/fairbat-reading.md");
 
 fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let figures = FIGURES.iter().filter(|one| one.is_there(matrix));
-    let scales = |other| tables::scales(matrix, other);
-    let others = [beside.scaling, beside.long].into_iter().flatten();
+    let longer = [beside.long, beside.converged].into_iter().flatten();
+    let others = beside.at_other_scales().chain(longer);
     [
         head(matrix),
         READING.to_owned(),
@@ -118,7 +129,8 @@ fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
         tables::chunks(matrix),
         beside.long.map(tables::for_longer).unwrap_or_default(),
         tables::limits(matrix),
-        beside.scaling.map(scales).unwrap_or_default(),
+        beside.converged.map(tables::converged).unwrap_or_default(),
+        tables::scales(matrix, beside.at_other_scales()),
         "\n## Scenarios\n\n".to_owned(),
         terms_of_all(matrix),
         all_failures(matrix),

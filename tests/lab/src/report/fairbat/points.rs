@@ -17,6 +17,9 @@ pub(crate) const LEVERS: &str = "fairbat-levers";
 /// The same as the paper's, with its law as printed.
 pub(crate) const UNDAMPED: &str = "fairbat-undamped";
 
+/// The same with a gain that decreases, as the paper has it.
+pub(crate) const PUBLISHED: &str = "fairbat-paper";
+
 /// LEDBAT.
 pub(crate) const LEDBAT: &str = "utp";
 

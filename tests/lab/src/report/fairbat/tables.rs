@@ -24,7 +24,22 @@ fn cells<'a>(all: impl IntoIterator<Item = Cell<'a>>) -> Table<Cell<'a>> {
 }
 
 pub(crate) fn every_point(matrix: &MatrixRecord) -> String {
-    let table = cells(Cell::all(matrix))
+    let table = point_table(matrix);
+    format!(
+        "\n{}\n{table}",
+        include_str!("../../text/fairbat-points.md")
+    )
+}
+
+/// The law as printed where it has had the time to converge.
+pub(crate) fn converged(matrix: &MatrixRecord) -> String {
+    let text = include_str!("../../text/fairbat-converged.md");
+    let (fetches, limits) = (point_table(matrix), limit_table(matrix));
+    format!("\n{text}\n{fetches}\n{limits}")
+}
+
+fn point_table(matrix: &MatrixRecord) -> Table<Cell<'_>> {
+    cells(Cell::all(matrix))
         .column("seeds", |it| it.group.seeds().to_string())
         .column("fetch, s", |it| estimate(it.group.delay(), 2))
         .column("\u{b1} %", |it| {
@@ -45,11 +60,7 @@ pub(crate) fn every_point(matrix: &MatrixRecord) -> String {
         .column("p95, s", |it| {
             number(it.group.mean(|jobs| jobs.web.p95_s), 2)
         })
-        .column("carried, %", |it| percent(it.group.carried(), 1));
-    format!(
-        "\n{}\n{table}",
-        include_str!("../../text/fairbat-points.md")
-    )
+        .column("carried, %", |it| percent(it.group.carried(), 1))
 }
 
 /// What the paper prints for these loads of the background.
@@ -228,6 +239,20 @@ fn empty_share(group: &Group<'_>) -> Option<f64> {
 }
 
 pub(crate) fn limits(matrix: &MatrixRecord) -> String {
+    let table = limit_table(matrix);
+    if table.is_empty() {
+        return String::new();
+    }
+    let text = format!(
+        include_str!("../../text/fairbat-limits.md"),
+        soon = SOON,
+        least = MIN_WEIGHT
+    );
+    format!("\n{text}\n{table}")
+}
+
+/// How soon each limit was found, and what it was.
+fn limit_table(matrix: &MatrixRecord) -> Table<(Settling, Cell<'_>)> {
     let all = Point::all(matrix).into_iter().flat_map(|point| {
         let of = |name| {
             let cell = Cell::of(matrix, point, name)?;
@@ -235,7 +260,7 @@ pub(crate) fn limits(matrix: &MatrixRecord) -> String {
         };
         STEERED.into_iter().filter_map(of).collect::<Vec<_>>()
     });
-    let table = Table::over(all)
+    Table::over(all)
         .column("", |(_, it)| it.point.words())
         .column("", |(_, it)| title(it.name).to_owned())
         .column("chunk time, s", |(it, _)| format!("{:.2}", it.chunk_s))
@@ -257,27 +282,36 @@ pub(crate) fn limits(matrix: &MatrixRecord) -> String {
         })
         .column("near, %", |(_, it)| {
             percent(it.group.mean(|jobs| jobs.limit.as_ref()?.near_share), 0)
-        });
-    if table.is_empty() {
-        return String::new();
-    }
-    let text = format!(
-        include_str!("../../text/fairbat-limits.md"),
-        soon = SOON,
-        least = MIN_WEIGHT
-    );
-    format!("\n{text}\n{table}")
+        })
 }
 
-pub(crate) fn scales<'a>(matrix: &'a MatrixRecord, other: &'a MatrixRecord) -> String {
+/// The same points at several scales, the smallest first.
+pub(crate) fn scales<'a>(
+    matrix: &'a MatrixRecord,
+    others: impl Iterator<Item = &'a MatrixRecord>,
+) -> String {
+    let others: Vec<_> = others
+        .flat_map(|it| Point::all(it).into_iter().map(move |far| (it, far)))
+        .collect();
     let mut all = Vec::new();
-    for far in Point::all(other) {
-        let mut near = Point::all(matrix).into_iter();
-        let near = near.find(|one| one.name == far.name);
-        for name in contenders(other) {
-            all.extend(near.and_then(|near| Cell::of(matrix, near, name)));
-            all.extend(Cell::of(other, far, name));
+    for near in Point::all(matrix) {
+        let same: Vec<_> = others
+            .iter()
+            .filter(|(_, far)| far.name == near.name)
+            .collect();
+        for name in contenders(matrix) {
+            let far = same
+                .iter()
+                .filter_map(|(other, far)| Cell::of(other, *far, name));
+            let far: Vec<_> = far.collect();
+            if !far.is_empty() {
+                all.extend(Cell::of(matrix, near, name));
+                all.extend(far);
+            }
         }
+    }
+    if all.is_empty() {
+        return String::new();
     }
     let table = Table::over(all)
         .column("", |it| it.point.words())

@@ -280,7 +280,7 @@ fn each_row_of_table_1_is_followed_by_what_stands_in_its_place() {
 #[test]
 fn a_scale_is_compared_at_the_same_point() {
     let matrix = evaluation();
-    let mut other = hardest(&matrix, SCALING);
+    let mut other = hardest(&matrix, SCALINGS[0]);
     for scenario in other.scenarios.values_mut() {
         scenario.scale_time(1000.0 / 300.0);
     }
@@ -298,7 +298,7 @@ fn a_scale_is_compared_at_the_same_point() {
     let scale = line(&page, "|  | The scale");
     assert!(scale.contains("**does not hold**"), "{scale}");
     assert!(
-        scale.contains("20.0 \u{b1} 0.0 % and 60.0 \u{b1} 0.0 %, difference 40.0"),
+        scale.contains("20.0 \u{b1} 0.0 % and with 1000 kB 60.0 \u{b1} 0.0 %, difference 40.0"),
         "{scale}"
     );
 }
@@ -361,7 +361,7 @@ fn hardest(matrix: &MatrixRecord, name: &str) -> MatrixRecord {
 
 fn scaled(scaling: &MatrixRecord) -> Beside<'_> {
     Beside {
-        scaling: Some(scaling),
+        scalings: [Some(scaling), None],
         ..Beside::default()
     }
 }
@@ -395,4 +395,22 @@ fn a_longer_run_has_its_table_and_is_judged() {
     let text = page(&matrix, Beside::default());
     let missing = line(&text, &judged);
     assert!(missing.contains("not measured"), "{missing}");
+}
+
+#[test]
+fn the_law_as_printed_is_shown_once_it_has_converged() {
+    let matrix = evaluation();
+    let heading = "## The law as printed, once it has converged";
+    assert!(!page(&matrix, Beside::default()).contains(heading));
+    let other = hardest(&matrix, CONVERGED);
+    let beside = Beside {
+        converged: Some(&other),
+        ..Beside::default()
+    };
+    let page = page(&matrix, beside);
+    let (_, section) = page.split_once(heading).unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let row = format!("| k = 3, \u{3c1}b = 0.6 | {} |", title(UNDAMPED));
+    // Its fetches, and its limit.
+    assert_eq!(section.matches(&row).count(), 2, "{section}");
 }

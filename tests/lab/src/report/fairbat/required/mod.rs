@@ -7,7 +7,7 @@ mod judged;
 
 use crate::jobs::{Found, SOON};
 use crate::report::fairbat::figures::{
-    Compared, FILLED_CHUNKS, Growth, MARGIN_PERCENT, STEERED, Settling, difference, is_soon, served,
+    Compared, FILLED_CHUNKS, Growth, MARGIN_PERCENT, Settling, difference, is_soon, served,
 };
 use crate::report::fairbat::group;
 use crate::report::fairbat::group::{Cell, Estimate, Group};
@@ -18,7 +18,7 @@ use crate::report::fairbat::required::carried::{carried, served_in_full};
 use crate::report::fairbat::required::claim::others_fail;
 use crate::report::fairbat::required::judged::{Judgement, at_each, judged};
 use crate::report::fairbat::tables::{LOADS, max_variance};
-use crate::report::fairbat::{Beside, LONG, SCALING, STEPS, Steps};
+use crate::report::fairbat::{Beside, LONG, SCALINGS, STEPS, Steps};
 use crate::report::words::title;
 use crate::requirement::Requirement;
 use crate::results::MatrixRecord;
@@ -55,9 +55,10 @@ pub(crate) fn section(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
         all.extend(longer.map(|it| ("C", it)));
     }
     all.extend([no_worse(matrix), clearly_better(matrix)].map(|it| ("D", it)));
-    all.extend(STEERED.map(|name| ("E", settles(matrix, name))));
+    all.extend([PLAIN, LEVERS, UNDAMPED].map(|name| ("E", settles(matrix, name))));
     all.push(("E", follows(beside.steps)));
-    all.extend([exact(matrix), scale(matrix, beside.scaling)].map(|it| ("", it)));
+    all.push(("", exact(matrix)));
+    all.push(("", scale(matrix, beside)));
     let table = Table::over(all)
         .column("", |(letter, _)| (*letter).to_owned())
         .column("", |(_, it)| it.what.clone())
@@ -381,43 +382,48 @@ fn exact(matrix: &MatrixRecord) -> Requirement {
 }
 
 /// The scale does not move the result.
-fn scale(matrix: &MatrixRecord, other: Option<&MatrixRecord>) -> Requirement {
+fn scale(matrix: &MatrixRecord, beside: Beside<'_>) -> Requirement {
     let mut verdicts = Vec::new();
     let mut found = Vec::new();
     let improvement = |matrix, point, name| {
         Group::of(matrix, point, name).improvement(&Group::of(matrix, point, BASELINE))
     };
-    for far in other.map_or(Vec::new(), Point::all) {
-        let mut points = Point::all(matrix).into_iter();
-        let near = points.find(|one| one.name == far.name);
-        for name in other.map_or(Vec::new(), contenders) {
-            let both = near.zip(other).and_then(|(near, other)| {
+    for other in beside.at_other_scales() {
+        let points = Point::all(other).into_iter();
+        for (far, name) in
+            points.flat_map(|far| contenders(other).into_iter().map(move |it| (far, it)))
+        {
+            let mut points = Point::all(matrix).into_iter();
+            let near = points.find(|one| one.name == far.name);
+            let both = near.and_then(|near| {
                 let near = improvement(matrix, near, name)?;
                 Some((near, improvement(other, far, name)?))
             });
-            let Some((near, far)) = both else {
+            let Some((near, far_gain)) = both else {
                 verdicts.push(Verdict::NotMeasured);
                 continue;
             };
-            let intervals = near.interval().zip(far.interval());
+            let intervals = near.interval().zip(far_gain.interval());
             let holds = intervals.map(|(near, far)| !near.is_below(&far) && !far.is_below(&near));
             verdicts.push(holds.into());
             let difference = Estimate {
-                value: far.value - near.value,
+                value: far_gain.value - near.value,
                 half: intervals.map(|(near, far)| near.half.hypot(far.half)),
             };
             found.push(format!(
-                "{}: {} and {}, difference {}",
+                "{}: {} and with {:.0} kB {}, difference {}",
                 title(name),
                 percent(near),
-                percent(far),
+                far.chunk_kb,
+                percent(far_gain),
                 percent(difference)
             ));
         }
     }
     let what = format!(
-        "The scale does not move the result: the improvements with smaller and larger files \
-         ({SCALING}) differ by less than their intervals"
+        "The scale does not move the result: the improvements with smaller and larger files ({}) \
+         differ by less than their intervals",
+        SCALINGS.join(", ")
     );
     Requirement::new(what, found.join("; "), Verdict::of_all(verdicts))
 }
