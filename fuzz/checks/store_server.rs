@@ -64,7 +64,7 @@ impl StoreServer {
                 Service::Scavenge,
             );
             let settings = settings(&format!("http://{address}/root"));
-            store::open(&settings, credentials, client.expect("a client"), &lane)
+            store::open(&settings, credentials, client.expect("a client"))
         });
         Self {
             runtime,

@@ -84,10 +84,10 @@ impl Agent {
         let (push_lane, push_carrier) = lane(LeverPolicy::Sender(Default::default()), silence);
         let (pull_lane, pull_carrier) = lane(LeverPolicy::Receiver(Default::default()), silence);
         let (store, credentials) = settings;
-        let open = |carrier, lane| store::open(store, credentials, carrier, lane).expect("a store");
+        let open = |carrier| store::open(store, credentials, carrier).expect("a store");
         Self {
-            store: open(push_carrier, &push_lane),
-            pull_store: open(pull_carrier, &pull_lane),
+            store: open(push_carrier),
+            pull_store: open(pull_carrier),
             state: StateDatabase::open(state).expect("a state"),
             push_lane,
             pull_lane,

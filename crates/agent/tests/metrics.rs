@@ -120,6 +120,23 @@ fn values_are_those_of_the_status_in_base_units() {
             "fairbat_lane_cdg_backoff_scale_seconds{direction=\"push\"}",
             0.004,
         ),
+        (
+            "fairbat_lane_stream_waiting_transfers{direction=\"pull\"}",
+            3.5,
+        ),
+        (
+            "fairbat_lane_stream_target_transfers{direction=\"pull\"}",
+            5.0,
+        ),
+        (
+            "fairbat_lane_stream_connection_limit{direction=\"pull\"}",
+            1.25,
+        ),
+        (
+            "fairbat_lane_stream_active_connections{direction=\"pull\"}",
+            2.0,
+        ),
+        ("fairbat_lane_stream_weight{direction=\"pull\"}", 0.75),
         ("fairbat_lane_can_yield{direction=\"pull\"}", 1.0),
         (
             "fairbat_lane_lever_info{direction=\"push\",lever=\"congestion-control\"}",

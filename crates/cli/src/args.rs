@@ -192,7 +192,10 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
 fn from_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
     let mut command = Cli::from_arg_matches(matches)?.command;
     match (&mut command, matches.subcommand()) {
-        (Command::Get(args), Some((_, matches))) => args.files.resume = resume(matches),
+        (Command::Get(args), Some((_, matches))) => {
+            args.files.resume = resume(matches);
+            check_follow(args, matches)?;
+        }
         // `plan` has the same variable, so that alone asks for nothing here.
         (Command::Doctor(args), Some((_, matches)))
             if args.path.is_none() && is_from(matches, "measure", ValueSource::CommandLine) =>
@@ -203,6 +206,49 @@ fn from_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
         _ => {}
     }
     Ok(command)
+}
+
+/// Refuses flags that do not go with --follow, or with a run without it.
+///
+/// clap's own rules count a variable like a flag, and one that says "no" like "yes". A variable
+/// is meant for all runs, so one that only --follow reads is ignored by the others. One that
+/// would be lost with --follow is refused.
+fn check_follow(args: &GetArgs, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let flag = |id: &str| format!("--{}", id.replace('_', "-"));
+    let wrong = |kind, what: String| Err(clap::Error::raw(kind, what + "\n"));
+    if !args.stream.follow {
+        let mut shaping = StreamArgs::OF_FOLLOW.into_iter();
+        return match shaping.find(|id| is_from(matches, id, ValueSource::CommandLine)) {
+            Some(id) => wrong(
+                ErrorKind::MissingRequiredArgument,
+                format!(
+                    "{} is for --follow: add --follow, or leave it out",
+                    flag(id)
+                ),
+            ),
+            None => Ok(()),
+        };
+    }
+    if args.files.input_file.is_none() {
+        let what = "--follow reads URLs as they come: name where from, as in -i -";
+        return wrong(ErrorKind::MissingRequiredArgument, what.to_owned());
+    }
+    let mut of_batch = StreamArgs::OF_BATCH.into_iter();
+    let is_given = |id: &&str| {
+        let source = matches.value_source(id);
+        let is_no = matches!(matches.try_get_one::<bool>(id), Ok(Some(false)));
+        source.is_some_and(|source| source != ValueSource::DefaultValue) && !is_no
+    };
+    match of_batch.find(is_given) {
+        Some(id) => wrong(
+            ErrorKind::ArgumentConflict,
+            format!(
+                "{} cannot be used with --follow: leave one of them out",
+                flag(id)
+            ),
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Whether the value of this argument comes from there.

@@ -109,7 +109,7 @@ pub(crate) fn resolve(
             input: urls::checked(input)?.to_owned(),
             first: urls::given(&args.urls)?,
             target: target(args)?,
-            law: law(&args.stream, settings.max_connections)?,
+            law: law(&args.stream, &settings)?,
         }),
         _ => Work::Batch(transfers(args, environment)?),
     };
@@ -117,7 +117,10 @@ pub(crate) fn resolve(
 }
 
 /// The law for a stream.
-fn law(args: &StreamArgs, max_connections: u32) -> Result<AdmissionSettings, UsageError> {
+fn law(args: &StreamArgs, settings: &Settings) -> Result<AdmissionSettings, UsageError> {
+    let max_connections = settings.max_connections;
+    // Where none yields, less than one leaves an idle link unused: only if somebody asks.
+    let yields = settings.weight < 1.0;
     let named = match args.law {
         LawName::Damped => AdmissionSettings::stream(),
         LawName::Paper => AdmissionSettings::paper(),
@@ -126,7 +129,7 @@ fn law(args: &StreamArgs, max_connections: u32) -> Result<AdmissionSettings, Usa
         tau: args.tau,
         gamma: args.gamma,
         kappa: args.kappa,
-        m_min: args.min_connections,
+        m_min: args.min_connections.or((!yields).then_some(1.0)),
     };
     named.changed(changes, max_connections).map_err(|wrong| {
         let what = match wrong {

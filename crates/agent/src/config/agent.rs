@@ -212,7 +212,9 @@ impl Agent {
             }
             Err(InvalidSettings::Target) => ("tau", "is not above 0", "write for example 5"),
             Err(InvalidSettings::Gain) => ("gamma", "is not above 0", "write for example 0.02"),
-            Err(InvalidSettings::Damping) => ("kappa", "is below 0", "write for example 1"),
+            Err(InvalidSettings::Damping) => {
+                ("kappa", "is not a number from 0 on", "write for example 1")
+            }
             Err(InvalidSettings::Period | InvalidSettings::Limits) => {
                 let what = "is not above 0, or is more than `connections` of [agent]";
                 ("min_connections", what, "write for example 0.2")

@@ -103,7 +103,7 @@ impl AgentLane {
         let client = LaneClient::start(&http, &self.lane, self.wanted, connections, service)
             .map_err(|error| refused(error.message).with_hint(error.hint))?;
         Ok(LaneStore {
-            store: store::open(store, &credentials, client, &self.lane)?,
+            store: store::open(store, &credentials, client)?,
             host: store_host(store),
             lane: self.lane.clone(),
         })

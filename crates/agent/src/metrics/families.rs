@@ -64,9 +64,9 @@ families! {
     LANE_BYTES: Counter "fairbat_lane_bytes_total", "Bytes of files moved by all tasks of the direction, repeated transfers included.";
     LANE_RATE: Gauge "fairbat_lane_rate_bytes_per_second", "Mean rate over the last second.";
     LANE_DEMANDED: Gauge "fairbat_lane_demanded_rate_bytes_per_second", "Lowest rate that still meets the deadlines (zeta). Absent without deadlines.";
-    LANE_WEIGHT: Gauge "fairbat_lane_weight", "Weight of each connection (w), 0.02 to 1; 1 is one best-effort flow.";
+    LANE_WEIGHT: Gauge "fairbat_lane_weight", "Weight of each connection (w), 0.02 to 1; 1 is one best-effort flow; without the stream.";
     LANE_INACTIVE: Gauge "fairbat_lane_inactive_chunks", "Chunks that are due and wait for a connection (n); without the stream.";
-    LANE_LIMIT: Gauge "fairbat_lane_connection_limit", "Limit on the active connections (m). Fractions alternate between two whole numbers.";
+    LANE_LIMIT: Gauge "fairbat_lane_connection_limit", "Limit on the active connections (m), without those of the stream. Fractions alternate between two whole numbers.";
     LANE_STREAM_WAITING: Gauge "fairbat_lane_stream_waiting_transfers", "Transfers of the stream that wait for an ordinary connection (n), as a mean over the last period.";
     LANE_STREAM_TARGET: Gauge "fairbat_lane_stream_target_transfers", "So many of them wait in the mean while others want the path (tau).";
     LANE_STREAM_LIMIT: Gauge "fairbat_lane_stream_connection_limit", "Limit on the active connections of the stream (m). Fractions alternate between two whole numbers.";

@@ -19,8 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fairbat::beneath::{Beneath, NO_LINKS, reopen};
 use fairbat::blocking::blocking;
-use fairbat::lane::{Lane, Service};
-use fairbat::transport::RequestContext;
+use fairbat::transport::{LaneClient, RequestContext};
 use futures_util::stream::{self, StreamExt};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, fstat, statat};
 use rustix::io::Errno;
@@ -53,7 +52,8 @@ pub(crate) struct LocalStore {
     modes: StoreModes,
     /// See [`Self::owner`].
     owner: Arc<OnceLock<u32>>,
-    lane: Lane,
+    /// Its requests are not carried by this client, but count as if they were.
+    client: LaneClient,
 }
 
 impl LocalStore {
@@ -63,7 +63,7 @@ impl LocalStore {
     /// # Errors
     /// The directory does not exist. It is not created, because its disk may not be
     /// mounted.
-    pub(crate) fn open(store: &config::Local, lane: Lane) -> Result<Self, StoreError> {
+    pub(crate) fn open(store: &config::Local, client: LaneClient) -> Result<Self, StoreError> {
         let path = store.path.clone();
         let root = Beneath::open(&path).map_err(|errno| {
             let what = match errno {
@@ -83,7 +83,7 @@ impl LocalStore {
             path,
             modes,
             owner: Arc::default(),
-            lane,
+            client,
         })
     }
 
@@ -205,8 +205,7 @@ impl LocalStore {
                 file.sync_data()
             })
             .await?;
-            context.count(moved, &self.lane);
-            self.lane.moved(moved, None, Service::Scavenge);
+            self.client.moved(&context, moved);
         }
         Ok(())
     }
@@ -257,8 +256,7 @@ impl Store for LocalStore {
             this.put_in_place(&file, &from.0, &of)
         })
         .await?;
-        context.count(moved, &self.lane);
-        self.lane.moved(moved, None, Service::Scavenge);
+        self.client.moved(&context, moved);
         Ok(())
     }
 
@@ -401,10 +399,7 @@ impl FileReading {
         });
         let piece = piece.await?;
         self.left.start += length as u64;
-        self.context.count(length as u64, &self.store.lane);
-        self.store
-            .lane
-            .moved(length as u64, None, Service::Scavenge);
+        self.store.client.moved(&self.context, length as u64);
         Ok(Some((piece, self)))
     }
 }

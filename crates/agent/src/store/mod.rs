@@ -19,7 +19,6 @@ mod unfinished;
 
 use std::sync::Arc;
 
-use fairbat::lane::Lane;
 use fairbat::transport::LaneClient;
 
 pub use self::backend::{
@@ -31,8 +30,7 @@ pub use self::unfinished::{PendingUpload, StagedFile};
 use crate::config;
 use crate::config::credentials::Credentials;
 
-/// Opens a store. `client` carries its requests, over `lane`. No request is sent
-/// yet.
+/// Opens a store. `client` carries its requests. No request is sent yet.
 ///
 /// # Errors
 /// [`StoreErrorKind::Refused`] for invalid settings or a missing directory,
@@ -41,7 +39,6 @@ pub fn open(
     store: &config::Store,
     credentials: &Credentials,
     client: LaneClient,
-    lane: &Lane,
 ) -> Result<Arc<dyn Store>, StoreError> {
     let dav = |http, client| dav::DavClient::new(http, credentials, client);
     Ok(match store {
@@ -50,6 +47,6 @@ pub fn open(
         config::Store::Fairbat(http) => Arc::new(dav::ServeStore {
             client: dav(http, client)?,
         }),
-        config::Store::Local(local) => Arc::new(local::LocalStore::open(local, lane.clone())?),
+        config::Store::Local(local) => Arc::new(local::LocalStore::open(local, client)?),
     })
 }

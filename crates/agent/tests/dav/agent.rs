@@ -41,7 +41,7 @@ impl Agent {
             LaneClient::start(&http, &lane, wanted, CONNECTIONS, Service::Scavenge).unwrap();
         let directory = tempfile::tempdir().unwrap();
         Self {
-            store: store::open(store, credentials, carrier, &lane).unwrap(),
+            store: store::open(store, credentials, carrier).unwrap(),
             lane,
             state: StateDatabase::open(&directory.path().join("state")).unwrap(),
             _directory: directory,

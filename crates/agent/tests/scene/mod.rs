@@ -301,7 +301,16 @@ fn lane(direction: LaneDirection, now: Timestamp, ago: u32) -> LaneStatus {
         },
         can_yield: true,
         sample,
-        stream: StreamStatus::default(),
+        stream: match direction {
+            LaneDirection::Push => StreamStatus::default(),
+            LaneDirection::Pull => StreamStatus {
+                n: 3.5,
+                m: 1.25,
+                tau: 5.0,
+                w: 0.75,
+                active: 2,
+            },
+        },
         window: Some(146_000.0),
         g_ms: (direction == LaneDirection::Push).then_some(4.0),
         foreseen: Some(sample.rate),

@@ -164,9 +164,9 @@ pub(crate) struct SpeedArgs {
 
     /// The lowest weight of the run, from 0.02 (yields to all) to 1 (never yields)
     ///
-    /// Without a deadline, a run always has this weight. A deadline can raise it, up to 1,
-    /// which is an ordinary connection (see --max-weight). Below 1, the connections of a run
-    /// share its weight, unless --max-weight allows more.
+    /// Without a deadline, a run always has this weight, but for one with --follow. A deadline
+    /// can raise it, up to 1, which is an ordinary connection (see --max-weight). Below 1, the
+    /// connections of a run share its weight, unless --max-weight allows more.
     ///
     /// A weight W below 1 aims at the share W/(1 + W) of the highest rate of this run. It
     /// takes more when the path has room. If another flow was there first, the highest
@@ -244,54 +244,62 @@ pub(crate) struct StreamArgs {
     /// deadline. FAIRBAT's law decides how many connections are active, up to
     /// --max-connections: as few as carry what comes. Each is an ordinary one and fetches one
     /// file. When the law asks for less than one connection, there is one that yields for the
-    /// rest of the time.
+    /// rest of the time, with the weight of --weight.
     ///
     /// So these downloads are not held back for ever by other traffic, as they are without
     /// --follow. But they wait for each other.
     ///
     /// A line that is not a URL is reported and skipped, and the exit status is 2 in the end.
-    #[arg(
-        long,
-        requires = "input_file",
-        conflicts_with_all = [
-            "output", "checksum", "deadline", "fail_late", "split", "max_weight", "chunk_size",
-        ]
-    )]
+    #[arg(long)]
     pub(crate) follow: bool,
 
     /// The law for the number of connections
-    #[arg(
-        long,
-        value_name = "LAW",
-        default_value = "damped",
-        requires = "follow"
-    )]
+    #[arg(long, value_name = "LAW", default_value = "damped")]
     pub(crate) law: LawName,
 
     /// tau: so many downloads wait in the mean while others want the path [default: 5; 20 for
     /// paper]
     ///
-    /// With more, fewer connections are enough, and each download waits longer.
-    #[arg(long, value_name = "N", requires = "follow")]
+    /// Above 0. With more, fewer connections are enough, and each download waits longer.
+    #[arg(long, value_name = "N")]
     pub(crate) tau: Option<f64>,
 
     /// gamma at first: connections more for each download that waits beyond tau [default: 0.02;
     /// 0.05 for paper]
     ///
-    /// It is applied once in the time that a download takes, and decreases as the number of
-    /// connections settles.
-    #[arg(long, value_name = "G", requires = "follow")]
+    /// Above 0. It is applied once in the time that a download takes, at least once a minute,
+    /// and decreases as the number of connections settles.
+    #[arg(long, value_name = "G")]
     pub(crate) gamma: Option<f64>,
 
-    /// kappa: connections more for each download by which the queue has grown [default: 1; 0
-    /// for paper]
-    #[arg(long, value_name = "K", requires = "follow")]
+    /// kappa: connections more for each download by which the queue has grown, from 0 on
+    /// [default: 1; 0 for paper]
+    #[arg(long, value_name = "K")]
     pub(crate) kappa: Option<f64>,
 
     /// The least number of connections; below 1, the least share of the time with an ordinary
-    /// one [default: 0.2]
-    #[arg(long, value_name = "M", requires = "follow")]
+    /// one [default: 0.2; 1 with --weight 1]
+    ///
+    /// Above 0, up to --max-connections. With --weight 1 none yields: below 1, there is no
+    /// connection for the rest of the time.
+    #[arg(long, value_name = "M")]
     pub(crate) min_connections: Option<f64>,
+}
+
+impl StreamArgs {
+    /// What shapes a stream, and has no meaning without --follow.
+    pub(super) const OF_FOLLOW: [&str; 5] = ["law", "tau", "gamma", "kappa", "min_connections"];
+
+    /// What has no meaning with --follow.
+    pub(super) const OF_BATCH: [&str; 7] = [
+        "output",
+        "checksum",
+        "deadline",
+        "fail_late",
+        "split",
+        "max_weight",
+        "chunk_size",
+    ];
 }
 
 /// FAIRBAT's law for the limit on active connections.

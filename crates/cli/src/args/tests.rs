@@ -301,6 +301,40 @@ fn the_time_of_a_look_at_a_path_needs_the_path() {
 }
 
 #[test]
+fn what_does_not_go_with_follow_is_refused_on_the_command_line() {
+    let follow = ["get", "-i", "-", "--follow"];
+    for flags in [&["-o", "x"][..], &["--deadline", "1h"], &["--fail-late"]] {
+        let refused = error(&[&follow, flags].concat());
+        assert!(
+            refused.contains("cannot be used with --follow"),
+            "{refused}"
+        );
+    }
+    assert!(error(&["get", "--follow", "http://h/f"]).contains("-i -"));
+    for flags in [
+        ["--tau", "3"],
+        ["--law", "paper"],
+        ["--min-connections", "1"],
+    ] {
+        let refused = error(&[&["get", "http://h/f"][..], &flags].concat());
+        assert!(refused.contains("is for --follow"), "{refused}");
+    }
+    // A variable is for all runs. One that cargo sets for every test, to 0, stands in for it.
+    for (set, words) in [
+        ("kappa", &["get", "http://h/f"][..]),
+        ("follow", &["get", "http://h/f", "-o", "x"]),
+        ("fail_late", &follow),
+    ] {
+        let command = command().mut_subcommand("get", |get| {
+            get.mut_arg(set, |flag| flag.env("CARGO_PKG_VERSION_MAJOR"))
+        });
+        let words = [&["fairbat"], words].concat();
+        let matches = command.try_get_matches_from(words).expect("well-formed");
+        assert!(from_matches(&matches).is_ok(), "{set}");
+    }
+}
+
+#[test]
 fn a_list_makes_urls_optional() {
     let Ok(Command::Get(args)) = parse(&["get", "-i", "list"]) else {
         panic!("a list is enough");

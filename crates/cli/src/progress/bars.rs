@@ -39,6 +39,7 @@ pub(crate) struct Bars {
 struct Counts {
     files: usize,
     finished: usize,
+    failed: usize,
     retries: u64,
     /// An upload has one connection, so m means nothing, and at most one deadline.
     is_upload: bool,
@@ -97,7 +98,10 @@ impl Bars {
                     .set_message(printable(&format!("next try in {after_s:.1} s: {reason}")));
             }
             Event::Done { url, .. } | Event::Sent { url, .. } | Event::Error { url, .. } => {
-                self.counts.finished += 1;
+                match event {
+                    Event::Error { .. } => self.counts.failed += 1,
+                    _ => self.counts.finished += 1,
+                }
                 self.names.remove(url);
                 if let Some(bar) = self.shown.remove(url) {
                     bar.finish_and_clear();
@@ -170,6 +174,9 @@ impl Counts {
             )),
             1 => {}
             files => parts.push(format!("{} of {files} files", self.finished)),
+        }
+        if self.failed > 0 {
+            parts.push(format!("{} failed", self.failed));
         }
         parts.join(", ")
     }

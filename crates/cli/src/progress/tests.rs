@@ -362,6 +362,24 @@ fn bars_show_files_and_the_control_loop() {
 }
 
 #[test]
+fn files_that_failed_are_not_done() {
+    let paper = Paper::default();
+    let target = ProgressDrawTarget::term_like(Box::new(paper.clone()));
+    let mut progress = Progress::on(Display::Bars, target);
+    let events = [
+        file(0),
+        done(None),
+        error(ErrorKind::Refused, ""),
+        control(0),
+    ];
+    for event in &events {
+        progress.show(&timed(event));
+    }
+    let status = paper.take();
+    assert!(status.contains("1 file done, 1 failed"), "{status}");
+}
+
+#[test]
 fn what_an_earlier_run_left_is_not_counted_as_speed() {
     let paper = Paper::default();
     let target = ProgressDrawTarget::term_like(Box::new(paper.clone()));

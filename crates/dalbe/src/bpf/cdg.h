@@ -71,6 +71,9 @@ static __always_inline void cdg_steer(struct cdg *own, const struct round_sample
 
 	if (own->best_effort_us == 0)
 		own->best_effort_us = began_us;
+	/* A window that is not used up says nothing of what G gives. */
+	if (!sample->is_limited)
+		return;
 	off_q8 = max_of(minus(own->window_q8, share_q8), minus(share_q8, own->window_q8));
 	part_us = scaled(own->best_effort_us,
 			 scaled(min_of(off_q8, share_q8), min_of(elapsed_us, CDG_STEER_US), share_q8),

@@ -104,6 +104,12 @@ static void steers_towards_the_share(void)
 	for (i = 0; i < 2000; i++)
 		cdg_steer(&own, &look, 20 * PACKET_Q8);
 	EXPECT(own.best_effort_us == began_us * CDG_RANGE, "up to %u us", own.best_effort_us);
+	own = (struct cdg){.window_q8 = FLOOR_Q8};
+	look.is_limited = false;
+	for (i = 0; i < 2000; i++)
+		cdg_steer(&own, &look, 20 * PACKET_Q8);
+	EXPECT(own.best_effort_us == began_us, "a sender with little to send: %u us",
+	       own.best_effort_us);
 }
 
 static void refills_less_with_more_weight(void)

@@ -424,9 +424,6 @@ impl Run {
             WorkerOutcome::Fetched(chunk) => {
                 drop(permit);
                 self.sizer.finished(chunk);
-                let id = self.transfer(transfer).member.id();
-                self.lane
-                    .with_core(|core, _| core.finished(id, chunk.duration));
                 self.after_fetch(transfer, chunk.bytes);
             }
             // What is left of its range waits in front again.

@@ -63,7 +63,7 @@ pub struct Arrivals {
 pub struct LanePlace {
     /// The place.
     pub member: Member,
-    /// The client of all downloads in the lane, from [`client`].
+    /// The client of all downloads in the lane that are served like this one, from [`client`].
     pub client: Arc<HttpClient>,
     /// The rate limits that the lane keeps to, and where bytes are counted.
     pub context: RequestContext,
@@ -166,10 +166,7 @@ impl Setup {
         } else {
             Capabilities::probe().best_lever()
         };
-        let window = ReceiveWindow {
-            max_window: settings.limit_rate.map(window_for),
-            is_held: holds_from_start(lever, service),
-        };
+        let window = ReceiveWindow::new(settings.limit_rate.map(window_for), lever, service);
         let limits = LaneSettings {
             max_connections: settings.max_connections,
             weight: settings.weight,
@@ -264,18 +261,9 @@ pub fn client(
     limit_rate: Option<u64>,
     service: Service,
 ) -> Result<Arc<HttpClient>, TransferError> {
-    let window = ReceiveWindow {
-        max_window: limit_rate.map(window_for),
-        is_held: holds_from_start(Capabilities::probe().best_lever(), service),
-    };
+    let lever = Capabilities::probe().best_lever();
+    let window = ReceiveWindow::new(limit_rate.map(window_for), lever, service);
     HttpClient::new(settings, connections, Tap::Receive(window)).map(Arc::new)
-}
-
-/// Whether windows are held from the start of a connection. A stream yields with one
-/// connection only, and rarely: to hold windows by hand would cost its other connections a
-/// little.
-fn holds_from_start(lever: LeverKind, service: Service) -> bool {
-    lever.holds_window() && service != Service::Stream
 }
 
 /// The receive buffer that a limit on the rate, in byte/s, leaves room for, bytes.

@@ -30,8 +30,10 @@ use crate::clock::moment_since;
 
 mod grants;
 mod late;
+mod member;
 
 pub(crate) use self::late::LateMember;
+use self::member::Member;
 #[cfg(test)]
 mod tests;
 
@@ -72,40 +74,6 @@ impl Rank {
     /// [`Timestamp::MAX`] without a deadline.
     pub(crate) fn due(self) -> Timestamp {
         self.due
-    }
-}
-
-/// One transfer of the lane.
-#[derive(Debug)]
-struct Member {
-    host: Arc<str>,
-    service: Service,
-    /// Its deadline on the lane's clock.
-    deadline: Option<Deadline>,
-    backlog: Backlog,
-    /// Its own w_min; 0 without one.
-    weight: f64,
-    /// Connections in use.
-    active: u32,
-    /// When it last got a connection or gave one back.
-    changed_at: Duration,
-    /// It makes no request before this, after a failure.
-    not_before: Duration,
-    /// Whether it has ever requested a permit. Until then nothing says that the lane is
-    /// going to use its host.
-    has_requested: bool,
-    /// Whether it has been reported late.
-    is_reported: bool,
-}
-
-impl Member {
-    /// Whether it has something to move.
-    fn is_pending(&self) -> bool {
-        self.backlog.bytes > 0 || self.backlog.extent != Extent::Known
-    }
-
-    fn rank(&self, id: MemberId) -> Rank {
-        Rank::new(self.service, id.0)
     }
 }
 
@@ -158,7 +126,7 @@ impl Core {
     ) -> Result<Self, InvalidSettings> {
         Ok(Self {
             controller: RateController::of_lane(&settings, mode, None)?,
-            stream: StreamController::new(settings.stream_law(), settings.held_weight())?,
+            stream: StreamController::new(settings.stream_law(mode), settings.yielding_weight())?,
             settings,
             mode,
             epoch,
@@ -197,18 +165,7 @@ impl Core {
         }
         let id = MemberId(self.entered);
         self.entered += 1;
-        let member = Member {
-            host: host.into(),
-            service,
-            deadline,
-            backlog: Backlog::default(),
-            weight: 0.0,
-            active: 0,
-            changed_at: Duration::ZERO,
-            not_before: Duration::ZERO,
-            has_requested: false,
-            is_reported: false,
-        };
+        let member = Member::new(host, service, deadline);
         self.members.insert(id, member);
         id
     }
@@ -220,10 +177,14 @@ impl Core {
 
     /// A member leaves, and its requests with it. Its connections stay in use until
     /// they are given back.
-    pub(crate) fn leave(&mut self, id: MemberId) {
-        if let Some(member) = self.members.remove(&id) {
+    pub(crate) fn leave(&mut self, now: Duration, id: MemberId) {
+        if let Some(mut member) = self.members.remove(&id) {
             self.requests.retain(|(rank, _), _| rank.arrival != id.0);
             self.count_on(&member.host, -(member.active as i32));
+            member.count(now, 0);
+            if member.service == Service::Stream && member.used > Duration::ZERO {
+                self.stream.finished(member.used);
+            }
         }
     }
 
@@ -273,8 +234,7 @@ impl Core {
             self.active_in_stream = added(self.active_in_stream);
         }
         if let Some(member) = self.members.get_mut(&id) {
-            member.changed_at = now;
-            member.active = member.active.saturating_add_signed(change);
+            member.count(now, change);
             let host = Arc::clone(&member.host);
             self.count_on(&host, change);
         }
@@ -285,14 +245,6 @@ impl Core {
         let others = self.active - self.active_in_stream;
         self.controller.active(now, others);
         self.stream.active(now, self.active_in_stream);
-    }
-
-    /// A transfer of the stream has ended that was on its connection for this long.
-    pub(crate) fn finished(&mut self, id: MemberId, took: Duration) {
-        let member = self.members.get(&id);
-        if member.is_some_and(|member| member.service == Service::Stream) {
-            self.stream.finished(took);
-        }
     }
 
     /// Whether a member's host takes one more connection now.

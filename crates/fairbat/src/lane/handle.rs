@@ -238,8 +238,8 @@ impl Member {
         self.lane.state().core.set_backlog(self.id, backlog);
     }
 
-    /// While this member has something to move, all flows of the lane have at least this
-    /// weight, 0.02 to 1: they share the connections.
+    /// While this member has something to move, all flows that may carry it have at least this
+    /// weight, 0.02 to 1: those of the stream, or the others.
     pub fn set_weight(&self, weight: f64) {
         self.lane.state().core.set_weight(self.id, weight);
     }
@@ -320,7 +320,7 @@ impl Member {
 
     /// Leaves the lane before it is dropped.
     pub(crate) fn leave(&self) {
-        self.lane.state().core.leave(self.id);
+        self.lane.with_core(|core, now| core.leave(now, self.id));
     }
 
     pub(crate) fn id(&self) -> MemberId {

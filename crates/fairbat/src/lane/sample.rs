@@ -52,7 +52,7 @@ pub struct LaneSample {
     /// What the flows at their full weight have shown that they can carry, or the limit on
     /// the rate, where the deadlines ask for more, byte/s.
     pub attainable: Option<f64>,
-    /// The transfers of its stream. n, m and w above are of the others.
+    /// The transfers of its stream. Where others share the lane, n, m and w above are of them.
     pub stream: StreamSample,
 }
 

@@ -53,7 +53,7 @@ pub struct LaneSettings {
     pub is_held: bool,
     /// What raises the weight for a deadline.
     pub controller: ControllerPolicy,
-    /// The law for the transfers of a stream; its m_max is `max_connections`.
+    /// The law for the transfers of a stream; its m_max follows from `max_connections`.
     pub stream: AdmissionSettings,
 }
 
@@ -94,10 +94,23 @@ impl LaneSettings {
         })
     }
 
+    /// The weight of a connection of the stream that yields, where one can.
+    pub(crate) fn yielding_weight(&self) -> Option<f64> {
+        self.held_weight().filter(|w_min| *w_min < 1.0)
+    }
+
     /// The law of its stream.
-    pub(crate) fn stream_law(&self) -> AdmissionSettings {
+    ///
+    /// In a shared lane, the stream leaves one of several connections to the others: its
+    /// transfers are never cut, and may take hours. And where none can yield, it has at least
+    /// one, so that an idle link is used.
+    pub(crate) fn stream_law(&self, mode: Mode) -> AdmissionSettings {
+        let is_shared = mode.is_shared();
+        let m_max = self.max_connections - u32::from(is_shared && self.max_connections > 1);
+        let least = f64::from(u8::from(is_shared && self.yielding_weight().is_none()));
         AdmissionSettings {
-            m_max: self.max_connections,
+            m_min: self.stream.m_min.max(least).min(f64::from(m_max)),
+            m_max,
             ..self.stream
         }
     }

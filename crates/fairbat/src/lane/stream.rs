@@ -20,6 +20,10 @@ use super::timing::{Fraction, Period};
 #[cfg(test)]
 mod tests;
 
+/// A stream that was empty for so many T begins anew. By then, what it knew of the load is
+/// old, and [`super::Gain::Settling`] has halved the damping.
+const FORGOTTEN_AFTER: u32 = 10;
+
 /// The stream of a lane, at a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamSample {
@@ -53,6 +57,8 @@ impl Default for StreamSample {
 #[derive(Debug)]
 pub(crate) struct StreamController {
     admission: Admission,
+    /// The law as it was at first.
+    fresh: Admission,
     fraction: Fraction,
     period: Period,
     tau: f64,
@@ -70,6 +76,8 @@ pub(crate) struct StreamController {
     floor: Option<f64>,
     /// Transfers that waited at each sample of this period: their sum, and the samples.
     waited: (f64, u32),
+    /// Since when there has been no transfer.
+    empty_since: Option<Duration>,
     /// When this period began.
     began: Duration,
     sampled: Duration,
@@ -82,8 +90,10 @@ impl StreamController {
     /// # Errors
     /// [`InvalidSettings`] names the setting that makes no sense.
     pub(crate) fn new(law: AdmissionSettings, w_min: Option<f64>) -> Result<Self, InvalidSettings> {
+        let fresh = Admission::new(law)?;
         Ok(Self {
-            admission: Admission::new(law)?,
+            admission: fresh.clone(),
+            fresh,
             fraction: Fraction::new(),
             period: Period::new(law.period),
             tau: law.tau,
@@ -95,6 +105,7 @@ impl StreamController {
             in_use: 0,
             floor: None,
             waited: (0.0, 0),
+            empty_since: None,
             began: Duration::ZERO,
             sampled: Duration::ZERO,
             n: 0.0,
@@ -134,9 +145,24 @@ impl StreamController {
         self.floor = Some(self.admission.m().max(1.0));
     }
 
+    /// Begins anew with the first transfer after a long time without any.
+    fn forget(&mut self, now: Duration, is_empty: bool) {
+        if is_empty {
+            self.empty_since.get_or_insert(now);
+            return;
+        }
+        let since = self.empty_since.take();
+        let long = self.period.now() * FORGOTTEN_AFTER;
+        if since.is_some_and(|since| has_passed(since, long, now)) {
+            self.admission = self.fresh.clone();
+            (self.began, self.waited) = (now, (0.0, 0));
+        }
+    }
+
     /// Takes a sample, in which `waiting` transfers have no connection and the servers
     /// tolerate so many. Every T it also updates m.
     pub(crate) fn sample(&mut self, now: Duration, waiting: u64, tolerated: u32) -> StreamSample {
+        self.forget(now, waiting == 0 && self.in_use == 0);
         self.admission.tolerate(tolerated);
         if now >= self.sampled + MAX_SAMPLE_GAP {
             (self.began, self.waited) = (now, (0.0, 0));
@@ -162,6 +188,9 @@ impl StreamController {
             // What is left may be gone before the period is over.
             self.n = waiting;
         }
+        // A transfer is never cut, so one may use a connection for long that m no longer
+        // allows. Those that come later are not to wait for as long again.
+        self.fraction.forgive(self.period.now());
         let connections = self.fraction.decide(now, m);
         self.yields = connections == 0 && self.w_min.is_some();
         self.allowed = connections.max(u32::from(self.yields));

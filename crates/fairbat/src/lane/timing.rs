@@ -114,6 +114,11 @@ impl Fraction {
         self.active = connections;
     }
 
+    /// Of what was used beyond m, no more than this many connection-seconds is worked off.
+    pub fn forgive(&mut self, debt: Duration) {
+        self.owed = self.owed.max(-debt.as_secs_f64());
+    }
+
     /// Ends a slot, and tells how many connections are allowed in the next:
     /// floor(m) or ceil(m).
     ///

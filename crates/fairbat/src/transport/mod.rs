@@ -158,10 +158,7 @@ impl LaneClient {
             }
             LeverPolicy::Receiver(policy) => {
                 let kind = Capabilities::probe().best_lever();
-                let window = ReceiveWindow {
-                    max_window: None,
-                    is_held: kind.holds_window(),
-                };
+                let window = ReceiveWindow::new(None, kind, service);
                 // Rate limits and levers pause the reader, and the server is not
                 // silent then. The body that is read tells the two apart, which
                 // reqwest cannot.
@@ -183,6 +180,12 @@ impl LaneClient {
             clock: Clock::start(),
             max_silence: settings.stall_timeout,
         })
+    }
+
+    /// Counts bytes of a request that its caller has moved by other means than a connection,
+    /// as if they had come over one.
+    pub fn moved(&self, context: &RequestContext, bytes: u64) {
+        context.received(bytes, &self.lane, self.service, None);
     }
 
     /// Sends a request unchanged, and returns the answer unchanged. A redirect is

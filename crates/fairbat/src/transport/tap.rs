@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dalbe::receive_window::WindowLever;
+use dalbe::receive_window::{LeverKind, WindowLever};
 use dalbe::sender::{SenderCoupling, SenderLever, SenderLevers};
 use dalbe::socket::TcpSocket;
 use dalbe::weight::FlowTarget;
@@ -34,6 +34,20 @@ pub struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
+    /// For connections that this lever holds, for transfers that are served like this. A
+    /// stream yields with one connection only, and rarely: to hold windows by hand would cost
+    /// its other connections a little, so there the lever takes them when they are to yield.
+    pub(crate) fn new(
+        max_window: Option<u32>,
+        lever: LeverKind,
+        service: crate::lane::Service,
+    ) -> Self {
+        Self {
+            max_window,
+            is_held: lever.holds_window() && service != crate::lane::Service::Stream,
+        }
+    }
+
     fn apply(self, socket: &TcpSocket) {
         if let Err(error) = socket.mark_lower_effort() {
             tracing::debug!(%error, "packets not marked lower-effort");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fairbat::lane::Service;
+use jiff::Timestamp;
 use jiff::civil::{DateTime, time};
 use jiff::tz::TimeZone;
 
@@ -140,8 +142,12 @@ fn a_stream_has_a_law_by_name_and_numbers() {
     assert_eq!(agent.stream, law);
     assert_eq!(agent.sender, SenderPolicy::Cdg);
     assert_eq!(agent.controller, ControllerPolicy::Mbc);
-    let job = job(&push("mode = \"stream\""));
-    assert_eq!(job.mode, JobMode::Stream);
+    let due = Timestamp::UNIX_EPOCH;
+    for (mode, without) in [("stream", Service::Stream), ("scavenge", Service::Scavenge)] {
+        let job = job(&push(&format!("mode = {mode:?}")));
+        assert_eq!(job.service(None), without);
+        assert_eq!(job.service(Some(due)), Service::ByDeadline(due));
+    }
 }
 
 #[test]

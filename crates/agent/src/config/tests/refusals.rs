@@ -292,7 +292,7 @@ fn a_wrong_stream_is_refused() {
         ("law = \"fair\"", "`law` cannot be \"fair\""),
         ("tau = 0", "`tau` is not above 0"),
         ("gamma = -1", "`gamma` is not above 0"),
-        ("kappa = -0.5", "`kappa` is below 0"),
+        ("kappa = -0.5", "`kappa` is not a number from 0 on"),
         ("tau = \"5\"", "`tau` is not a number"),
         ("min_connections = 5", "`min_connections`"),
         ("weight = 1", "unknown key `weight` in [stream]"),

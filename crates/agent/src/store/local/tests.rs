@@ -1,17 +1,24 @@
 use std::time::Duration;
 
-use fairbat::lane::LaneSettings;
-use fairbat::transport::RateLimit;
+use fairbat::lane::{Lane, LaneSettings, Service};
+use fairbat::settings::HttpSettings;
+use fairbat::transport::{LeverPolicy, RateLimit};
 
 use super::*;
 
 fn store(root: &Path) -> LocalStore {
-    let lane = Lane::start(LaneSettings::new(1));
+    open(root, &Lane::start(LaneSettings::new(1)).unwrap())
+}
+
+fn open(root: &Path, lane: &Lane) -> LocalStore {
     let local = config::Local {
         path: root.to_owned(),
         file_mode: config::DEFAULT_FILE_MODE,
     };
-    LocalStore::open(&local, lane.unwrap()).unwrap()
+    let http = HttpSettings::default();
+    let wanted = LeverPolicy::Sender(Default::default());
+    let client = LaneClient::start(&http, lane, wanted, 1, Service::Stream).unwrap();
+    LocalStore::open(&local, client).unwrap()
 }
 
 async fn put(store: &LocalStore, key: &str, length: usize) -> Result<(), StoreError> {
@@ -23,9 +30,10 @@ async fn put(store: &LocalStore, key: &str, length: usize) -> Result<(), StoreEr
 async fn small_files_have_a_rate_as_large_ones_have() {
     for length in [1, PIECE + 1] {
         let root = tempfile::tempdir().unwrap();
-        let store = store(root.path());
+        let lane = Lane::start(LaneSettings::new(1)).unwrap();
+        let store = open(root.path(), &lane);
         put(&store, "a", length).await.unwrap();
-        let mut samples = store.lane.samples();
+        let mut samples = lane.samples();
         let seen = samples.wait_for(|sample| sample.mean.is_some());
         let seen = tokio::time::timeout(Duration::from_secs(60), seen).await;
         assert!(seen.is_ok(), "{length} bytes do not show");

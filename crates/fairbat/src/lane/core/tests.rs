@@ -195,7 +195,7 @@ fn a_host_that_wants_no_more_is_passed_over() {
     give_back(&mut core, START, busy);
     assert_eq!(grant(&mut core, 9).map(|(_, id)| id), Some(busy));
     assert_eq!(core.tolerated(START), u32::MAX);
-    core.leave(other);
+    core.leave(START, other);
     assert_eq!(core.tolerated(START), 1);
 }
 
@@ -274,10 +274,10 @@ fn who_leaves_waits_no_more_and_what_is_withdrawn_is_not_granted() {
     let withdrawn = core.request(START, stays);
     let request = core.request(START, stays);
     core.withdraw(withdrawn);
-    core.leave(gone);
+    core.leave(START, gone);
     assert_eq!(grant(&mut core, 9), Some((request, stays)));
     assert_eq!(grant(&mut core, 9), None);
-    core.leave(stays);
+    core.leave(START, stays);
     give_back(&mut core, START, stays);
     assert_eq!(core.active, 0);
     assert!(core.members.is_empty());

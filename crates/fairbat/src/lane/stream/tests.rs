@@ -95,6 +95,47 @@ fn a_queue_that_shrinks_fast_keeps_an_ordinary_connection_while_it_is_long() {
 }
 
 #[test]
+fn a_long_transfer_does_not_hold_back_those_that_come_after_it() {
+    let law = AdmissionSettings::stream();
+    let mut stream = Stream::new(Some(W_MIN));
+    stream.controller = StreamController::new(law, Some(W_MIN)).unwrap();
+    stream.controller.finished(SECOND * 1800);
+    // Two that take half an hour go on while m allows between one and two.
+    stream.run(30, 600);
+    while stream.sample(2).m >= 1.0 {
+        stream.controller.active(stream.now, 2);
+    }
+    let later = stream.run(1, 600);
+    let ordinary = later.iter().filter(|&&(w, _)| w == 1.0).count();
+    // A fifth of the time, but for what one T has to be worked off.
+    assert!(ordinary >= 50, "{ordinary} of 600");
+}
+
+#[test]
+fn a_stream_that_was_empty_for_long_begins_anew() {
+    // What m comes to while one more waits each second.
+    let grown = |stream: &mut Stream| (1..=30).map(|waiting| stream.sample(waiting).m).last();
+    let at_first = || {
+        let mut stream = Stream::new(Some(W_MIN));
+        stream.controller.finished(SECOND * 4);
+        stream
+    };
+    let after = |empty: u64| {
+        let mut stream = at_first();
+        stream.run(0, 3600);
+        stream.controller.active(stream.now, 0);
+        for _ in 0..empty {
+            stream.sample(0);
+        }
+        grown(&mut stream).unwrap()
+    };
+    let (new, long, short) = (grown(&mut at_first()).unwrap(), after(60), after(8));
+    // Its periods may begin one sample later.
+    assert!(long >= 0.8 * new, "{long} of {new}");
+    assert!(short <= 0.5 * new, "{short} of {new}");
+}
+
+#[test]
 fn without_a_lever_there_is_none_at_times_until_no_more_come() {
     let mut stream = Stream::new(None);
     stream.run(0, 3600);

@@ -1,8 +1,11 @@
 //! Transfers that keep arriving beside others.
 
+use dalbe::weight::MIN_WEIGHT;
+
 use super::*;
 
-/// A shared lane of so many connections, whose stream and whose others may have as many.
+/// A shared lane of so many connections, whose stream may have all but one of several, and
+/// whose others all.
 fn with_stream(connections: u32) -> Core {
     let settings = LaneSettings {
         max_connections: connections,
@@ -21,7 +24,7 @@ fn granted(core: &mut Core) -> Vec<MemberId> {
 
 #[test]
 fn a_transfer_of_a_stream_has_one_connection_and_waits_for_it_in_order() {
-    let mut core = with_stream(2);
+    let mut core = with_stream(3);
     let ids = [(); 4].map(|()| core.enter(START, "host", Service::Stream));
     for id in ids.iter().chain(&ids) {
         core.request(START, *id);
@@ -30,7 +33,7 @@ fn a_transfer_of_a_stream_has_one_connection_and_waits_for_it_in_order() {
     assert_eq!(core.waiting_in_stream(START), 2);
     core.give_back(START, ids[0], Service::Stream);
     assert_eq!(granted(&mut core), ids[..1], "it came first, and goes on");
-    core.leave(ids[1]);
+    core.leave(START, ids[1]);
     core.give_back(START, ids[1], Service::Stream);
     assert_eq!(granted(&mut core), ids[2..3]);
     core.back_off(START, ids[3], Duration::from_secs(9));
@@ -71,6 +74,66 @@ fn a_stream_comes_before_those_that_scavenge_and_after_deadlines() {
     assert_eq!(granted(&mut core), [due, stream, scavenges]);
     assert_eq!((core.active, core.active_in_stream), (3, 1));
     assert_eq!(core.inactive(), 0, "nothing is known to wait");
+}
+
+#[test]
+fn a_stream_leaves_one_connection_to_the_others() {
+    for (connections, in_stream) in [(1, 1), (2, 1), (4, 3)] {
+        let mut core = with_stream(connections);
+        for _ in 0..9 {
+            let id = core.enter(START, "host", Service::Stream);
+            core.request(START, id);
+        }
+        assert_eq!(granted(&mut core).len(), in_stream);
+        let scavenges = enter(&mut core, "host", None);
+        core.request(START, scavenges);
+        // What is under way may take hours.
+        let expected = &[scavenges][..usize::from(connections > 1)];
+        assert_eq!(granted(&mut core), expected);
+    }
+}
+
+#[test]
+fn where_nothing_yields_a_stream_has_a_connection_of_its_own_all_the_time() {
+    for weight in [MIN_WEIGHT, 1.0] {
+        let settings = LaneSettings {
+            max_connections: 4,
+            weight,
+            is_held: true,
+            ..SETTINGS
+        };
+        let mut core = Core::new(settings, Mode::Shared, EPOCH).unwrap();
+        let id = core.enter(START, "host", Service::Stream);
+        core.request(START, id);
+        granted(&mut core);
+        core.settle(START);
+        let sample = |second| core.sample(Duration::from_secs(second)).stream;
+        let all: Vec<_> = (1..=3600).map(sample).collect();
+        let last = all.last().unwrap();
+        assert_eq!(last.m >= 1.0, weight >= 1.0, "{last:?}");
+        assert_eq!(all.iter().any(|it| it.w < 1.0), weight < 1.0);
+    }
+}
+
+#[test]
+fn the_period_of_a_stream_is_the_time_that_transfers_are_on_their_connections() {
+    let mut core = with_stream(4);
+    let id = core.enter(START, "host", Service::Stream);
+    core.request(START, id);
+    granted(&mut core);
+    core.give_back(Duration::from_secs(40), id, Service::Stream);
+    core.leave(Duration::from_secs(80), id);
+    let (mut periods, mut last) = (0, 0.0);
+    for second in 80..200 {
+        let now = Duration::from_secs(second);
+        // One more waits each second, so n differs in each period.
+        let id = core.enter(now, "host", Service::Stream);
+        core.request(now, id);
+        let n = core.sample(now).stream.n;
+        periods += usize::from(n != last);
+        last = n;
+    }
+    assert!((2..=4).contains(&periods), "{periods} in two minutes");
 }
 
 #[test]

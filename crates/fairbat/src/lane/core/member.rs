@@ -1,0 +1,70 @@
+//! What a lane knows of one of its transfers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dalbe::deadline::Deadline;
+
+use super::{MemberId, Rank};
+use crate::lane::backlog::{Backlog, Extent};
+use crate::lane::settings::Service;
+
+/// One transfer of the lane.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) host: Arc<str>,
+    pub(super) service: Service,
+    /// Its deadline on the lane's clock.
+    pub(super) deadline: Option<Deadline>,
+    pub(super) backlog: Backlog,
+    /// Its own w_min; 0 without one.
+    pub(super) weight: f64,
+    /// Connections in use.
+    pub(super) active: u32,
+    /// When it last got a connection or gave one back.
+    pub(super) changed_at: Duration,
+    /// How long it has used connections, up to then.
+    pub(super) used: Duration,
+    /// It makes no request before this, after a failure.
+    pub(super) not_before: Duration,
+    /// Whether it has ever requested a permit. Until then nothing says that the lane is
+    /// going to use its host.
+    pub(super) has_requested: bool,
+    /// Whether it has been reported late.
+    pub(super) is_reported: bool,
+}
+
+impl Member {
+    /// One with nothing to move yet, on the host with this name.
+    pub(super) fn new(host: &str, service: Service, deadline: Option<Deadline>) -> Self {
+        Self {
+            host: host.into(),
+            service,
+            deadline,
+            backlog: Backlog::default(),
+            weight: 0.0,
+            active: 0,
+            changed_at: Duration::ZERO,
+            used: Duration::ZERO,
+            not_before: Duration::ZERO,
+            has_requested: false,
+            is_reported: false,
+        }
+    }
+
+    /// Whether it has something to move.
+    pub(super) fn is_pending(&self) -> bool {
+        self.backlog.bytes > 0 || self.backlog.extent != Extent::Known
+    }
+
+    pub(super) fn rank(&self, id: MemberId) -> Rank {
+        Rank::new(self.service, id.0)
+    }
+
+    /// It gets connections, or gives them back.
+    pub(super) fn count(&mut self, now: Duration, change: i32) {
+        self.used += self.active * now.saturating_sub(self.changed_at);
+        self.changed_at = now;
+        self.active = self.active.saturating_add_signed(change);
+    }
+}
