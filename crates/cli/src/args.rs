@@ -240,6 +240,13 @@ fn check_follow(args: &GetArgs, matches: &ArgMatches) -> Result<(), clap::Error>
         source.is_some_and(|source| source != ValueSource::DefaultValue) && !is_no
     };
     match of_batch.find(is_given) {
+        Some(id) if is_from(matches, id, ValueSource::EnvVariable) => wrong(
+            ErrorKind::ArgumentConflict,
+            format!(
+                "FAIRBAT_{} is set, and has no meaning with --follow: unset it",
+                id.to_uppercase()
+            ),
+        ),
         Some(id) => wrong(
             ErrorKind::ArgumentConflict,
             format!(

@@ -30,7 +30,8 @@ pub use self::unfinished::{PendingUpload, StagedFile};
 use crate::config;
 use crate::config::credentials::Credentials;
 
-/// Opens a store. `client` carries its requests. No request is sent yet.
+/// Opens a store. `client` carries its requests, or counts its bytes where there are none. No
+/// request is sent yet.
 ///
 /// # Errors
 /// [`StoreErrorKind::Refused`] for invalid settings or a missing directory,

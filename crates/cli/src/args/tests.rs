@@ -319,19 +319,23 @@ fn what_does_not_go_with_follow_is_refused_on_the_command_line() {
         let refused = error(&[&["get", "http://h/f"][..], &flags].concat());
         assert!(refused.contains("is for --follow"), "{refused}");
     }
-    // A variable is for all runs. One that cargo sets for every test, to 0, stands in for it.
-    for (set, words) in [
-        ("kappa", &["get", "http://h/f"][..]),
-        ("follow", &["get", "http://h/f", "-o", "x"]),
-        ("fail_late", &follow),
-    ] {
-        let command = command().mut_subcommand("get", |get| {
-            get.mut_arg(set, |flag| flag.env("CARGO_PKG_VERSION_MAJOR"))
-        });
+    // A variable is for all runs. Those that cargo sets for every test stand in for ours: a
+    // number, an empty one and one with a name.
+    let with = |set: &'static str, variable: &'static str, words: &[&'static str]| {
+        let command =
+            command().mut_subcommand("get", |get| get.mut_arg(set, |flag| flag.env(variable)));
         let words = [&["fairbat"], words].concat();
-        let matches = command.try_get_matches_from(words).expect("well-formed");
-        assert!(from_matches(&matches).is_ok(), "{set}");
-    }
+        from_matches(&command.try_get_matches_from(words).expect("well-formed"))
+    };
+    let (number, empty) = ("CARGO_PKG_VERSION_MAJOR", "CARGO_PKG_VERSION_PRE");
+    assert!(with("kappa", number, &["get", "http://h/f"]).is_ok());
+    assert!(with("follow", empty, &["get", "http://h/f", "-o", "x"]).is_ok());
+    assert!(with("fail_late", empty, &follow).is_ok());
+    let lost = with("deadline", "CARGO_PKG_NAME", &follow).expect_err("it would be lost");
+    assert!(
+        lost.to_string().contains("FAIRBAT_DEADLINE is set"),
+        "{lost}"
+    );
 }
 
 #[test]

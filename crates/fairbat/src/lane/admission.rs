@@ -60,6 +60,12 @@ impl Admission {
         })
     }
 
+    /// Forgets the queue before, and how far the gains have decreased. m stays.
+    pub(crate) fn begin_anew(&mut self) {
+        self.schedule = GainSchedule::new(self.settings.gain);
+        self.n_prev = None;
+    }
+
     /// One step, at the end of a period in which `n` chunks waited. NaN counts as an
     /// empty queue.
     pub fn update(&mut self, n: f64) -> AdmissionSample {

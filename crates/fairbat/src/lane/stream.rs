@@ -20,8 +20,7 @@ use super::timing::{Fraction, Period};
 #[cfg(test)]
 mod tests;
 
-/// A stream that was empty for so many T begins anew. By then, what it knew of the load is
-/// old, and [`super::Gain::Settling`] has halved the damping.
+/// After so many T without a transfer, what the gains have settled on is old.
 const FORGOTTEN_AFTER: u32 = 10;
 
 /// The stream of a lane, at a sample.
@@ -57,8 +56,6 @@ impl Default for StreamSample {
 #[derive(Debug)]
 pub(crate) struct StreamController {
     admission: Admission,
-    /// The law as it was at first.
-    fresh: Admission,
     fraction: Fraction,
     period: Period,
     tau: f64,
@@ -90,10 +87,8 @@ impl StreamController {
     /// # Errors
     /// [`InvalidSettings`] names the setting that makes no sense.
     pub(crate) fn new(law: AdmissionSettings, w_min: Option<f64>) -> Result<Self, InvalidSettings> {
-        let fresh = Admission::new(law)?;
         Ok(Self {
-            admission: fresh.clone(),
-            fresh,
+            admission: Admission::new(law)?,
             fraction: Fraction::new(),
             period: Period::new(law.period),
             tau: law.tau,
@@ -145,7 +140,7 @@ impl StreamController {
         self.floor = Some(self.admission.m().max(1.0));
     }
 
-    /// Begins anew with the first transfer after a long time without any.
+    /// The gains begin anew with the first transfer after a long time without any.
     fn forget(&mut self, now: Duration, is_empty: bool) {
         if is_empty {
             self.empty_since.get_or_insert(now);
@@ -154,7 +149,7 @@ impl StreamController {
         let since = self.empty_since.take();
         let long = self.period.now() * FORGOTTEN_AFTER;
         if since.is_some_and(|since| has_passed(since, long, now)) {
-            self.admission = self.fresh.clone();
+            self.admission.begin_anew();
             (self.began, self.waited) = (now, (0.0, 0));
         }
     }

@@ -10,6 +10,8 @@
 //! summed up, and its sign decides each slot. What was used is taken from the connections
 //! that were really active. A running chunk is not interrupted, so a limit that
 //! alternates faster than chunks end would keep the upper number active nearly always.
+//! What is made up for is bounded ([`Fraction::forgive`]): of transfers that take much
+//! longer than T, more than m are active in the mean, until the queue lowers m.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! One run: chunks that arrive, wait, are admitted by the law and share the
-//! link with the web and the long-lived flows. The law is the real one.
+//! link with the web and the long-lived flows. The law is the real one; its
+//! chunks are too short to run into what it bounds for long ones.
 
 use std::collections::VecDeque;
 use std::time::Duration;

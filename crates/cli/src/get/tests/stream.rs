@@ -45,6 +45,14 @@ fn the_law_is_named_and_its_numbers_may_be_given() {
 }
 
 #[test]
+fn where_none_yields_there_is_a_connection_unless_somebody_asks_for_less() {
+    let least = |flags: &[&str]| follow(flags).expect("right").law.m_min;
+    assert_eq!(least(&["--weight=1"]), 1.0);
+    assert_eq!(least(&["--weight=1", "--min-connections=0.2"]), 0.2);
+    assert_eq!(least(&["--weight=0.9"]), AdmissionSettings::stream().m_min);
+}
+
+#[test]
 fn complaints_say_what_may_be_written() {
     for (flags, expected) in [
         (&["--tau=0"][..], "--tau"),

@@ -31,7 +31,7 @@ const SCALINGS: [&str; 2] = ["fairbat-scaling", "fairbat-full"];
 /// The matrix of one of its points for longer.
 const LONG: &str = "fairbat-long";
 
-/// The matrix of the law as printed, measured once it has converged.
+/// The matrix of the law as printed, in longer runs.
 const CONVERGED: &str = "fairbat-converged";
 
 /// Name of the record of steps in load and of its page.

@@ -45,6 +45,9 @@ pub(crate) const FAILING: [&str; 7] = [
     "tcp-lp-linux",
 ];
 
+/// Those that the paper does not have over two links.
+pub(crate) const AT_ONE_LINK: [&str; 3] = ["ledbat-a", "tcp-lp", "tcp-lp-linux"];
+
 /// The paper's k in its hard case.
 pub(crate) const HARD: Topology = Topology::One { long_lived: 3 };
 

@@ -31,7 +31,7 @@ pub(crate) fn every_point(matrix: &MatrixRecord) -> String {
     )
 }
 
-/// The law as printed where it has had the time to converge.
+/// The law as printed where it has had more time to converge.
 pub(crate) fn converged(matrix: &MatrixRecord) -> String {
     let text = include_str!("../../text/fairbat-converged.md");
     let (fetches, limits) = (point_table(matrix), limit_table(matrix));

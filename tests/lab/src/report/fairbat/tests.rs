@@ -398,9 +398,9 @@ fn a_longer_run_has_its_table_and_is_judged() {
 }
 
 #[test]
-fn the_law_as_printed_is_shown_once_it_has_converged() {
+fn the_law_as_printed_is_shown_in_longer_runs() {
     let matrix = evaluation();
-    let heading = "## The law as printed, once it has converged";
+    let heading = "## The law as printed, in longer runs";
     assert!(!page(&matrix, Beside::default()).contains(heading));
     let other = hardest(&matrix, CONVERGED);
     let beside = Beside {

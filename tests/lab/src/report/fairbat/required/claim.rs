@@ -5,7 +5,9 @@
 use crate::report::fairbat::LONG;
 use crate::report::fairbat::figures::Growth;
 use crate::report::fairbat::group::{Estimate, Group, estimate};
-use crate::report::fairbat::points::{BASELINE, FAILING, HARD, PLAIN, Point, Topology};
+use crate::report::fairbat::points::{
+    AT_ONE_LINK, BASELINE, FAILING, HARD, PLAIN, Point, Topology,
+};
 use crate::report::fairbat::required::carried::is_near;
 use crate::report::fairbat::required::judged::{Judgement, judged};
 use crate::report::words::title;
@@ -26,7 +28,9 @@ pub(crate) fn others_fail(long: Option<&MatrixRecord>) -> [Requirement; FAILING.
             return Requirement::new(what, "", None);
         };
         let mut points = Point::all_of(long, HARD);
-        points.extend(Point::all_of(long, Topology::Two));
+        if !AT_ONE_LINK.contains(&name) {
+            points.extend(Point::all_of(long, Topology::Two));
+        }
         let all = points.iter().filter_map(|point| settled(long, *point, name));
         let all: Vec<_> = all.collect();
         judged(what, long, &[PLAIN, name, BASELINE], points.len(), all)

@@ -388,6 +388,9 @@ fn scale(matrix: &MatrixRecord, beside: Beside<'_>) -> Requirement {
     let improvement = |matrix, point, name| {
         Group::of(matrix, point, name).improvement(&Group::of(matrix, point, BASELINE))
     };
+    if beside.scalings.iter().any(Option::is_none) {
+        verdicts.push(Verdict::NotMeasured);
+    }
     for other in beside.at_other_scales() {
         let points = Point::all(other).into_iter();
         for (far, name) in
