@@ -361,7 +361,7 @@ fn hardest(matrix: &MatrixRecord, name: &str) -> MatrixRecord {
 
 fn scaled(scaling: &MatrixRecord) -> Beside<'_> {
     Beside {
-        scalings: [Some(scaling), None],
+        scalings: SCALINGS.map(|_| Some(scaling)),
         ..Beside::default()
     }
 }
