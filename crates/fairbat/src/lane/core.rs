@@ -31,51 +31,17 @@ use crate::clock::moment_since;
 mod grants;
 mod late;
 mod member;
+mod rank;
 
 pub(crate) use self::late::LateMember;
 use self::member::Member;
+pub(crate) use self::rank::{MemberId, Rank, RequestId};
 #[cfg(test)]
 mod tests;
 
 /// The natural length of a chunk while nobody has said another, bytes: the smallest
 /// part that S3 takes (Amazon S3 API, UploadPart).
 const FIRST_CHUNK: NonZeroU64 = NonZeroU64::new(5 * 1024 * 1024).expect("not 0");
-
-/// Number of a member, in the order in which members entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct MemberId(pub(crate) u64);
-
-/// Number of a permit request, in the order in which they were made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct RequestId(u64);
-
-/// Place in the order of service: by deadline on the wall clock, then by arrival.
-/// Transfers without a deadline come last, and of these those that scavenge. The order is that
-/// of the moments that users named. So neither a clock that is set nor a deadline that is over
-/// changes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    /// [`Timestamp::MAX`] without a deadline.
-    due: Timestamp,
-    scavenges: bool,
-    arrival: u64,
-}
-
-impl Rank {
-    /// The rank of the transfer that arrived as number `arrival`.
-    pub(crate) fn new(service: Service, arrival: u64) -> Self {
-        Self {
-            due: service.deadline().unwrap_or(Timestamp::MAX),
-            scavenges: service == Service::Scavenge,
-            arrival,
-        }
-    }
-
-    /// [`Timestamp::MAX`] without a deadline.
-    pub(crate) fn due(self) -> Timestamp {
-        self.due
-    }
-}
 
 /// The state of a lane. One owner calls it, with the time.
 #[derive(Debug)]

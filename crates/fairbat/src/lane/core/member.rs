@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dalbe::deadline::Deadline;
 
-use super::{MemberId, Rank};
+use super::rank::{MemberId, Rank};
 use crate::lane::backlog::{Backlog, Extent};
 use crate::lane::settings::Service;
 

@@ -25,6 +25,9 @@ const NAME: &str = "yielding";
 /// The matrix of other paths, whose variants these are.
 const UNSEEN: &str = "yielding-unseen";
 
+/// The matrix of Vulture's own rules, which have a page of their own as well.
+const VULTURE: &str = "yielding-vulture";
+
 /// The matrix of weights, which has a page of its own and figures for this one.
 const WEIGHTS: &str = "lever";
 
@@ -33,8 +36,8 @@ pub(crate) fn is_of(matrix: &MatrixRecord) -> bool {
     matrix.name.starts_with(NAME)
 }
 
-/// Makes the page and its picture if there is anything for it, and returns where they
-/// are.
+/// Makes the page and its picture if there is anything for it, and the page on Vulture's own
+/// rules, and returns where they are.
 ///
 /// # Errors
 /// When one cannot be written.
@@ -52,7 +55,13 @@ pub(crate) fn write(
     let picture = path.with_extension("svg");
     fs::write(&path, page(&matrices, &variants(UNSEEN)))?;
     draw(&matrices, &picture)?;
-    Ok(vec![path, picture])
+    let mut written = vec![path, picture];
+    if let Some(matrix) = matrices.iter().find(|matrix| matrix.name == VULTURE) {
+        let path = directory.join("vulture.md");
+        fs::write(&path, vulture(matrix))?;
+        written.push(path);
+    }
+    Ok(written)
 }
 
 /// How the tables are to be read.
@@ -78,6 +87,23 @@ fn page(matrices: &[MatrixRecord], unseen: &[Variant]) -> String {
         scenarios(matrices, unseen),
         failures(matrices),
         matrices.iter().map(measured).collect::<String>()
+    )
+}
+
+/// The page on Vulture's own rules beside its report.
+fn vulture(matrix: &MatrixRecord) -> String {
+    let matrices = std::slice::from_ref(matrix);
+    let runs = Runs::of(matrices);
+    let subjects = subjects(&runs, &[]).into_iter();
+    let subjects = subjects.filter_map(Subject::beside_the_report);
+    format!(
+        "# vulture\n\n<!-- Made by `lab report` from {VULTURE}.jsonl, where every run is. -->\n\n{}{}\
+         \n## Scenarios\n\n{}{}\n## How\n{}",
+        include_str!("../../text/vulture.md"),
+        subjects.map(|it| it.section()).collect::<String>(),
+        scenarios(matrices, &[]),
+        failures(matrices),
+        measured(matrix)
     )
 }
 
@@ -226,11 +252,22 @@ impl<'a> Subject<'a> {
         Verdict::held(&verdicts.collect::<Vec<_>>())
     }
 
+    /// What Vulture's report has too, without bounds, which are those of the project's own
+    /// rules.
+    fn beside_the_report(mut self) -> Option<Self> {
+        self.lines.retain(|line| !line.paper.is_empty());
+        for line in &mut self.lines {
+            line.bound = None;
+        }
+        (!self.lines.is_empty()).then_some(self)
+    }
+
     fn section(&self) -> String {
+        let has_bound = self.lines.iter().any(|line| line.bound.is_some());
         let has_paper = self.lines.iter().any(|line| !line.paper.is_empty());
         let table = Table::over(&self.lines)
             .column("", |line| line.what.clone())
-            .column("bound", |line| {
+            .column_if(has_bound, "bound", |line| {
                 let bound = line.bound.map(|bound| bound.words(line.digits.max(1) + 1));
                 bound.unwrap_or_default()
             })

@@ -48,6 +48,24 @@ fn constant() -> Vec<RunSummary> {
 }
 
 #[test]
+fn vultures_own_rules_have_a_page_beside_its_report() {
+    let mut runs = constant();
+    for run in &mut runs {
+        if run.contender != ALONE {
+            run.contender = "fairbat-vulture".to_owned();
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let written = write(&[named(VULTURE, runs)], directory.path()).unwrap();
+    let page = fs::read_to_string(written.last().unwrap()).unwrap();
+    assert_eq!(
+        line(&page, "| goodput it keeps"),
+        "| goodput it keeps, % | 99.8 | 99.8 (99.5\u{2013}100.0) |"
+    );
+    assert!(!page.contains("bound"), "{page}");
+}
+
+#[test]
 fn figures_stand_beside_their_bounds_and_the_papers() {
     let mut vulture = ours("vulture-constant", 1, 5.5, 0.8);
     vulture.contender = "fairbat-vulture".to_owned();
