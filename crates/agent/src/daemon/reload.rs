@@ -60,7 +60,7 @@ impl Daemon {
         if !waiting.is_empty() {
             tracing::warn!(
                 keys = waiting.join(", "),
-                "these keys of [agent] have changed, and wait for the next start of the agent"
+                "these settings have changed, and wait for the next start of the agent"
             );
         }
         config.agent = self.config.agent.clone();
@@ -154,7 +154,7 @@ fn keys_for_next_start(before: &Agent, now: &Agent) -> Vec<&'static str> {
         ("max_weight", before.max_weight != now.max_weight),
         ("sender", before.sender != now.sender),
         ("controller", before.controller != now.controller),
-        ("stream", before.stream != now.stream),
+        ("[stream]", before.stream != now.stream),
         ("limit_rate", before.limit_rate != now.limit_rate),
         ("restore_group", before.restore_group != now.restore_group),
         (

@@ -34,6 +34,21 @@ pub(crate) struct LaneStatus {
     pub(crate) lever: String,
     pub(crate) can_yield: bool,
     pub(crate) sample: LaneSample,
+    pub(crate) stream: StreamStatus,
+}
+
+/// The transfers of a lane that keep arriving.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct StreamStatus {
+    /// Their connections in use.
+    pub(crate) active: u64,
+    /// Limit m on them.
+    pub(crate) m: Option<f64>,
+    /// n: how many wait for an ordinary connection.
+    pub(crate) n: Option<f64>,
+    /// Weight w of each of their connections.
+    pub(crate) w: Option<f64>,
 }
 
 /// The state of a lane in one second.

@@ -276,9 +276,17 @@ fn lane_line(lane: &LaneStatus) -> String {
     let mut line = format!("{direction}: {connections}");
     if sample.active > 0 {
         line += &format!(", {}", per_second(sample.rate.unwrap_or(0.0)));
-        line += &sample
-            .w
-            .map_or(String::new(), |w| format!(", weight {w:.2}"));
+        let weight = |w: f64| format!(", weight {w:.2}");
+        let stream = &lane.stream;
+        if stream.active < sample.active {
+            line += &sample.w.map_or(String::new(), weight);
+        }
+        if stream.active > 0 {
+            line += &format!(", {} of the stream", stream.active);
+            line += &stream.w.map_or(String::new(), weight);
+            let law = stream.m.zip(stream.n);
+            line += &law.map_or(String::new(), |(m, n)| format!(", m {m:.2}, n {n:.1}"));
+        }
         let needed = sample.zeta.map(per_second);
         line += &needed.map_or(String::new(), |needed| format!(", {needed} needed"));
     }

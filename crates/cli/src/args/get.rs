@@ -249,7 +249,8 @@ pub(crate) struct StreamArgs {
     /// So these downloads are not held back for ever by other traffic, as they are without
     /// --follow. But they wait for each other.
     ///
-    /// A line that is not a URL is reported and skipped, and the exit status is 2 in the end.
+    /// A line that is not a URL is reported and skipped, and the exit status is 2 in the end,
+    /// unless a download has failed. A URL that comes twice is downloaded twice.
     #[arg(long)]
     pub(crate) follow: bool,
 

@@ -28,6 +28,15 @@ pub(crate) fn started(
     };
     let (name, brief) = (lever.name(), lever.brief());
     match receiver {
+        // The law says how many, and only below one does the lever act.
+        Some(policy) if urls.is_empty() => format!(
+            "fetching {what} over as few connections as carry them; {name} ({}): one yields when \
+             less than one is enough",
+            policy.name()
+        ),
+        None if urls.is_empty() => {
+            format!("fetching {what} over as few connections as carry them; none yields")
+        }
         Some(policy) => format!("fetching {what}; {name} ({}): {brief}", policy.name()),
         None if lever.holds_window() => {
             format!("fetching {what}; {name}: does not yield, because its weight is 1")

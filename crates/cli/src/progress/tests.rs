@@ -214,6 +214,17 @@ fn the_lines_say_what_happened() {
         let started = line(&[start_under(lever, receiver)]);
         assert_eq!(started, format!("fetching {URL}; {said}"));
     }
+    for (receiver, said) in [(Some(Delay), "one yields when less"), (None, "none yields")] {
+        let mut start = start_under(LeverKind::ReceiveWindow, receiver);
+        if let Event::Start { urls, .. } = &mut start {
+            urls.clear();
+        }
+        let started = line(&[start]);
+        assert!(
+            started.contains("URLs as they come") && started.contains(said),
+            "{started}"
+        );
+    }
     assert_eq!(
         line(&[forecast(90.0)]),
         format!(

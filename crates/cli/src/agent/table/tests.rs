@@ -231,3 +231,27 @@ fn the_only_failure_is_said_once() {
     last.failures.push(failure("b"));
     assert_eq!(details(&last), ["a: no", "b: no", "hint: ask"]);
 }
+
+#[test]
+fn a_lane_tells_of_its_stream_while_it_uses_connections() {
+    let lane = |active: u64, stream: &str| {
+        let json = format!(
+            r#"{{"now": "2026-03-02T01:00:00Z", "tasks": [], "lanes": [{{"direction": "pull",
+                "can_yield": true, "sample": {{"active": {active}, "w": 0.02, "rate": 1048576}},
+                "stream": {stream}}}]}}"#
+        );
+        let text = shown(&json, &PLAIN);
+        text.lines().last().unwrap_or_default().to_owned()
+    };
+    let busy = r#"{"active": 1, "m": 1.08, "n": 3.6, "tau": 5, "w": 1.0}"#;
+    assert_eq!(
+        lane(1, busy),
+        "pull: 1 connection, 1.00 MiB/s, 1 of the stream, weight 1.00, m 1.08, n 3.6"
+    );
+    assert_eq!(
+        lane(3, busy),
+        "pull: 3 connections, 1.00 MiB/s, weight 0.02, 1 of the stream, weight 1.00, m 1.08, n 3.6"
+    );
+    let idle = r#"{"active": 0, "m": 0.2, "n": 0, "tau": 5, "w": 1.0}"#;
+    assert_eq!(lane(1, idle), "pull: 1 connection, 1.00 MiB/s, weight 0.02");
+}
