@@ -150,13 +150,18 @@ fn with_variable(arg: Arg) -> Arg {
         return arg;
     };
     // clap keeps names as long as the process lives.
-    let variable = format!("FAIRBAT_{}", long.to_uppercase().replace('-', "_")).leak();
+    let variable = variable_of(long).leak();
     let arg = match arg.get_action() {
         ArgAction::SetTrue => arg.value_parser(FalseyValueParser::new()),
         _ => arg,
     };
     // A variable may hold a secret, so the help never shows values.
     arg.env(&*variable).hide_env_values(true)
+}
+
+/// The name of a flag's variable, by its long name or its id.
+fn variable_of(flag: &str) -> String {
+    format!("FAIRBAT_{}", flag.to_uppercase().replace('-', "_"))
 }
 
 /// The manual pages.
@@ -194,7 +199,9 @@ fn from_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
     match (&mut command, matches.subcommand()) {
         (Command::Get(args), Some((_, matches))) => {
             args.files.resume = resume(matches);
-            check_follow(args, matches)?;
+            if let Some(error) = against_follow(args, matches) {
+                return Err(error);
+            }
         }
         // `plan` has the same variable, so that alone asks for nothing here.
         (Command::Doctor(args), Some((_, matches)))
@@ -208,54 +215,45 @@ fn from_matches(matches: &ArgMatches) -> Result<Command, clap::Error> {
     Ok(command)
 }
 
-/// Refuses flags that do not go with --follow, or with a run without it.
+/// A flag that does not go with --follow, or with a run without it, as an error.
 ///
 /// clap's own rules count a variable like a flag, and one that says "no" like "yes". A variable
 /// is meant for all runs, so one that only --follow reads is ignored by the others. One that
 /// would be lost with --follow is refused.
-fn check_follow(args: &GetArgs, matches: &ArgMatches) -> Result<(), clap::Error> {
+fn against_follow(args: &GetArgs, matches: &ArgMatches) -> Option<clap::Error> {
+    let wrong = |kind, what: String| Some(clap::Error::raw(kind, what + "\n"));
     let flag = |id: &str| format!("--{}", id.replace('_', "-"));
-    let wrong = |kind, what: String| Err(clap::Error::raw(kind, what + "\n"));
     if !args.stream.follow {
         let mut shaping = StreamArgs::OF_FOLLOW.into_iter();
-        return match shaping.find(|id| is_from(matches, id, ValueSource::CommandLine)) {
-            Some(id) => wrong(
-                ErrorKind::MissingRequiredArgument,
-                format!(
-                    "{} is for --follow: add --follow, or leave it out",
-                    flag(id)
-                ),
-            ),
-            None => Ok(()),
-        };
+        let id = shaping.find(|id| is_from(matches, id, ValueSource::CommandLine))?;
+        let what = format!(
+            "{} is for --follow: add --follow, or leave it out",
+            flag(id)
+        );
+        return wrong(ErrorKind::MissingRequiredArgument, what);
     }
     if args.files.input_file.is_none() {
         let what = "--follow reads URLs as they come: name where from, as in -i -";
         return wrong(ErrorKind::MissingRequiredArgument, what.to_owned());
     }
     let mut of_batch = StreamArgs::OF_BATCH.into_iter();
-    let is_given = |id: &&str| {
-        let source = matches.value_source(id);
+    let id = of_batch.find(|id| {
         let is_no = matches!(matches.try_get_one::<bool>(id), Ok(Some(false)));
-        source.is_some_and(|source| source != ValueSource::DefaultValue) && !is_no
+        matches.value_source(id).is_some()
+            && !is_from(matches, id, ValueSource::DefaultValue)
+            && !is_no
+    })?;
+    let what = match is_from(matches, id, ValueSource::EnvVariable) {
+        true => format!(
+            "{} is set, and has no meaning with --follow: unset it",
+            variable_of(id)
+        ),
+        false => format!(
+            "{} cannot be used with --follow: leave one of them out",
+            flag(id)
+        ),
     };
-    match of_batch.find(is_given) {
-        Some(id) if is_from(matches, id, ValueSource::EnvVariable) => wrong(
-            ErrorKind::ArgumentConflict,
-            format!(
-                "FAIRBAT_{} is set, and has no meaning with --follow: unset it",
-                id.to_uppercase()
-            ),
-        ),
-        Some(id) => wrong(
-            ErrorKind::ArgumentConflict,
-            format!(
-                "{} cannot be used with --follow: leave one of them out",
-                flag(id)
-            ),
-        ),
-        None => Ok(()),
-    }
+    wrong(ErrorKind::ArgumentConflict, what)
 }
 
 /// Whether the value of this argument comes from there.

@@ -120,7 +120,7 @@ pub(crate) fn resolve(
 fn law(args: &StreamArgs, settings: &Settings) -> Result<AdmissionSettings, UsageError> {
     let max_connections = settings.max_connections;
     // Where none yields, less than one leaves an idle link unused: only if somebody asks.
-    let yields = settings.weight < 1.0;
+    let least = (settings.weight >= 1.0).then_some(1.0);
     let named = match args.law {
         LawName::Damped => AdmissionSettings::stream(),
         LawName::Paper => AdmissionSettings::paper(),
@@ -129,7 +129,7 @@ fn law(args: &StreamArgs, settings: &Settings) -> Result<AdmissionSettings, Usag
         tau: args.tau,
         gamma: args.gamma,
         kappa: args.kappa,
-        m_min: args.min_connections.or((!yields).then_some(1.0)),
+        m_min: args.min_connections.or(least),
     };
     named.changed(changes, max_connections).map_err(|wrong| {
         let what = match wrong {

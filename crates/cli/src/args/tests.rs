@@ -1,3 +1,5 @@
+mod follow;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -58,6 +60,19 @@ pub(crate) fn restore_from(words: &[&str]) -> RestoreArgs {
 fn parse(words: &[&str]) -> Result<Command, clap::Error> {
     let words = ["fairbat"].iter().chain(words);
     from_matches(&command().try_get_matches_from(words)?)
+}
+
+/// The same while a variable of cargo's, which it sets for every test, stands in for the one of
+/// an argument.
+fn parse_with(
+    (id, variable): (&'static str, &'static str),
+    words: &[&'static str],
+) -> Result<Command, clap::Error> {
+    let command = command().mut_subcommand(words[0], |command| {
+        command.mut_arg(id, |flag| flag.env(variable))
+    });
+    let words = ["fairbat"].iter().chain(words);
+    from_matches(&command.try_get_matches_from(words)?)
 }
 
 fn get(flags: &[&str]) -> GetArgs {
@@ -224,14 +239,9 @@ fn each_flag_reaches_its_field() {
 
 #[test]
 fn the_command_line_wins_over_a_variable_for_the_opposite() {
-    // A variable that cargo sets for every test stands in for ours.
-    let resume = |set: &'static str, flags: &[&str]| {
-        let command = command().mut_subcommand("get", |get| {
-            get.mut_arg(set, |flag| flag.env("CARGO_PKG_NAME"))
-        });
-        let words = [&["fairbat", "get", "http://h/f"], flags].concat();
-        let matches = command.try_get_matches_from(words).expect("well-formed");
-        match from_matches(&matches).expect("well-formed") {
+    let resume = |set: &'static str, flags: &[&'static str]| {
+        let words = [&["get", "http://h/f"], flags].concat();
+        match parse_with((set, "CARGO_PKG_NAME"), &words).expect("well-formed") {
             Command::Get(args) => args.files.resume,
             other => panic!("{other:?}"),
         }
@@ -292,50 +302,8 @@ fn the_time_of_a_look_at_a_path_needs_the_path() {
     assert!(parse(&["doctor"]).is_ok());
     assert!(parse(&["doctor", "--path", "http://h/f", "--measure", "5s"]).is_ok());
     assert!(error(&["doctor", "--measure", "5s"]).contains("--path"));
-    // The variable may be meant for `plan`. One that cargo sets for every test stands in for it.
-    let command = command().mut_subcommand("doctor", |doctor| {
-        doctor.mut_arg("measure", |flag| flag.env("CARGO_PKG_VERSION_MAJOR"))
-    });
-    let matches = command.try_get_matches_from(["fairbat", "doctor"]);
-    assert!(from_matches(&matches.expect("well-formed")).is_ok());
-}
-
-#[test]
-fn what_does_not_go_with_follow_is_refused_on_the_command_line() {
-    let follow = ["get", "-i", "-", "--follow"];
-    for flags in [&["-o", "x"][..], &["--deadline", "1h"], &["--fail-late"]] {
-        let refused = error(&[&follow, flags].concat());
-        assert!(
-            refused.contains("cannot be used with --follow"),
-            "{refused}"
-        );
-    }
-    assert!(error(&["get", "--follow", "http://h/f"]).contains("-i -"));
-    for flags in [
-        ["--tau", "3"],
-        ["--law", "paper"],
-        ["--min-connections", "1"],
-    ] {
-        let refused = error(&[&["get", "http://h/f"][..], &flags].concat());
-        assert!(refused.contains("is for --follow"), "{refused}");
-    }
-    // A variable is for all runs. Those that cargo sets for every test stand in for ours: a
-    // number, an empty one and one with a name.
-    let with = |set: &'static str, variable: &'static str, words: &[&'static str]| {
-        let command =
-            command().mut_subcommand("get", |get| get.mut_arg(set, |flag| flag.env(variable)));
-        let words = [&["fairbat"], words].concat();
-        from_matches(&command.try_get_matches_from(words).expect("well-formed"))
-    };
-    let (number, empty) = ("CARGO_PKG_VERSION_MAJOR", "CARGO_PKG_VERSION_PRE");
-    assert!(with("kappa", number, &["get", "http://h/f"]).is_ok());
-    assert!(with("follow", empty, &["get", "http://h/f", "-o", "x"]).is_ok());
-    assert!(with("fail_late", empty, &follow).is_ok());
-    let lost = with("deadline", "CARGO_PKG_NAME", &follow).expect_err("it would be lost");
-    assert!(
-        lost.to_string().contains("FAIRBAT_DEADLINE is set"),
-        "{lost}"
-    );
+    // The variable may be meant for `plan`.
+    assert!(parse_with(("measure", "CARGO_PKG_VERSION_MAJOR"), &["doctor"]).is_ok());
 }
 
 #[test]

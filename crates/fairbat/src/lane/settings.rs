@@ -105,11 +105,15 @@ impl LaneSettings {
     /// transfers are never cut, and may take hours. And where none can yield, it has at least
     /// one, so that an idle link is used.
     pub(crate) fn stream_law(&self, mode: Mode) -> AdmissionSettings {
-        let is_shared = mode.is_shared();
-        let m_max = self.max_connections - u32::from(is_shared && self.max_connections > 1);
-        let least = f64::from(u8::from(is_shared && self.yielding_weight().is_none()));
+        let (mut m_min, mut m_max) = (self.stream.m_min, self.max_connections);
+        if mode.is_shared() {
+            m_max -= u32::from(m_max > 1);
+            if self.yielding_weight().is_none() {
+                m_min = m_min.max(1.0);
+            }
+        }
         AdmissionSettings {
-            m_min: self.stream.m_min.max(least).min(f64::from(m_max)),
+            m_min: m_min.min(f64::from(m_max)),
             m_max,
             ..self.stream
         }

@@ -140,6 +140,10 @@ impl StreamController {
         self.floor = Some(self.admission.m().max(1.0));
     }
 
+    fn begin_period(&mut self, now: Duration) {
+        (self.began, self.waited) = (now, (0.0, 0));
+    }
+
     /// The gains begin anew with the first transfer after a long time without any.
     fn forget(&mut self, now: Duration, is_empty: bool) {
         if is_empty {
@@ -150,7 +154,7 @@ impl StreamController {
         let long = self.period.now() * FORGOTTEN_AFTER;
         if since.is_some_and(|since| has_passed(since, long, now)) {
             self.admission.begin_anew();
-            (self.began, self.waited) = (now, (0.0, 0));
+            self.begin_period(now);
         }
     }
 
@@ -160,7 +164,7 @@ impl StreamController {
         self.forget(now, waiting == 0 && self.in_use == 0);
         self.admission.tolerate(tolerated);
         if now >= self.sampled + MAX_SAMPLE_GAP {
-            (self.began, self.waited) = (now, (0.0, 0));
+            self.begin_period(now);
         }
         self.sampled = now;
         let yielding = if self.yields { self.in_use } else { 0 };
@@ -175,7 +179,7 @@ impl StreamController {
             if self.is_damped && self.n > self.tau {
                 self.admission.raise(1.0);
             }
-            (self.began, self.waited) = (now, (0.0, 0));
+            self.begin_period(now);
         }
         let mut m = self.admission.m();
         if let Some(floor) = self.floor {

@@ -8,63 +8,34 @@ use fairbat_lab::record::Record;
 
 use crate::{alone, expect_success, is_root, lab_with, record_in, was_possible};
 
-/// Alone on a queue that holds 300 ms.
-const DEEP: &str = "
-    description = 'A deep queue'
-    duration_s = 27
-    measure_from_s = 12
-    [[link]]
-    rate_mbit = 10
-    delay_ms = 10
-    queue = { packets = 250 }
-    [background]
-    start_s = 1
-";
+/// A rival from `start_s` on, at a queue of so many packets; `others` are in the foreground.
+fn scenario(queue: u32, duration_s: u32, others: &str, start_s: u32) -> String {
+    format!(
+        "
+        description = 'A rival at one link'
+        duration_s = {duration_s}
+        measure_from_s = 12
+        [[link]]
+        rate_mbit = 10
+        delay_ms = 10
+        queue = {{ packets = {queue} }}
+        {others}
+        [background]
+        start_s = {start_s}
+        "
+    )
+}
 
-/// Alone at a queue of a quarter of what is on the way.
-const SHALLOW: &str = "
-    description = 'A short queue'
-    duration_s = 27
-    measure_from_s = 12
-    [[link]]
-    rate_mbit = 10
-    delay_ms = 10
-    queue = { packets = 4 }
-    [background]
-    start_s = 1
-";
+/// Alone at a queue of so many packets: 250 hold 300 ms, 4 a quarter of what is on the way.
+fn alone_at(queue: u32) -> String {
+    scenario(queue, 27, "", 1)
+}
 
-/// Beside a flow that fills the queue.
-const GREEDY: &str = "
-    description = 'Beside a greedy flow'
-    duration_s = 24
-    measure_from_s = 12
-    [[link]]
-    rate_mbit = 10
-    delay_ms = 10
-    queue = { packets = 100 }
-    [[foreground]]
-    traffic = { greedy = {} }
-    [background]
-    start_s = 4
-";
-
-/// Beside such a flow that comes later. What the queue of one that was there before hides is
-/// the base delay of LEDBAT (RFC 6817), and what that takes then is chance.
-const JOINED: &str = "
-    description = 'A greedy flow joins'
-    duration_s = 24
-    measure_from_s = 12
-    [[link]]
-    rate_mbit = 10
-    delay_ms = 10
-    queue = { packets = 100 }
-    [[foreground]]
-    traffic = { greedy = {} }
-    start_s = 5
-    [background]
-    start_s = 1
-";
+/// Beside a flow that fills the queue, from `flow_s` on.
+fn beside_greedy(flow_s: u32, start_s: u32) -> String {
+    let flow = format!("[[foreground]]\ntraffic = {{ greedy = {{}} }}\nstart_s = {flow_s}");
+    scenario(100, 24, &flow, start_s)
+}
 
 /// Round-trip time of the links without a queue, s.
 const BASE_RTT_S: f64 = 0.02;
@@ -132,13 +103,14 @@ fn rivals_do_what_their_texts_say() {
     }
     // Whoever measures delays of a few milliseconds needs a machine that runs.
     let _turn = alone();
+    let (deep, greedy) = (&alone_at(250), &beside_greedy(0, 4));
     let Some([ledbat, tuned, plus_plus, low_priority, receiver, beside]) = run([
-        (DEEP, "ledbat"),
-        (DEEP, "ledbat-a"),
-        (DEEP, "ledbat-pp"),
-        (DEEP, "tcp-lp"),
-        (DEEP, "rledbat"),
-        (GREEDY, "tcp-lp"),
+        (deep, "ledbat"),
+        (deep, "ledbat-a"),
+        (deep, "ledbat-pp"),
+        (deep, "tcp-lp"),
+        (deep, "rledbat"),
+        (greedy, "tcp-lp"),
     ]) else {
         return;
     };
@@ -168,12 +140,14 @@ fn early_ledbat_carries_most_of_a_link_with_a_short_queue() {
         return;
     }
     let _turn = alone();
-    let Some([beside]) = run([(JOINED, "ledbat-25")]) else {
+    // What the queue of a flow that was there before hides is the base delay of LEDBAT (RFC
+    // 6817), and what that takes then is chance. So the flow comes later.
+    let Some([beside]) = run([(&beside_greedy(5, 1), "ledbat-25")]) else {
         return;
     };
     let got = goodput(&beside, 12.0..24.0);
     assert!(got < 0.6, "ledbat-25 beside a greedy flow: {got} Mbit/s");
-    let Some([alone]) = run([(SHALLOW, "ledbat-25")]) else {
+    let Some([alone]) = run([(&alone_at(4), "ledbat-25")]) else {
         return;
     };
     let got = goodput(&alone, 12.0..24.0);

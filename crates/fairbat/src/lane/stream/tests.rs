@@ -20,6 +20,15 @@ impl Stream {
             m_max: 64,
             ..AdmissionSettings::stream()
         };
+        Self::of(law, w_min)
+    }
+
+    /// By the law as it is used, where one connection can yield.
+    fn usual() -> Self {
+        Self::of(AdmissionSettings::stream(), Some(W_MIN))
+    }
+
+    fn of(law: AdmissionSettings, w_min: Option<f64>) -> Self {
         Self {
             controller: StreamController::new(law, w_min).unwrap(),
             now: Duration::ZERO,
@@ -74,9 +83,7 @@ fn who_yields_counts_in_n() {
 
 #[test]
 fn a_transfer_that_comes_alone_has_its_share_of_an_ordinary_connection() {
-    let law = AdmissionSettings::stream();
-    let mut stream = Stream::new(Some(W_MIN));
-    stream.controller = StreamController::new(law, Some(W_MIN)).unwrap();
+    let mut stream = Stream::usual();
     stream.run(0, 3600);
     let alone = stream.run(0, 1000);
     let ordinary = alone.iter().filter(|&&(w, _)| w == 1.0).count();
@@ -85,8 +92,7 @@ fn a_transfer_that_comes_alone_has_its_share_of_an_ordinary_connection() {
 
 #[test]
 fn a_queue_that_shrinks_fast_keeps_an_ordinary_connection_while_it_is_long() {
-    let mut stream = Stream::new(Some(W_MIN));
-    stream.controller = StreamController::new(AdmissionSettings::stream(), Some(W_MIN)).unwrap();
+    let mut stream = Stream::usual();
     stream.run(60, 60);
     stream.run(40, 16);
     // Fewer than before, and more than tau.
@@ -96,9 +102,7 @@ fn a_queue_that_shrinks_fast_keeps_an_ordinary_connection_while_it_is_long() {
 
 #[test]
 fn a_long_transfer_does_not_hold_back_those_that_come_after_it() {
-    let law = AdmissionSettings::stream();
-    let mut stream = Stream::new(Some(W_MIN));
-    stream.controller = StreamController::new(law, Some(W_MIN)).unwrap();
+    let mut stream = Stream::usual();
     stream.controller.finished(SECOND * 1800);
     // Two that take half an hour go on while m is a little above one.
     for _ in 0..300 {

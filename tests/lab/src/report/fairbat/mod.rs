@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::jobs::SOON;
 use crate::report::fairbat::pictures::{FIGURES, FLOWS_FILE};
+use crate::report::fairbat::points::Point;
 use crate::report::words::{all_failures, head, how, measured, terms_of_all};
 use crate::results::MatrixRecord;
 
@@ -50,9 +51,10 @@ struct Beside<'a> {
 }
 
 impl<'a> Beside<'a> {
-    /// What was measured at other scales.
-    fn at_other_scales(self) -> impl Iterator<Item = &'a MatrixRecord> {
-        self.scalings.into_iter().flatten()
+    /// The points that were measured at other scales, and where.
+    fn at_other_scales(self) -> impl Iterator<Item = (&'a MatrixRecord, Point<'a>)> {
+        let all = self.scalings.into_iter().flatten();
+        all.flat_map(|it| Point::all(it).into_iter().map(move |point| (it, point)))
     }
 
     /// Where flows over time are shown from: what was measured for longer, if it was.
@@ -115,8 +117,10 @@ const READING: &str = include_str!("../../text/fairbat-reading.md");
 
 fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
     let figures = FIGURES.iter().filter(|one| one.is_there(matrix));
-    let longer = [beside.long, beside.converged].into_iter().flatten();
-    let others = beside.at_other_scales().chain(longer);
+    let others = beside
+        .scalings
+        .into_iter()
+        .chain([beside.long, beside.converged]);
     [
         head(matrix),
         READING.to_owned(),
@@ -135,7 +139,7 @@ fn page(matrix: &MatrixRecord, beside: Beside<'_>) -> String {
         terms_of_all(matrix),
         all_failures(matrix),
         how(matrix),
-        others.map(measured).collect(),
+        others.flatten().map(measured).collect(),
     ]
     .concat()
 }

@@ -288,11 +288,9 @@ fn limit_table(matrix: &MatrixRecord) -> Table<(Settling, Cell<'_>)> {
 /// The same points at several scales, the smallest first.
 pub(crate) fn scales<'a>(
     matrix: &'a MatrixRecord,
-    others: impl Iterator<Item = &'a MatrixRecord>,
+    others: impl Iterator<Item = (&'a MatrixRecord, Point<'a>)>,
 ) -> String {
-    let others: Vec<_> = others
-        .flat_map(|it| Point::all(it).into_iter().map(move |far| (it, far)))
-        .collect();
+    let others: Vec<_> = others.collect();
     let mut all = Vec::new();
     for near in Point::all(matrix) {
         let same: Vec<_> = others

@@ -69,25 +69,15 @@ const READING: &str = include_str!("../../text/yielding-reading.md");
 
 /// The page, with the variants of [`UNSEEN`].
 fn page(matrices: &[MatrixRecord], unseen: &[Variant]) -> String {
-    let files = matrices
-        .iter()
-        .map(|matrix| format!("{}.jsonl", matrix.name));
     let runs = Runs::of(matrices);
     let others = matrices.iter().filter(|matrix| matrix.name == UNSEEN);
     let names = others.flat_map(|matrix| &matrix.runs);
     let names = distinct(names.filter_map(|run| run.variant.as_deref()));
     let subjects = subjects(&runs, &names);
     let tables = subjects.iter().map(Subject::section);
-    format!(
-        "# {NAME}\n\n<!-- Made by `lab report` from {}, where every run is. -->\n\n{READING}{}{}\
-         \n## Scenarios\n\n{}{}\n## How\n{}",
-        files.collect::<Vec<_>>().join(", "),
-        overview(&subjects),
-        tables.collect::<String>(),
-        scenarios(matrices, unseen),
-        failures(matrices),
-        matrices.iter().map(measured).collect::<String>()
-    )
+    let tables: String = tables.collect();
+    let body = [READING, &overview(&subjects), &tables].concat();
+    framed(NAME, &body, matrices, unseen)
 }
 
 /// The page on Vulture's own rules beside its report.
@@ -96,14 +86,23 @@ fn vulture(matrix: &MatrixRecord) -> String {
     let runs = Runs::of(matrices);
     let subjects = subjects(&runs, &[]).into_iter();
     let subjects = subjects.filter_map(Subject::beside_the_report);
+    let tables: String = subjects.map(|it| it.section()).collect();
+    let text = include_str!("../../text/vulture.md");
+    framed("vulture", &[text, &tables].concat(), matrices, &[])
+}
+
+/// A page of this name on these matrices, with what all pages have around their own.
+fn framed(name: &str, body: &str, matrices: &[MatrixRecord], unseen: &[Variant]) -> String {
+    let files = matrices
+        .iter()
+        .map(|matrix| format!("{}.jsonl", matrix.name));
     format!(
-        "# vulture\n\n<!-- Made by `lab report` from {VULTURE}.jsonl, where every run is. -->\n\n{}{}\
+        "# {name}\n\n<!-- Made by `lab report` from {}, where every run is. -->\n\n{body}\
          \n## Scenarios\n\n{}{}\n## How\n{}",
-        include_str!("../../text/vulture.md"),
-        subjects.map(|it| it.section()).collect::<String>(),
-        scenarios(matrices, &[]),
+        files.collect::<Vec<_>>().join(", "),
+        scenarios(matrices, unseen),
         failures(matrices),
-        measured(matrix)
+        matrices.iter().map(measured).collect::<String>()
     )
 }
 

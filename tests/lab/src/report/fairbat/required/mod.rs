@@ -391,34 +391,31 @@ fn scale(matrix: &MatrixRecord, beside: Beside<'_>) -> Requirement {
     if beside.scalings.iter().any(Option::is_none) {
         verdicts.push(Verdict::NotMeasured);
     }
-    for other in beside.at_other_scales() {
-        let points = Point::all(other).into_iter();
-        for (far, name) in
-            points.flat_map(|far| contenders(other).into_iter().map(move |it| (far, it)))
-        {
-            let mut points = Point::all(matrix).into_iter();
-            let near = points.find(|one| one.name == far.name);
+    for (other, far) in beside.at_other_scales() {
+        let mut points = Point::all(matrix).into_iter();
+        let near = points.find(|one| one.name == far.name);
+        for name in contenders(other) {
             let both = near.and_then(|near| {
                 let near = improvement(matrix, near, name)?;
                 Some((near, improvement(other, far, name)?))
             });
-            let Some((near, far_gain)) = both else {
+            let Some((here, there)) = both else {
                 verdicts.push(Verdict::NotMeasured);
                 continue;
             };
-            let intervals = near.interval().zip(far_gain.interval());
+            let intervals = here.interval().zip(there.interval());
             let holds = intervals.map(|(near, far)| !near.is_below(&far) && !far.is_below(&near));
             verdicts.push(holds.into());
             let difference = Estimate {
-                value: far_gain.value - near.value,
+                value: there.value - here.value,
                 half: intervals.map(|(near, far)| near.half.hypot(far.half)),
             };
             found.push(format!(
                 "{}: {} and with {:.0} kB {}, difference {}",
                 title(name),
-                percent(near),
+                percent(here),
                 far.chunk_kb,
-                percent(far_gain),
+                percent(there),
                 percent(difference)
             ));
         }
