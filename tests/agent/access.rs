@@ -58,7 +58,7 @@ fn what_belongs_to_the_agent_is_neither_written_nor_sent() {
     );
     place.configure("", &format!("{jobs}{secret}"));
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     symlink(&state, elsewhere.path().join("link")).expect("a link");
 
     let shown = |path: &Path| path.display().to_string();
@@ -87,7 +87,7 @@ fn what_belongs_to_the_agent_is_neither_written_nor_sent() {
         refused.expect_code(1).expect_said(&["of the agent"]);
     }
     for job in ["secret", "into"] {
-        let ended = service.fairbat(&["run", job, "--wait"]);
+        let ended = service.fairbat(&["start", job, "--wait"]);
         assert_ne!(ended.code, Some(0), "{ended}");
         let task = service.task(job).expect("it is there");
         let problem = task["last"]["problem"].as_str().unwrap_or_default();
@@ -165,7 +165,7 @@ fn restoring_can_be_left_to_a_group() {
     let jobs = stores(&place, source.path());
     place.configure("restore_group = \"daemon\"", &jobs);
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     open_to_all(&place);
     let restore = |name: &str, groups: &[&str]| {
         let to = to.path().join(name).display().to_string();
@@ -202,7 +202,7 @@ fn only_root_and_the_user_of_the_agent_restore_set_user_id_bits() {
     let place = Place::new();
     place.configure("", &stores(&place, source.path()));
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     open_to_all(&place);
     let words = |name: &str| {
         let to = to.path().join(name).display().to_string();
@@ -354,7 +354,7 @@ fn the_page_has_no_signatures_and_no_names_of_files() {
     let address = configure_with_page(&place, &stores(&place, source.path()));
     fs::create_dir_all(place.join("disk/home/letter-to-alice/x")).expect("make a directory");
     let service = place.start();
-    service.fairbat(&["run", "home", "--wait"]);
+    service.fairbat(&["start", "home", "--wait"]);
     let told = service.task("home").expect("it is there").to_string();
     assert!(told.contains("letter-to-alice"), "{told}");
     let url = format!("{}?X-Amz-Signature=5ec3e7", nginx.url("none"));

@@ -75,7 +75,7 @@ fn what_a_store_says_cannot_act_on_a_terminal_and_no_hint_is_empty() {
     let source = dir();
     let place = store.place(&source);
     let service = place.start();
-    let waited = service.fairbat(&["run", "home", "--wait"]);
+    let waited = service.fairbat(&["start", "home", "--wait"]);
     waited.expect_code(1);
     let status = service.fairbat(&["status"]);
     let json = service.fairbat(&["status", "--json"]);
@@ -95,7 +95,7 @@ fn a_run_that_a_store_holds_off_is_retrying_and_can_be_woken() {
     let source = dir();
     let place = store.place(&source);
     let service = place.start();
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     let is_held_off = |task: &serde_json::Value| task["phase"] == "retrying";
     let task = service.wait_for_task("retrying", "home", is_held_off);
     let next: Timestamp = task["next"].as_str().expect("a moment").parse().unwrap();
@@ -104,7 +104,7 @@ fn a_run_that_a_store_holds_off_is_retrying_and_can_be_woken() {
     assert!(task["last"].is_null(), "the run goes on: {task:#}");
 
     let before = store.asked();
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     wait_until("another try", SOON, || store.asked() > before);
     service.wait_for_task("retrying again", "home", is_held_off);
 }

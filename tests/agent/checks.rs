@@ -193,7 +193,7 @@ pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
 fn damage_is_found_and_mended(scene: &Scene, files: usize) {
     scene.fill(files);
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     scene.check(0);
     let root = scene.object("home");
     let damaged = spoil(&root, &mut files_below(&root));
@@ -222,7 +222,7 @@ fn damage_is_found_and_mended(scene: &Scene, files: usize) {
     let advice = "put the file back where it was, or let the job delete it";
     for _ in 0..2 {
         service
-            .fairbat(&["run", "home", "--wait"])
+            .fairbat(&["start", "home", "--wait"])
             .expect_code(3)
             .expect_said(&[&unmended, advice]);
     }
@@ -247,7 +247,7 @@ fn damage_is_found_and_mended(scene: &Scene, files: usize) {
     // What comes back is sent, and all is well.
     fs::write(scene.source.join(gone), "found again").expect("write a file");
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     assert_eq!(check_of(&service, "home")["damaged"], 0);
     scene.check(0);
     let back = scene.place.join("restored");
@@ -271,11 +271,11 @@ fn what_a_mirror_deletes_need_not_be_mended() {
     let scene = Scene::local("delete = \"mirror\"\nmax_delete = 5");
     scene.fill(20);
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     fs::remove_file(scene.object("home/d3/f3")).expect("delete an object");
     scene.check(3);
     fs::remove_file(scene.source.join("d3/f3")).expect("remove a file");
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     assert_eq!(check_of(&service, "home")["damaged"], 0);
     scene.check(0);
 }
@@ -285,15 +285,15 @@ fn a_restore_of_what_is_damaged_says_at_once_how_to_mend_it() {
     let scene = Scene::local("");
     scene.fill(20);
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let content = fs::read(scene.object("home/d3/f3")).expect("read an object");
     let flipped: Vec<_> = content.iter().map(|byte| !byte).collect();
     fs::write(scene.object("home/d3/f3"), flipped).expect("write an object");
     fs::remove_file(scene.object("home/d4/f4")).expect("delete an object");
     let to = scene.place.join("restored").display().to_string();
     let restore = ["restore", "home", "--wait", "--to", &to];
-    let advice = "`fairbat-agent check --store JOB` and then `fairbat run JOB`";
-    for command in [&restore[..], &["run", "back", "--wait"]] {
+    let advice = "`fairbat-agent check --store JOB` and then `fairbat start JOB`";
+    for command in [&restore[..], &["start", "back", "--wait"]] {
         let outcome = service.fairbat(command);
         outcome.expect_code(3);
         for said in ["d3/f3", "d4/f4", advice] {
@@ -303,8 +303,8 @@ fn a_restore_of_what_is_damaged_says_at_once_how_to_mend_it() {
     }
     // What it says helps.
     scene.check(3);
-    service.order(&["run", "home", "--wait"]);
-    service.order(&["run", "back", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
+    service.order(&["start", "back", "--wait"]);
     expect_same(&scene.source, &scene.place.join("pulled"));
 }
 
@@ -313,14 +313,14 @@ fn a_check_comes_by_itself_and_finds_what_is_missing_or_has_another_size() {
     let scene = Scene::local("check = \"*-*-* *:*:0/2\"\ncheck_bytes_per_day = 1");
     scene.fill(50);
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     fs::remove_file(scene.object("home/d3/f3")).expect("delete an object");
     fs::write(scene.object("home/d4/f4"), "").expect("write an object");
     let task = service.wait_for_task("two are damaged", "home", |task| {
         task["check"]["damaged"] == 2
     });
     assert_eq!(task["check"]["last"]["ok"], false, "{task:#}");
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     service.wait_for_task("a check without finds", "home", |task| {
         task["check"]["last"]["ok"] == true && task["check"]["damaged"] == 0
     });
@@ -335,7 +335,7 @@ fn a_check_reads_no_more_content_than_its_days_allow() {
     let scene = Scene::local("check = \"*-*-* *:*:*\"\ncheck_bytes_per_day = \"20K\"");
     scene.fill(200);
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     // The first check reads what a week has saved up: about half of it.
     let task = service.wait_for_task("a check", "home", |task| {
         task["check"]["completed"].is_string()
@@ -349,7 +349,7 @@ fn a_manifest_that_is_damaged_or_gone_is_written_anew() {
     let scene = Scene::local("");
     scene.fill(20);
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let manifest = || {
         let files = files_below(&scene.object("home/.fairbat/manifest"));
         let is_base = |path: &&PathBuf| path.display().to_string().ends_with("-base.jsonl.gz");
@@ -367,11 +367,11 @@ fn a_manifest_that_is_damaged_or_gone_is_written_anew() {
         assert!(found.contains("home: .fairbat/manifest: "), "{found}");
         assert!(found.contains("20 files are intact, 0 are not"), "{found}");
         assert!(!found.contains("error:"), "said once: {found}");
-        service.order(&["run", "home", "--wait"]);
+        service.order(&["start", "home", "--wait"]);
         let task = service.task("home").expect("it is there");
         assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");
         scene.check(0);
-        service.order(&["run", "back", "--wait"]);
+        service.order(&["start", "back", "--wait"]);
     }
     expect_same(&scene.source, &scene.place.join("pulled"));
 }

@@ -34,7 +34,7 @@ fn a_job_is_run_and_restored() {
     let place = Place::new();
     place.configure("", &home(source.path(), store.path(), ""));
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let to = back.path().join("new");
     let id = service.order(&["restore", "home", "--wait", "--to", &shown(&to)]);
     expect_same(source.path(), &to);
@@ -89,11 +89,11 @@ fn a_pause_outlives_the_agent_and_a_run_goes_on_where_it_was() {
     // Slow enough to be at it still, whatever else happens.
     limited("500K");
     let service = place.start();
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     let run = service.wait_for_progress("home");
     service.order(&["pause", "home"]);
     let paused = service.wait_for_task("paused", "home", |task| task["phase"] == "paused");
-    let running = service.fairbat(&["run", "home"]);
+    let running = service.fairbat(&["start", "home"]);
     running.expect_code(1).expect_said(&["paused"]);
     service.kill();
 
@@ -122,9 +122,9 @@ fn a_failure_is_still_one_after_a_restart() {
     let mirror = "delete = \"mirror\"\nmax_delete = \"100%\"";
     place.configure("", &home(source.path(), store.path(), mirror));
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     fs::remove_file(source.path().join("f")).expect("remove a file");
-    let failed = service.fairbat(&["run", "home", "--wait"]);
+    let failed = service.fairbat(&["start", "home", "--wait"]);
     assert_ne!(failed.code, Some(0), "{failed:?}");
     let before = service.task("home").expect("it is there");
     assert_eq!(before["last"]["ok"], false, "{before:#}");
@@ -157,7 +157,7 @@ fn a_run_that_is_cancelled_stays_so() {
     let place = slow(source.path(), store.path());
     let service = place.start();
     service.fairbat(&["cancel", "home"]).expect_code(1);
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     service.wait_for_progress("home");
     service.order(&["cancel", "home"]);
     service.wait_for_task("cancelled", "home", |task| task["phase"] == "waiting");
@@ -172,7 +172,7 @@ fn a_pause_that_is_taken_back_at_once_loses_nothing_and_what_is_left_can_be_canc
     let (source, store) = (dir(), dir());
     let place = slow(source.path(), store.path());
     let service = place.start();
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     let run = service.wait_for_progress("home");
     service.order(&["pause", "home"]);
     service.order(&["resume", "home"]);
@@ -251,7 +251,7 @@ fn what_a_restore_has_moved_still_counts_when_it_is_cancelled() {
     let job = |more: &str| home(source.path(), store.path(), more);
     let address = configure_with_page(&place, &job(""));
     let mut service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let moved = || {
         let text = page(&address, "/metrics");
         let of_tasks = metric(&text, "fairbat_bytes_total{", "direction=\"pull\"");
@@ -362,7 +362,7 @@ fn a_job_of_a_stream_is_in_step_afterwards() {
     let job = home(source.path(), store.path(), more);
     let address = configure_with_page(&place, &job);
     let service = place.start();
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     wait_until("it to have its connection", SOON, || {
         let active = "fairbat_lane_stream_active_connections";
         metric(&page(&address, "/metrics"), active, "\"push\"") == 1.0

@@ -56,7 +56,7 @@ fn an_agent_of_root_keeps_the_right_to_read_and_writes_where_it_is_told() {
     }
     assert_eq!(field(service.pid(), "NoNewPrivs"), "1");
     place.wait_for_log("started as root", 1);
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let shown = |path: &Path| path.display().to_string();
     let to = shown(&named.join("back"));
     service.order(&["restore", "home", "--wait", "--to", &to]);
@@ -73,7 +73,7 @@ fn an_agent_of_root_keeps_the_right_to_read_and_writes_where_it_is_told() {
         // A disk that is mounted over a place is another place.
         if let Some(mounted) = TmpFs::mount(1 << 20) {
             let _bind = fairbat_tests::tmpfs::Bind::mount(mounted.path(), &disk);
-            service.fairbat(&["run", "home", "--wait"]);
+            service.fairbat(&["start", "home", "--wait"]);
             let task = service.task("home").expect("it is there");
             let problem = task["last"]["problem"].as_str().unwrap_or_default();
             assert!(problem.contains("may not write"), "{task:#}");

@@ -91,7 +91,7 @@ impl Scene {
 }
 
 fn run(service: &Service<'_>, job: &str) {
-    service.order(&["run", job, "--wait"]);
+    service.order(&["start", job, "--wait"]);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn leads_nowhere() {
         fs::rename(&aside, &place).expect("move it back");
     };
     let expect_refused = |job: &str| {
-        let outcome = service.fairbat(&["run", job, "--wait"]);
+        let outcome = service.fairbat(&["start", job, "--wait"]);
         assert!([Some(1), Some(3)].contains(&outcome.code), "{outcome}");
         outcome.expect_said(&["symbolic link"]);
     };
@@ -287,7 +287,7 @@ fn an_upload_does_not_go_on_in_a_file_that_another_user_has_planted() {
             chown(&victim, Some(NOBODY), None).expect("give it away");
         }
         let service = scene.place.start();
-        service.order(&["run", "home"]);
+        service.order(&["start", "home"]);
         let planted = unfinished(&scene);
         match is_linked {
             true => {
@@ -383,7 +383,7 @@ fn the_directory_of_a_store_or_a_pull_is_no_link_that_another_user_has_made() {
         lchown(link, Some(NOBODY), None).expect("give it away");
     }
     for job in ["home", "copy"] {
-        let outcome = service.fairbat(&["run", job, "--wait"]);
+        let outcome = service.fairbat(&["start", job, "--wait"]);
         assert_ne!(outcome.code, Some(0), "{outcome}");
         outcome.expect_said(&["another user has made"]);
     }

@@ -49,7 +49,7 @@ fn what_was_sent_before_there_was_a_manifest_is_sent_to_the_new_destination_as_w
     let place = Place::new();
     place.configure("", &text("disk:one", "limit_rate = \"1M\""));
     let service = place.start();
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     service.wait_for_task("one file", "home", |task| task["files_done"] == 1);
     let (status, _) = service.terminate();
     assert!(status.success(), "{status}");
@@ -85,7 +85,7 @@ fn jobs_that_exchange_their_destinations_do_not_take_each_others_files_for_their
     let mut service = place.start();
     let run = |service: &Service<'_>| {
         for (job, source) in [("first", &first), ("second", &second)] {
-            service.order(&["run", job, "--wait"]);
+            service.order(&["start", job, "--wait"]);
             expect_restored(service, job, source.path());
         }
     };
@@ -124,26 +124,26 @@ fn a_pull_fills_a_new_directory_and_no_old_one_that_is_empty() {
     let place = Place::new();
     place.configure("", &text("one"));
     let mut service = place.start();
-    service.order(&["run", "home", "--wait"]);
-    service.order(&["run", "copy", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
+    service.order(&["start", "copy", "--wait"]);
     expect_same(source.path(), &to("one"));
 
     place.configure("", &text("two"));
     service.signal("HUP");
     place.wait_for_log("changed, from its next run on", 1);
-    service.order(&["run", "copy", "--wait"]);
+    service.order(&["start", "copy", "--wait"]);
     expect_same(source.path(), &to("two"));
 
     service.kill();
     place.configure("", &text("three"));
     let service = place.start();
-    service.order(&["run", "copy", "--wait"]);
+    service.order(&["start", "copy", "--wait"]);
     expect_same(source.path(), &to("three"));
 
     // As if its disk were not mounted, and then after a restart as well.
     fs::remove_file(to("three").join("f")).expect("remove a file");
     let refused = |service: &Service<'_>| {
-        let outcome = service.fairbat(&["run", "copy", "--wait"]);
+        let outcome = service.fairbat(&["start", "copy", "--wait"]);
         outcome.expect_code(1).expect_said(&["nothing is in"]);
     };
     refused(&service);
@@ -166,7 +166,7 @@ fn a_restore_of_a_job_that_is_not_configured_any_more_is_given_up() {
     let place = Place::new();
     place.configure("", &(disk(store.path()) + &home));
     let mut service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     place.configure("", &(disk(store.path()) + &slow));
     service.signal("HUP");
     place.wait_for_log("changed, from its next run on", 1);

@@ -42,9 +42,9 @@ fn a_push_of_a_job_that_stays_as_it_is_goes_on_undisturbed() {
         &format!("{stores}{unchanged}{doomed}{}", changed("disk:one")),
     );
     let mut service = place.start();
-    service.order(&["run", "doomed"]);
+    service.order(&["start", "doomed"]);
     service.wait_for_progress("doomed");
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     let run = service.wait_for_progress("home");
 
     // What is wrong is refused, and changes nothing.
@@ -81,8 +81,8 @@ fn a_push_of_a_job_that_stays_as_it_is_goes_on_undisturbed() {
         .map(|task| &task["id"])
         .collect();
     assert_eq!(ids, ["added", "home", "etc"]);
-    service.order(&["run", "etc", "--wait"]);
-    service.order(&["run", "added", "--wait"]);
+    service.order(&["start", "etc", "--wait"]);
+    service.order(&["start", "added", "--wait"]);
     for (path, is_there) in [
         ("one/a", false),
         ("two/a", true),
@@ -125,17 +125,17 @@ fn credentials_and_the_place_of_a_store_are_read_again() {
     };
     place.configure("", &text("old"));
     let mut service = place.start();
-    assert_ne!(service.fairbat(&["run", "home", "--wait"]).code, Some(0));
+    assert_ne!(service.fairbat(&["start", "home", "--wait"]).code, Some(0));
     place.configure("", &text("new"));
     service.signal("HUP");
     place.wait_for_log("changed, from its next run on", 1);
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     // Renewed in its file.
     write_keys(&place.join("new"), &server, "wrong");
     fs::write(home.path().join("f"), "y").expect("write a file");
-    assert_ne!(service.fairbat(&["run", "home", "--wait"]).code, Some(0));
+    assert_ne!(service.fairbat(&["start", "home", "--wait"]).code, Some(0));
     write_keys(&place.join("new"), &server, server.secret_key());
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
 }
 
 #[test]

@@ -53,8 +53,8 @@ fn a_store_makes_no_program_that_runs_as_another_user() {
     let place = Place::new();
     configure(&place, "");
     let mut service = place.start();
-    service.order(&["run", "home", "--wait"]);
-    service.order(&["run", "copy", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
+    service.order(&["start", "copy", "--wait"]);
     expect(pulled.path(), 0o755, 0o755);
     place.wait_for_log("do not get their set-user-ID", 1);
     assert!(
@@ -76,12 +76,12 @@ fn a_store_makes_no_program_that_runs_as_another_user() {
     configure(&place, "setuid = true");
     service.signal("HUP");
     place.wait_for_log("changed, from its next run on", 1);
-    service.order(&["run", "copy", "--wait"]);
+    service.order(&["start", "copy", "--wait"]);
     expect(pulled.path(), 0o4755, 0o2755);
     configure(&place, "");
     service.signal("HUP");
     place.wait_for_log("changed, from its next run on", 2);
-    service.order(&["run", "copy", "--wait"]);
+    service.order(&["start", "copy", "--wait"]);
     expect(pulled.path(), 0o755, 0o755);
 }
 
@@ -110,7 +110,7 @@ fn what_a_restore_leaves_out_is_said_once_with_how_to_have_it() {
     );
     place.configure("", &job);
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let to = place.join("back").display().to_string();
     let restored = service.fairbat(&["restore", "home", "--wait", "--to", &to]);
     restored.expect_code(0);

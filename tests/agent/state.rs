@@ -56,12 +56,12 @@ fn a_full_disk_fails_a_run_and_not_those_after_it() {
     symlink(disk.path(), place.join("state")).expect("a link");
     place.configure("", &home(source.path(), store.path()));
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
 
     let filler = fill(&disk);
     let lines_before = place.log().lines().count();
     write_files(source.path(), "second", 600);
-    let failed = service.fairbat(&["run", "home", "--wait"]);
+    let failed = service.fairbat(&["start", "home", "--wait"]);
     assert_ne!(failed.code, Some(0), "{failed}");
     let task = service.task("home").expect("it is there");
     let problem = task["last"]["problem"].as_str().unwrap_or_default();
@@ -71,7 +71,7 @@ fn a_full_disk_fails_a_run_and_not_those_after_it() {
 
     fs::remove_file(filler).expect("remove a file");
     // The agent may have begun to try again.
-    service.fairbat(&["run", "home"]);
+    service.fairbat(&["start", "home"]);
     service.wait_for_task("in step", "home", |task| task["last"]["ok"] == true);
     let log = place.log();
     let lines = log.lines().count() - lines_before;
@@ -79,7 +79,7 @@ fn a_full_disk_fails_a_run_and_not_those_after_it() {
     // What was pushed is known, also to an agent that starts anew.
     service.kill();
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let task = service.task("home").expect("it is there");
     assert_eq!(task["last"]["files"]["same"], 650, "{task:#}");
     assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");
@@ -132,7 +132,7 @@ fn a_damaged_state_is_not_tried_again_and_can_be_moved_away() {
     let place = Place::new();
     place.configure("", &home(source.path(), store.path()));
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     service.kill();
     let file = place.join("state/agent.redb");
     let whole = fs::read(&file).expect("read the state");
@@ -159,7 +159,7 @@ fn a_damaged_state_is_not_tried_again_and_can_be_moved_away() {
 
     fs::rename(&file, place.join("damaged")).expect("move it away");
     let service = place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let task = service.task("home").expect("it is there");
     assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");
     assert_eq!(task["last"]["files"]["same"], 20, "{task:#}");

@@ -33,7 +33,7 @@ fn beside_a_store_that_does_not_answer() {
     let never = Fault::Delay(Duration::from_secs(600));
     proxy.on(Requests::all().containing("small"), never.clone());
     proxy.on(Requests::of("POST"), never);
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     place.wait_for_log("scanned", 1);
     let (status, took) = service.terminate();
     assert!(status.success(), "{status}");
@@ -74,7 +74,7 @@ fn while_a_scan_runs() {
     );
     place.configure("", &job);
     let service = place.start();
-    service.order(&["run", "home"]);
+    service.order(&["start", "home"]);
     place.wait_for_log("begins task=home", 1);
     let (status, took) = service.terminate();
     assert!(status.success(), "{status}");

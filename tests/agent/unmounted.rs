@@ -19,7 +19,7 @@ fn write(path: &Path, name: &str) {
 
 /// A run of the job with these flags ends well, or with what it says.
 fn run(service: &Service<'_>, flags: &[&str], refused: &[&str]) {
-    let outcome = service.fairbat(&[&["run", "home", "--wait"], flags].concat());
+    let outcome = service.fairbat(&[&["start", "home", "--wait"], flags].concat());
     if refused.is_empty() {
         outcome.expect_code(0);
     } else {
@@ -64,7 +64,7 @@ fn stays_away(at: &str, accepted: impl Fn(&Path) -> String) {
     run(
         &service,
         &[],
-        &["mounted", "fairbat run JOB --accept-unmounted PATH"],
+        &["mounted", "fairbat start JOB --accept-unmounted PATH"],
     );
     run(
         &service,
@@ -208,10 +208,10 @@ fn a_local_store_is_not_written_to_while_its_disk_is_not_mounted() {
 
     let missed = disk.missed();
     let is_empty = || fs::read_dir(store).expect("read it").next().is_none();
-    let hint = "fairbat run JOB --accept-unmounted PATH";
+    let hint = "fairbat start JOB --accept-unmounted PATH";
     run(&service, &[], &[&missed, hint]);
     agent_refuses(&place, &["check", "--store"], &missed);
-    let pulled = service.fairbat(&["run", "copy", "--wait"]);
+    let pulled = service.fairbat(&["start", "copy", "--wait"]);
     pulled.expect_code(5).expect_said(&[&missed]);
     // Only what was mounted is accepted.
     let path = store.display().to_string();

@@ -293,7 +293,7 @@ fn of_several_tasks_each_is_told_and_refusals_are_named() {
         refused.events(),
         [json!({"error": "it does not run", "hint": null})]
     );
-    run(&agent, &["run", "home"])
+    run(&agent, &["start", "home"])
         .expect_code(5)
         .expect_said(&["stopping"]);
     let id = |id: &str| id.to_owned();
@@ -325,7 +325,7 @@ fn a_run_can_be_waited_for() {
         ("waiting", &broken, 1, "ask it why"),
     ] {
         let agent = Agent::willing(home("waiting", &last("2026-03-01T01:00:00Z", false, 0)));
-        let mut running = fairbat(&agent, &["run", "home", "--wait"]).spawn();
+        let mut running = fairbat(&agent, &["start", "home", "--wait"]).spawn();
         wait_for_order(&agent, &mut running);
         agent.tell(home("running", &last("2026-03-01T01:00:00Z", false, 0)));
         agent.tell(home(phase, end));
@@ -334,7 +334,7 @@ fn a_run_can_be_waited_for() {
         assert_eq!(outcome.stdout, "", "{outcome}");
     }
     let agent = Agent::willing(home("waiting", &Value::Null));
-    let mut running = fairbat(&agent, &["run", "home", "--wait", "--json"]).spawn();
+    let mut running = fairbat(&agent, &["start", "home", "--wait", "--json"]).spawn();
     wait_for_order(&agent, &mut running);
     agent.tell(home("waiting", &partly));
     let outcome = running.wait();
@@ -349,7 +349,7 @@ fn a_run_can_be_waited_for() {
 #[test]
 fn waiting_ends_with_the_agent_and_by_a_signal() {
     let mut agent = Agent::willing(home("waiting", &Value::Null));
-    let mut ended = fairbat(&agent, &["run", "home", "--wait"]).spawn();
+    let mut ended = fairbat(&agent, &["start", "home", "--wait"]).spawn();
     wait_for_order(&agent, &mut ended);
     let mut interrupted = fairbat(&agent, &["restore", "home", "--to", "r", "--wait"]).spawn();
     wait_until("both orders", SOON, || agent.orders().len() == 2);
@@ -390,7 +390,7 @@ fn what_is_wrong_on_the_command_line_orders_nothing() {
         &["add", "--deadline", "soon", "http://h/f"],
         &["add", "http://h/f", "http://h/g"],
         &["pause"],
-        &["run"],
+        &["start"],
         &["restore", "home"],
         &["status", "--no-such-flag"],
     ] {

@@ -1,5 +1,5 @@
 //! The commands that talk to fairbat-agent: `status`, `add`, `pause`, `resume`,
-//! `cancel`, `run` and `restore`. `docs/agent-api.md` describes the API.
+//! `cancel`, `start` and `restore`. `docs/agent-api.md` describes the API.
 
 mod api;
 mod client;
@@ -15,7 +15,7 @@ use tokio::runtime::Builder;
 
 use self::client::{Agent, AgentError};
 use self::request::{Success, send};
-use crate::args::{AddArgs, RestoreArgs, RunArgs, SocketArgs, StatusArgs, TaskArgs};
+use crate::args::{AddArgs, RestoreArgs, SocketArgs, StartArgs, StatusArgs, TaskArgs};
 use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::session::{self, Signals, now, runtime};
@@ -45,9 +45,9 @@ pub(crate) fn each(args: &TaskArgs, path: &str, done: &'static str) -> ExitCode 
 }
 
 /// Lets the agent run a job.
-pub(crate) fn run(args: &RunArgs) -> ExitCode {
+pub(crate) fn start(args: &StartArgs) -> ExitCode {
     let success = Success::Announce("started");
-    let body = current_directory().and_then(|here| run_request(args, &here));
+    let body = current_directory().and_then(|here| start_request(args, &here));
     session::with_valid(body, |body| {
         let run = request::start(&args.agent, "/v1/run", &body, success, args.wait);
         drive(&args.agent, stopping(args.wait), run)
@@ -129,12 +129,12 @@ fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<Value, UsageErro
     Ok(json!({"url": url.as_str(), "to": to, "deadline": deadline}))
 }
 
-/// Turns the arguments of `fairbat run`, given in the directory `here`, into the body of
+/// Turns the arguments of `fairbat start`, given in the directory `here`, into the body of
 /// `POST /v1/run`.
 ///
 /// # Errors
 /// A path that is not UTF-8.
-fn run_request(args: &RunArgs, here: &Path) -> Result<Value, UsageError> {
+fn start_request(args: &StartArgs, here: &Path) -> Result<Value, UsageError> {
     let mut body = json!({"job": args.job});
     if !args.accept_unmounted.is_empty() {
         let paths = args.accept_unmounted.iter();

@@ -8,6 +8,7 @@ pub(crate) mod appendix;
 mod doctor;
 mod get;
 mod put;
+mod run;
 mod serve;
 mod shared;
 
@@ -20,10 +21,11 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use fairbat::manual::{self, Page, Shell};
 
-pub(crate) use agent::{AddArgs, RestoreArgs, RunArgs, SocketArgs, StatusArgs, TaskArgs};
+pub(crate) use agent::{AddArgs, RestoreArgs, SocketArgs, StartArgs, StatusArgs, TaskArgs};
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use get::{AllocationMethod, GetArgs, LawName, PlanArgs, ReceiverMethod, StreamArgs};
+pub(crate) use get::{AllocationMethod, GetArgs, LawName, PlanArgs, StreamArgs};
 pub(crate) use put::PutArgs;
+pub(crate) use run::RunArgs;
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 
@@ -36,7 +38,7 @@ pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutA
         background. It yields to other traffic. As a deadline comes closer, it yields less.\n\n\
         A stopped download continues when you run the same command again. It never mixes two \
         versions of a file.\n\n\
-        The commands status, add, pause, resume, cancel, run and restore talk to fairbat-agent. \
+        The commands status, add, pause, resume, cancel, start and restore talk to fairbat-agent. \
         All other commands work without it.",
     arg_required_else_help = true,
     subcommand_value_name = "COMMAND",
@@ -53,6 +55,7 @@ pub(crate) enum Command {
     Get(Box<GetArgs>),
     Plan(Box<PlanArgs>),
     Put(Box<PutArgs>),
+    Run(Box<RunArgs>),
     Serve(Box<ServeArgs>),
     Status(StatusArgs),
     Add(AddArgs),
@@ -70,7 +73,7 @@ pub(crate) enum Command {
             Downloads and restores are removed from the agent."
     )]
     Cancel(TaskArgs),
-    Run(RunArgs),
+    Start(StartArgs),
     Restore(RestoreArgs),
     Doctor(Box<DoctorArgs>),
     Setup(SetupArgs),

@@ -5,13 +5,12 @@ mod follow;
 use std::io;
 use std::path::PathBuf;
 
-use dalbe::receive_window::ReceiverPolicy;
 use fairbat::download::{self, Arrivals, RunMode};
 use fairbat::lane::{AdmissionSettings, InvalidSettings, LawChanges};
 use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
 
 use self::follow::{Following, UrlReader};
-use crate::args::{AllocationMethod, GetArgs, LawName, ReceiverMethod, StreamArgs};
+use crate::args::{AllocationMethod, GetArgs, LawName, StreamArgs};
 use crate::console::log_filter;
 use crate::exit::ExitCode;
 use crate::session::{self, Options, now, random_seed, warn_if_late};
@@ -87,10 +86,7 @@ pub(crate) fn resolve(
         max_connections: max_connections(args.speed.split, args.speed.max_connections)?,
         weight: args.speed.weight,
         max_weight: args.speed.max_weight,
-        receiver: match args.speed.receiver {
-            ReceiverMethod::Delay => ReceiverPolicy::Delay,
-            ReceiverMethod::Vulture => ReceiverPolicy::Vulture,
-        },
+        receiver: args.speed.receiver.into(),
         controller: args.speed.controller.into(),
         chunk_size: args.speed.chunk_size,
         file_allocation: match args.files.file_allocation {

@@ -3,6 +3,7 @@
 //! - `args`: the flags as typed, with their help and the manual
 //! - `settings`: values that several commands parse and check
 //! - `get`, `put`, `plan`, `serve`: from arguments to the library call
+//! - `run`: any command, with connections that yield
 //! - `agent`: the commands that talk to fairbat-agent
 //! - `doctor`, `path`, `setup`: what this machine supports, what a path is like, and the kernel
 //!   parts
@@ -19,6 +20,7 @@ mod path;
 mod plan;
 mod progress;
 mod put;
+mod run;
 mod serve;
 mod session;
 mod settings;
@@ -35,12 +37,13 @@ fn main() -> std::process::ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Put(args) => put::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Status(args) => agent::status(&args),
         Command::Add(args) => agent::add(&args),
         Command::Pause(args) => agent::each(&args, "/v1/pause", "paused"),
         Command::Resume(args) => agent::each(&args, "/v1/resume", "resumed"),
         Command::Cancel(args) => agent::each(&args, "/v1/cancel", "cancelled"),
-        Command::Run(args) => agent::run(&args),
+        Command::Start(args) => agent::start(&args),
         Command::Restore(args) => agent::restore(&args),
         Command::Doctor(args) => match &args.path {
             Some(url) => path::run(url, &args),

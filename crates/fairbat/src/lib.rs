@@ -11,6 +11,7 @@
 //! - [`serve`]: the server behind `fairbat serve`. It paces its responses.
 //! - [`transport`]: the HTTP client, the sockets under it, and the levers on its
 //!   connections.
+//! - [`hold`]: holds the connections of other programs back.
 //! - [`http`]: header fields, validators, credentials, and what failures mean.
 //! - [`path_measurement`]: what a path gives, and whether a deadline is feasible.
 //!
@@ -26,6 +27,7 @@ pub mod download;
 pub mod error;
 pub mod event;
 mod file_version;
+pub mod hold;
 pub mod http;
 pub mod lane;
 #[cfg(feature = "manual")]

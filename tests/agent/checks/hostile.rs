@@ -31,20 +31,20 @@ fn a_pointer_with_hostile_numbers_ends_one_job_and_no_other() {
     for pointer in HOSTILE {
         fs::write(scene.pointer(), pointer).expect("write the pointer");
         for job in ["home", "back"] {
-            let failed = service.fairbat(&["run", job, "--wait"]);
+            let failed = service.fairbat(&["start", job, "--wait"]);
             assert_ne!(failed.code, Some(0), "{failed:?}");
             let task = service.task(job).expect("it is there");
             let problem = task["last"]["problem"].as_str().expect("a problem");
             assert!(problem.contains("current.json"), "{problem}");
         }
-        service.order(&["run", "other", "--wait"]);
+        service.order(&["start", "other", "--wait"]);
     }
     // A job that knows what it has sent writes the pointer anew.
     fs::remove_file(scene.pointer()).expect("delete the pointer");
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     fs::write(scene.pointer(), HOSTILE[0]).expect("write the pointer");
-    service.order(&["run", "home", "--wait"]);
-    service.order(&["run", "back", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
+    service.order(&["start", "back", "--wait"]);
     expect_same(&scene.source, &scene.place.join("pulled"));
 }
 
@@ -102,7 +102,7 @@ fn too_many_deltas_and_too_large_files_are_refused_with_an_error() {
     let service = scene.place.start();
     let directory = scene.object("home/.fairbat/manifest");
     let problem = || {
-        let failed = service.fairbat(&["run", "back", "--wait"]);
+        let failed = service.fairbat(&["start", "back", "--wait"]);
         assert_ne!(failed.code, Some(0), "{failed:?}");
         let task = service.task("back").expect("it is there");
         task["last"]["problem"]
@@ -120,13 +120,13 @@ fn too_many_deltas_and_too_large_files_are_refused_with_an_error() {
     write_manifests(&directory, 0, u64::MAX);
     let large = problem();
     assert!(large.contains("\"size\""), "{large}");
-    service.order(&["run", "other", "--wait"]);
+    service.order(&["start", "other", "--wait"]);
     // As many as an agent writes are read.
     fs::write(scene.object("home/f"), "x").expect("write an object");
     fs::copy(scene.object("home/f"), scene.object("home/g")).expect("copy an object");
     fs::copy(scene.object("home/f"), scene.object("home/h")).expect("copy an object");
     write_manifests(&directory, 50, 1);
-    service.order(&["run", "back", "--wait"]);
+    service.order(&["start", "back", "--wait"]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn manifests_of_someone_else_are_refused_where_the_key_is() {
     scene.fill(5);
     let service = scene.place.start();
     scene.agent(1, "key", &["home"], "");
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let key = scene.agent(0, "key", &["home"], "");
     assert_eq!(key.trim().len(), 64, "{key}");
     let file = scene.place.join("state/keys/home");
@@ -143,11 +143,11 @@ fn manifests_of_someone_else_are_refused_where_the_key_is() {
     assert_eq!(mode & 0o7777, 0o600);
 
     // Without the key it works, with a warning.
-    service.order(&["run", "back", "--wait"]);
+    service.order(&["start", "back", "--wait"]);
     scene.place.wait_for_log("does not have the key", 1);
     scene.agent(1, "key", &["back", "--import"], "nonsense");
     scene.agent(0, "key", &["back", "--import"], &key);
-    service.order(&["run", "back", "--wait"]);
+    service.order(&["start", "back", "--wait"]);
     assert_eq!(
         scene.place.log().matches("does not have the key").count(),
         1
@@ -158,7 +158,7 @@ fn manifests_of_someone_else_are_refused_where_the_key_is() {
         fs::write(scene.pointer(), pointer).expect("write the pointer");
         let to = scene.place.join("nowhere").display().to_string();
         for args in [
-            &["run", "back", "--wait"][..],
+            &["start", "back", "--wait"][..],
             &["restore", "home", "--wait", "--to", &to],
         ] {
             let failed = service.fairbat(args);
@@ -179,7 +179,7 @@ fn manifests_of_someone_else_are_refused_where_the_key_is() {
     let partial = genuine.replace("\"is_partial\":false", "\"is_partial\":true");
     refused(&partial, "wrong authenticator");
     // The right pointer, and another base.
-    service.order(&["run", "other", "--wait"]);
+    service.order(&["start", "other", "--wait"]);
     let mut other = files_below(&scene.object("other/.fairbat/manifest"));
     other.retain(|path| path.display().to_string().ends_with("-base.jsonl.gz"));
     let mut own = files_below(&scene.object("home/.fairbat/manifest"));
@@ -188,8 +188,8 @@ fn manifests_of_someone_else_are_refused_where_the_key_is() {
     refused(&genuine, "not those that were authenticated");
 
     // A run writes them anew.
-    service.order(&["run", "home", "--wait"]);
-    service.order(&["run", "back", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
+    service.order(&["start", "back", "--wait"]);
     scene.check(0);
     expect_same(&scene.source, &scene.place.join("pulled"));
 }
@@ -199,7 +199,7 @@ fn a_store_without_an_authenticator_gets_one_unless_the_job_says_otherwise() {
     let scene = Scene::local("authenticate = false");
     scene.fill(5);
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let pointer = || fs::read_to_string(scene.pointer()).expect("read the pointer");
     assert!(!pointer().contains("authenticator"), "{}", pointer());
     scene.check(0);
@@ -210,16 +210,16 @@ fn a_store_without_an_authenticator_gets_one_unless_the_job_says_otherwise() {
     let text = text.replace("authenticate = false", "");
     fs::write(&config, text).expect("write the configuration");
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     assert!(pointer().contains("authenticator"), "{}", pointer());
     let task = service.task("home").expect("it is there");
     assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");
-    service.order(&["run", "back", "--wait"]);
+    service.order(&["start", "back", "--wait"]);
     // A new machine that knows nothing takes all of it over.
     service.kill();
     fs::remove_dir_all(scene.place.join("state")).expect("lose the state");
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     scene.place.wait_for_log("taking over", 1);
     let task = service.task("home").expect("it is there");
     assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");
@@ -230,10 +230,10 @@ fn a_damaged_key_is_named_as_such_and_a_new_one_can_be_made() {
     let scene = Scene::local("");
     scene.fill(5);
     let service = scene.place.start();
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let key = scene.place.join("state/keys/home");
     fs::write(&key, "damaged").expect("write the key");
-    let failed = service.fairbat(&["run", "home", "--wait"]);
+    let failed = service.fairbat(&["start", "home", "--wait"]);
     failed.expect_code(1);
     for said in [
         failed.stderr,
@@ -246,11 +246,11 @@ fn a_damaged_key_is_named_as_such_and_a_new_one_can_be_made() {
         assert!(!said.contains("files are intact"), "{said}");
     }
     fs::remove_file(&key).expect("remove the key");
-    service.order(&["run", "home", "--wait"]);
+    service.order(&["start", "home", "--wait"]);
     let task = service.task("home").expect("it is there");
     assert_eq!(task["last"]["files"]["moved"], 0, "{task:#}");
     let made = scene.agent(0, "key", &["home"], "");
     scene.check(0);
     scene.agent(0, "key", &["back", "--import"], &made);
-    service.order(&["run", "back", "--wait"]);
+    service.order(&["start", "back", "--wait"]);
 }

@@ -67,7 +67,7 @@ impl Running {
     /// Tells it to run a job now.
     fn order(&self, job: &str) {
         let ordered = Fairbat::new(Path::new("/"))
-            .args(["run", job])
+            .args(["start", job])
             .env("FAIRBAT_SOCKET", self.work.path().join("socket"))
             .run();
         assert_eq!(ordered.code, Some(0), "{ordered:?}");
@@ -234,7 +234,7 @@ fn a_job_whose_store_cannot_be_reached_says_why_and_when_it_tries_again() {
     place.configure("", &(store + &job));
     let service = place.start();
     let waiting = Fairbat::new(Path::new("/"))
-        .args(["run", "remote", "--wait"])
+        .args(["start", "remote", "--wait"])
         .env("FAIRBAT_SOCKET", place.join("socket"))
         .spawn();
     let task = service.wait_for_task("a reason and a next try", "remote", |task| {

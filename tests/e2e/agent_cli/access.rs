@@ -17,7 +17,7 @@ fn without_an_agent_it_says_what_to_look_at() {
     let commands: [&[&str]; 4] = [
         &["status"],
         &["pause", "home"],
-        &["run", "home", "--wait"],
+        &["start", "home", "--wait"],
         &["status", "--watch", "--json"],
     ];
     for args in commands {

@@ -27,12 +27,12 @@ const PUSH_UNDER_WAY: &str = "run it again when the push is through; if none is 
 
 /// What to do about content that the manifest does not know.
 pub(crate) const NEWER_OR_DAMAGED: &str = "if no push is under way, the store is damaged: where \
-    the job pushes, run `fairbat-agent check --store JOB` and then `fairbat run JOB`, which sends \
+    the job pushes, run `fairbat-agent check --store JOB` and then `fairbat start JOB`, which sends \
     again what is damaged; if one is, run this again when it is through";
 
 /// What to do about a former mount point.
 const ACCEPT_UNMOUNTED: &str = "mount it again; if it stays unmounted, say so once: \
-    fairbat run JOB --accept-unmounted PATH, where PATH is absolute";
+    fairbat start JOB --accept-unmounted PATH, where PATH is absolute";
 
 /// The outcome of a run.
 #[derive(Debug, Clone, Default)]

@@ -76,7 +76,7 @@ fn full(path: &str) -> FileFailure {
     FileFailure {
         path: path.into(),
         problem: "507 Insufficient Storage".into(),
-        hint: Some("make room on the store, then: fairbat run mail".into()),
+        hint: Some("make room on the store, then: fairbat start mail".into()),
     }
 }
 
@@ -156,7 +156,7 @@ fn mail() -> TaskStatus {
                 "nas.example.org refused 3 of 412 files: the disk of the store is full".into(),
             ),
             summary: Some("3 files failed".into()),
-            hint: Some("make room on the store, then: fairbat run mail".into()),
+            hint: Some("make room on the store, then: fairbat start mail".into()),
             failures: [
                 "alice/Archive/2019.mbox",
                 "alice/Archive/2020.mbox",

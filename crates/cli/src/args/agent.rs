@@ -105,7 +105,7 @@ pub(crate) struct TaskArgs {
     about = "Run a job of the agent now",
     long_about = "Lets the agent run a job of its configuration now, whatever its schedule."
 )]
-pub(crate) struct RunArgs {
+pub(crate) struct StartArgs {
     /// The job, by its name in the configuration
     #[arg(value_name = "JOB")]
     pub(crate) job: String,

@@ -56,7 +56,7 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
         "pause" => of_agent("fairbat pause home add-3", TASKS_EXIT_STATUS),
         "resume" => of_agent("fairbat resume home add-3", TASKS_EXIT_STATUS),
         "cancel" => of_agent("fairbat cancel add-3", TASKS_EXIT_STATUS),
-        "run" => of_agent(RUN_EXAMPLES, WAIT_EXIT_STATUS),
+        "start" => of_agent(START_EXAMPLES, WAIT_EXIT_STATUS),
         "restore" => of_agent(RESTORE_EXAMPLES, WAIT_EXIT_STATUS),
         _ => Vec::new(),
     }
@@ -309,10 +309,10 @@ Watch the download:
     id=$(fairbat add -d /srv/mirror https://example.org/big.iso)
     fairbat status --watch \"$id\"";
 
-const RUN_EXAMPLES: &str = "\
-fairbat run home
+const START_EXAMPLES: &str = "\
+fairbat start home
 Back up before a risky step:
-    fairbat run --wait home && upgrade";
+    fairbat start --wait home && upgrade";
 
 const RESTORE_EXAMPLES: &str = "\
 fairbat restore home --to /srv/restored --wait

@@ -8,8 +8,8 @@ use fairbat::settings::Checksum;
 use fairbat::units::{parse_duration, parse_size};
 
 use super::shared::{
-    AnswerArgs, ControllerMethod, FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs,
-    TimeoutArgs, weight,
+    AnswerArgs, ControllerMethod, FailureArgs, LimitArgs, LogArgs, MessageArgs, ReceiverMethod,
+    RequestArgs, TimeoutArgs, weight,
 };
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -310,16 +310,6 @@ pub(crate) enum LawName {
     Damped,
     /// m(t+1) = m(t) + gamma (n - tau), as in the FAIRBAT paper
     Paper,
-}
-
-/// How a connection detects other traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReceiverMethod {
-    /// Queueing delay: the round-trip time minus its recent minimum
-    Delay,
-    /// Packet-interval variations (Li and Welzl 2017), or changes of the round-trip time
-    /// where packets have no timestamps
-    Vulture,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::SenderPolicy;
 use dalbe::weight::{ControllerPolicy, MIN_WEIGHT};
 use fairbat::units::{SizeError, parse_duration, parse_size};
@@ -136,6 +137,25 @@ pub(crate) struct LogArgs {
     /// Explain more on standard error; -vv gives details, -vvv everything
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+}
+
+/// How a connection detects other traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReceiverMethod {
+    /// Queueing delay: the round-trip time minus its recent minimum
+    Delay,
+    /// Packet-interval variations (Li and Welzl 2017), or changes of the round-trip time
+    /// where packets have no timestamps
+    Vulture,
+}
+
+impl From<ReceiverMethod> for ReceiverPolicy {
+    fn from(method: ReceiverMethod) -> Self {
+        match method {
+            ReceiverMethod::Delay => Self::Delay,
+            ReceiverMethod::Vulture => Self::Vulture,
+        }
+    }
 }
 
 /// Which of fairbat's congestion controls limits what is sent.

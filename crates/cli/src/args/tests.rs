@@ -274,8 +274,8 @@ fn wrong_usage_is_explained() {
         (&["plan", "--deadline", "4h", "-o", "f", "http://h/f"], "-o"),
         (&["add"], "URL"),
         (&["pause"], "TASK"),
-        (&["run"], "JOB"),
-        (&["run", "a", "b"], "b"),
+        (&["start"], "JOB"),
+        (&["start", "a", "b"], "b"),
         (&["restore", "home"], "--to"),
         (&["completions", "tcsh"], "tcsh"),
         (&["fetch"], "fetch"),
@@ -383,7 +383,7 @@ fn each_flag_of_the_agents_commands_reaches_its_field() {
     let args = restore_from(&["home", "--to", "d", "--deadline", "4h", "--wait"]);
     assert_eq!((args.job.as_str(), args.to), ("home", PathBuf::from("d")));
     assert!(args.wait && args.deadline.as_deref() == Some("4h"));
-    let Ok(Command::Run(args)) = parse(&["run", "home", "-w"]) else {
+    let Ok(Command::Start(args)) = parse(&["start", "home", "-w"]) else {
         panic!("a job is enough");
     };
     assert!(args.wait && args.job == "home");

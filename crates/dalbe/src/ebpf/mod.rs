@@ -23,6 +23,7 @@ use std::io;
 pub use self::congestion::{
     CongestionLaw, CongestionParameters, CongestionState, SenderCoupling, WeightedCongestion,
 };
+pub(crate) use self::layout::PREFIX as CONGESTION_PREFIX;
 pub use self::observer::{
     DelayStatistics, OBSERVER_INTERVALS, ObservedInterval, Observer, PivCounts,
 };

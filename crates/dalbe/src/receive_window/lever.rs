@@ -48,7 +48,16 @@ pub struct WindowSettings {
     /// If true, the caller must not hold it, because then nothing would widen its
     /// window.
     pub holds_on_demand: bool,
+    /// Whether another program reads what comes. It keeps no pauses: a window of less than one
+    /// segment stands for them.
+    pub is_foreign: bool,
 }
+
+/// A window in which no segment fits, bytes; the kernel makes it as large as its smallest, about
+/// 1 kB. A sender then waits for its persist timer (RFC 9293, section 3.8.6.1; on Linux 200 ms)
+/// and sends a piece that fits. With this window, a connection carries 5 to 20 kB/s, depending
+/// on the window scale.
+const LESS_THAN_A_SEGMENT: u32 = 1;
 
 /// The receive window of one connection under control.
 ///
@@ -245,6 +254,14 @@ impl WindowLever {
         let is_near_end = remaining
             .is_some_and(|bytes| (bytes as f64) < UNPAUSED_END_SEGMENTS * self.limiter.segment);
         let pause = self.limiter.pause().filter(|_| !is_near_end);
+        if self.settings.is_foreign {
+            let window = pause.map_or(window, |_| LESS_THAN_A_SEGMENT);
+            self.set_window(socket.receiver(), &info, window)?;
+            return Ok(Some(WindowOffer {
+                window,
+                pause: None,
+            }));
+        }
         if pause.is_none() {
             self.widen(socket)?;
         }

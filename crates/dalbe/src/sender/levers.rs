@@ -9,8 +9,8 @@ use socket2::Domain;
 use super::pacing::Pacer;
 use super::stock::{self, CongestionOverride, KernelCongestionControls};
 use super::{SenderCoupling, SenderLeverKind, SenderPolicy};
-use crate::ebpf::{CongestionLaw, CongestionParameters, WeightedCongestion};
-use crate::socket::TcpSocket;
+use crate::ebpf::{CONGESTION_PREFIX, CongestionLaw, CongestionParameters, WeightedCongestion};
+use crate::socket::{LOWER_EFFORT, TcpSocket};
 use crate::weight::{FlowTarget, MIN_WEIGHT};
 
 /// Time between two updates with a congestion control in the kernel. It needs
@@ -104,6 +104,27 @@ impl SenderLevers {
         }
     }
 
+    /// Frees a connection that a process has held which is gone. Nobody knows what it was like
+    /// before, so it gets what a new one has. Errors are ignored, because nothing could be done
+    /// about them.
+    pub fn free(socket: &TcpSocket) {
+        let sender = socket.sender();
+        if matches!(sender.max_pacing_rate(), Ok(Some(_))) {
+            let _ = sender.set_max_pacing_rate(None);
+        }
+        let is_ours = |name: String| name.starts_with(CONGESTION_PREFIX);
+        let usual = TcpSocket::unconnected(Domain::IPV4).and_then(|new| new.sender().congestion());
+        if let (Ok(true), Ok(usual)) = (sender.congestion().map(is_ours), usual) {
+            let _ = sender.set_congestion(&usual);
+        }
+        if socket
+            .traffic_class()
+            .is_ok_and(|class| class & !ECN == LOWER_EFFORT)
+        {
+            let _ = socket.set_traffic_class(0);
+        }
+    }
+
     /// With a congestion control of ours; `None` if there is none, or no more.
     fn congestion(&self, socket: &TcpSocket, coupling: SenderCoupling) -> Option<ActiveLever> {
         let congestion = self.current()?;
@@ -133,6 +154,9 @@ impl SenderLevers {
         congestion.clone()
     }
 }
+
+/// The bits of ECN in the traffic class (RFC 3168, section 5).
+const ECN: u8 = 0b11;
 
 /// A connection that has had full weight is marked again below this weight.
 const MAX_REMARKED_WEIGHT: f64 = 0.5;

@@ -247,11 +247,11 @@ impl ReceiverSocket<'_> {
     /// Not a socket, or a kernel without `SO_BUF_LOCK` (Linux 5.14).
     pub fn make_room(&self, window: u32) -> io::Result<()> {
         self.hold_receive_buffer(false)?;
-        let mark =
-            |bytes: i32| sys::set(self.socket.as_fd(), sys::SO_RCVLOWAT, &bytes.to_ne_bytes());
-        let made = mark(as_c_int(window));
+        let before = sys::get_exactly(self.socket.as_fd(), sys::SO_RCVLOWAT)?;
+        let mark = |bytes: [u8; 4]| sys::set(self.socket.as_fd(), sys::SO_RCVLOWAT, &bytes);
+        let made = mark(as_c_int(window).to_ne_bytes());
         // Taken back at once: the owner is not told of data below the mark.
-        let taken_back = mark(1);
+        let taken_back = mark(before);
         let held = self.hold_receive_buffer(true);
         made.and(taken_back).and(held)
     }

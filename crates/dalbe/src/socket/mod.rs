@@ -112,6 +112,15 @@ impl TcpSocket {
         Ok((raw, length))
     }
 
+    /// The number of this socket (`SO_COOKIE`, Linux 4.12), which no other socket of this
+    /// machine has had since it started.
+    ///
+    /// # Errors
+    /// Not a socket.
+    pub fn cookie(&self) -> io::Result<u64> {
+        sys::get_exactly(self.as_fd(), sys::SO_COOKIE).map(u64::from_ne_bytes)
+    }
+
     /// Takes unread data out of the receive buffer; returns how many bytes of
     /// it fit into `buffer`, 0 at the end. It also works after the peer has
     /// broken off, and after the owner has closed its descriptor. Before that,
@@ -174,6 +183,14 @@ impl TcpSocket {
             self.socket.tclass_v6()?
         };
         u8::try_from(value).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    }
+
+    /// What it speaks; `None` if it speaks nothing that has a number, as a Unix socket.
+    ///
+    /// # Errors
+    /// Not a socket.
+    pub fn protocol(&self) -> io::Result<Option<Protocol>> {
+        self.socket.protocol()
     }
 
     /// The address of this end.

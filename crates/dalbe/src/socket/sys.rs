@@ -7,7 +7,7 @@
 #![allow(
     unsafe_code,
     reason = "socket2 has neither TCP_INFO, TCP_WINDOW_CLAMP, SO_MAX_PACING_RATE, \
-              SO_BUF_LOCK, SO_RCVLOWAT nor SO_PEERGROUPS, and a number from /proc is not an owned descriptor"
+              SO_BUF_LOCK, SO_RCVLOWAT, SO_COOKIE nor SO_PEERGROUPS, and a number from /proc is not an owned descriptor"
 )]
 
 use std::io;
@@ -42,6 +42,9 @@ pub(crate) const SO_MAX_PACING_RATE: SocketOption = SocketOption(
         47
     },
 );
+
+/// socket(7), `SO_COOKIE` (Linux 4.12).
+pub(crate) const SO_COOKIE: SocketOption = SocketOption(libc::SOL_SOCKET, libc::SO_COOKIE);
 
 /// unix(7), `SO_PEERGROUPS` (Linux 4.13).
 pub(crate) const SO_PEERGROUPS: SocketOption = SocketOption(libc::SOL_SOCKET, libc::SO_PEERGROUPS);

@@ -8,6 +8,7 @@
 //! | `upload` | one upload request and its answer |
 //! | `tap` | finds the socket under a connection and prepares it |
 //! | `window_manager` | puts the receive window that the weight asks for on connections that receive |
+//! | `path` | what connections over a path know of it together |
 //! | `flows` | puts the weight on connections that send |
 //! | `request` | a request's rate limits and counters, and its bodies |
 //!
@@ -20,6 +21,7 @@
 mod client;
 mod coding;
 mod flows;
+mod path;
 mod remote_file;
 mod request;
 mod tap;
@@ -42,6 +44,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 pub use self::client::HttpClient;
 pub(crate) use self::client::MAX_REDIRECTS;
+pub(crate) use self::path::Path;
 pub(crate) use self::remote_file::AnnouncedSize;
 pub use self::remote_file::{Body, Probe, RemoteFile};
 pub use self::request::{BrokenOff, RateLimit, Received, RequestContext};

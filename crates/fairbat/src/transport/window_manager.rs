@@ -13,20 +13,17 @@ use std::time::Duration;
 
 use dalbe::ebpf::Observer;
 use dalbe::receive_window::{
-    ArrivalWatch, BottleneckKind, ConnectionRenewals, LeverKind, PathMemory, ReceiveWindowState,
-    ReceiverPolicy, WindowGroup, WindowLever, WindowSettings,
+    ArrivalWatch, BottleneckKind, ConnectionRenewals, LeverKind, ReceiveWindowState,
+    ReceiverPolicy, WindowLever, WindowSettings,
 };
 use dalbe::socket::TcpSocket;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
+use super::path::{PATH_MEMORY, Path};
 use super::tap::ReceiveWindow;
 use crate::lane::places::Place;
 use crate::lane::{Lane, Service};
-
-/// Time after which a parked lever is forgotten. The connection pool closes idle
-/// connections after 90 s.
-const PARKED_LIFETIME: Duration = Duration::from_secs(120);
 
 /// Time for which a parked lever still tells what its connection does: the next
 /// request on a connection follows at once.
@@ -73,9 +70,7 @@ struct HeldConnection {
 /// What is remembered of the path to an address.
 #[derive(Debug, Default)]
 struct PathState {
-    memory: Option<PathMemory>,
-    /// All connections over it yield as one.
-    group: WindowGroup,
+    path: Path,
     bottleneck: Option<BottleneckKind>,
     renewals: ConnectionRenewals,
     /// The fresh connection on trial.
@@ -99,6 +94,7 @@ impl WindowManager {
                 policy,
                 max_window: window.max_window,
                 holds_on_demand: !window.is_held,
+                is_foreign: false,
                 observer: match kind {
                     LeverKind::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
                     LeverKind::ReceiveWindow | LeverKind::DscpLe | LeverKind::None => None,
@@ -182,10 +178,10 @@ impl WindowManager {
             }
             None => {
                 let path = state.paths.entry(addresses.1.ip()).or_default();
-                let mut lever = WindowLever::new(self.settings.clone(), &path.group);
+                let mut lever = path.path.lever(self.settings.clone());
                 // The response before may just have ended, and its lever not be parked yet.
                 lever.take_over(socket);
-                path.add_connection(addresses, &mut lever);
+                path.add_connection(addresses);
                 let place = self.lane.take_place(self.service);
                 HeldConnection { lever, place }
             }
@@ -215,24 +211,9 @@ fn addresses(socket: &TcpSocket) -> Option<Addresses> {
 
 impl PathState {
     /// A new connection uses the path.
-    fn add_connection(&mut self, addresses: Addresses, lever: &mut WindowLever) {
-        if let Some(memory) = self.memory {
-            lever.learn(memory);
-        }
+    fn add_connection(&mut self, addresses: Addresses) {
         if self.renewals.is_on_trial() {
             self.fresh.get_or_insert(addresses);
-        }
-    }
-
-    /// Merges what a connection has learnt. The least round-trip time and the
-    /// largest rate are kept for [`PARKED_LIFETIME`].
-    fn learn(&mut self, memory: PathMemory, now: Duration) {
-        let known = self.memory.get_or_insert(memory);
-        if memory.base <= known.base || now >= known.at + PARKED_LIFETIME {
-            (known.base, known.at) = (memory.base, memory.at);
-        }
-        if memory.carried >= known.carried || now >= known.carried_at + PARKED_LIFETIME {
-            (known.carried, known.carried_at) = (memory.carried, memory.carried_at);
         }
     }
 }
@@ -361,16 +342,12 @@ impl Drop for WindowGuard {
         let now = self.now;
         let mut state = self.manager.state();
         state.engaged.remove(&self.addresses);
-        if let Some(memory) = held.lever.memory(now) {
-            let path = state.paths.entry(self.addresses.1.ip()).or_default();
-            path.learn(memory, now);
-        }
+        let path = state.paths.entry(self.addresses.1.ip()).or_default();
+        path.path.learn(&held.lever, now);
         if !self.is_given_up {
             state.parked.insert(self.addresses, (now, held));
         }
-        state
-            .parked
-            .retain(|_, (at, _)| now < *at + PARKED_LIFETIME);
+        state.parked.retain(|_, (at, _)| now < *at + PATH_MEMORY);
     }
 }
 

@@ -1,0 +1,107 @@
+//! The flags of `fairbat run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use fairbat::units::parse_size;
+
+use super::shared::{ControllerMethod, LogArgs, ReceiverMethod, SenderMethod, weight};
+
+// These groups have no doc comments: clap would show them as the help of the command.
+
+#[derive(Debug, Args)]
+#[command(
+    about = "Run any command so that its connections yield to other traffic",
+    long_about = "Runs COMMAND so that all TCP connections of it and of its descendants yield to \
+        other traffic, in both directions. Together they weigh as much as one connection, however \
+        many they are. This needs no privilege, and works with any program. Without a deadline \
+        they always yield. With a deadline and --bytes, they yield as far as the deadline allows.\n\n\
+        The terminal, the working directory, signals and the exit status are those of the \
+        command. fairbat prints one line when it starts and one when it ends, both on standard \
+        error.\n\n\
+        What descends from the command and goes on in the background also yields, until it ends. \
+        UDP does not yield, and so neither does QUIC.\n\n\
+        Connections are noticed as they are made, by a seccomp filter. Under it, a program with \
+        a set-user-ID bit, such as sudo, runs without the rights of its owner, unless root \
+        started fairbat. Use --no-seccomp for commands that need such programs.",
+    override_usage = "fairbat run [OPTIONS] -- COMMAND [ARGUMENTS]\n       \
+        fairbat run [OPTIONS] --pid PID"
+)]
+pub(crate) struct RunArgs {
+    /// The command with its arguments, after --
+    #[arg(
+        value_name = "COMMAND",
+        last = true,
+        required_unless_present = "pid",
+        value_hint = ValueHint::CommandWithArguments
+    )]
+    pub(crate) command: Vec<OsString>,
+
+    /// Hold the connections of this process and its descendants, until Ctrl-C
+    ///
+    /// Their connections are then as free as before. It needs the rights of a debugger over
+    /// the process; fairbat doctor explains them.
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pub(crate) pid: Option<i32>,
+
+    #[command(flatten)]
+    pub(crate) speed: RunSpeedArgs,
+
+    /// Hold connections to addresses of this machine too, such as 127.0.0.1
+    #[arg(long)]
+    pub(crate) include_local: bool,
+
+    /// Find connections by looking for them ten times a second, without a seccomp filter
+    #[arg(long)]
+    pub(crate) no_seccomp: bool,
+
+    /// Write what happens into this file, one JSON object per line
+    ///
+    /// docs/json.md in the source describes the objects.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) events: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Deadline and speed")]
+pub(crate) struct RunSpeedArgs {
+    /// When the command should be done: 06:00, 90s, 45m, 4h, or RFC 3339
+    ///
+    /// WHEN is a moment (2026-03-01T06:00:00Z), the next local time of day (06:00), or a time
+    /// span from now (4h). The deadline is soft: a late command goes on.
+    #[arg(long, value_name = "WHEN", requires = "bytes")]
+    pub(crate) deadline: Option<String>,
+
+    /// How much the command will move until the deadline, in both directions: 500M, 40G
+    ///
+    /// In powers of 1024.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) bytes: Option<u64>,
+
+    /// The lowest weight of all connections together, from 0.02 (yields to all) to 1 (never
+    /// yields)
+    ///
+    /// A deadline can raise it, up to 1, which is one ordinary connection.
+    #[arg(long, value_name = "W", default_value = "0.02", value_parser = weight)]
+    pub(crate) weight: f64,
+
+    /// The law for the receive window of connections that yield
+    #[arg(long, value_name = "POLICY", default_value = "delay")]
+    pub(crate) receiver: ReceiverMethod,
+
+    /// Which congestion control holds back what is sent
+    ///
+    /// This needs the congestion controls that root loads with fairbat setup. Without them,
+    /// the rate of the packets is limited, and this flag changes nothing.
+    #[arg(long, value_name = "POLICY", default_value = "vegas")]
+    pub(crate) sender: SenderMethod,
+
+    /// How a deadline raises the weight; without a deadline, it has no effect
+    #[arg(long, value_name = "POLICY", default_value = "share")]
+    pub(crate) controller: ControllerMethod,
+}

@@ -1,0 +1,104 @@
+//! The sockets of other processes: which there are, and a duplicate of one for a moment.
+//!
+//! A duplicate (pidfd_getfd(2)) names the same socket, so options set on it act there. It takes
+//! the rights of a debugger over the process (ptrace(2), `PTRACE_MODE_ATTACH_REALCREDS`): the
+//! same user and no more privileges, and where Yama restricts that, an ancestor. While a
+//! duplicate is open, a `close` by the owner does not end the connection. So it is taken for one
+//! look, and dropped.
+
+use std::fs;
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::socket::TcpSocket;
+
+/// A process whose sockets are looked at. It keeps a handle of the process, so it never means
+/// a later one of the same number.
+#[derive(Debug)]
+pub struct ForeignProcess {
+    number: i32,
+    handle: OwnedFd,
+}
+
+impl ForeignProcess {
+    /// The process that has this number now.
+    ///
+    /// # Errors
+    /// There is none, or no descriptor left.
+    pub fn open(number: i32) -> io::Result<Self> {
+        let process = Pid::from_raw(number).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "not the number of a process")
+        })?;
+        Ok(Self {
+            number,
+            handle: pidfd_open(process, PidfdFlags::empty())?,
+        })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> i32 {
+        self.number
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
+        poll(&mut ended, Some(&Timespec::default())) == Ok(1)
+    }
+
+    /// Its descriptors that are sockets, each with the number of the socket's inode.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if it may not be looked at, or it is gone.
+    pub fn sockets(&self) -> io::Result<Vec<(RawFd, u64)>> {
+        let directory = format!("/proc/{}/fd", self.number);
+        let mut sockets = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            // Descriptors come and go meanwhile.
+            let Ok(target) = fs::read_link(entry.path()) else {
+                continue;
+            };
+            let inode = inode_of(target.as_os_str().as_bytes());
+            let descriptor = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok());
+            sockets.extend(descriptor.zip(inode));
+        }
+        Ok(sockets)
+    }
+
+    /// A duplicate of one of its descriptors, for a moment.
+    ///
+    /// # Errors
+    /// `EBADF` if it has no such descriptor any more, `ESRCH` if it is gone, `EPERM` without the
+    /// right.
+    pub fn duplicate(&self, descriptor: RawFd) -> io::Result<OwnedFd> {
+        Ok(pidfd_getfd(
+            &self.handle,
+            descriptor,
+            PidfdGetfdFlags::empty(),
+        )?)
+    }
+
+    /// The same, of a socket.
+    ///
+    /// # Errors
+    /// As [`Self::duplicate`].
+    pub fn socket(&self, descriptor: RawFd) -> io::Result<TcpSocket> {
+        self.duplicate(descriptor).map(TcpSocket::from_fd)
+    }
+}
+
+/// The inode in `socket:[12345]`.
+fn inode_of(link: &[u8]) -> Option<u64> {
+    let digits = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}

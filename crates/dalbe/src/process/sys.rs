@@ -1,0 +1,128 @@
+//! The system calls that no safe library offers: a filter of system calls with a
+//! listener, its two ioctls, and `fork` for a process without threads.
+//!
+//! Everything here is a thin shell around one call; meaning and checks belong to the
+//! callers.
+
+#![allow(
+    unsafe_code,
+    reason = "neither the standard library nor rustix has seccomp(2), its ioctls or fork(2)"
+)]
+
+use std::io;
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use libc::{c_long, c_ulong, seccomp_notif, seccomp_notif_resp, sock_filter, sock_fprog};
+
+/// Makes a copy of this process; returns the child's number, and `None` in the child.
+///
+/// # Errors
+/// There is no room for another process, or this one has several threads: of these, the
+/// child would lack all but one, and with them what they held locked.
+pub(crate) fn fork() -> io::Result<Option<i32>> {
+    if std::fs::read_dir("/proc/self/task")?.count() > 1 {
+        let what = "a process with several threads cannot be copied";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    // SAFETY: with this one thread alone, no lock of the child is held by another.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        child => Ok(Some(child)),
+    }
+}
+
+/// Lets the program of `command` begin with a call of `prepare`, in its own process.
+///
+/// `prepare` runs after `fork`, beside threads that do not exist any more: it may make system
+/// calls, and must neither allocate nor lock anything.
+pub(crate) fn before_exec(
+    command: &mut Command,
+    prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+) {
+    // SAFETY: the only caller, `launch`, keeps to what is said above.
+    unsafe {
+        command.pre_exec(prepare);
+    }
+}
+
+/// Filters the system calls of this process and of all that descend from it, for good;
+/// returns the listener that is asked.
+///
+/// Allocates nothing.
+///
+/// # Errors
+/// `EBUSY` if another filter of this process has a listener already, `EACCES` without
+/// `no_new_privs` and CAP_SYS_ADMIN, `EINVAL` for a flag that this kernel does not know.
+pub(crate) fn filter_with_listener(program: &[sock_filter], flags: c_ulong) -> io::Result<OwnedFd> {
+    let program = sock_fprog {
+        len: u16::try_from(program.len()).unwrap_or(u16::MAX),
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel reads `len` instructions, which are all there, and writes none.
+    let listener = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            c_long::from(libc::SECCOMP_SET_MODE_FILTER),
+            flags | libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        )
+    };
+    if listener < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us alone. It fits: descriptors
+    // are C integers.
+    Ok(unsafe { OwnedFd::from_raw_fd(listener as i32) })
+}
+
+/// Takes a notification from a listener; waits for one.
+///
+/// # Errors
+/// `ENOENT` if the system call that it told of was given up meanwhile.
+pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<seccomp_notif> {
+    // SAFETY: it holds numbers only, for which zero is a value. The kernel demands it.
+    let mut notice: seccomp_notif = unsafe { zeroed() };
+    // SAFETY: the descriptor is borrowed, so it is open; the kernel writes one structure.
+    let result = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_RECV,
+            &raw mut notice,
+        )
+    };
+    if result == 0 {
+        Ok(notice)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Lets the system call of this notification go on as if nobody had asked.
+///
+/// # Errors
+/// `ENOENT` if it was given up meanwhile.
+pub(crate) fn go_on(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
+    let mut answer = seccomp_notif_resp {
+        id,
+        val: 0,
+        error: 0,
+        flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+    };
+    // SAFETY: the descriptor is borrowed, so it is open; the kernel reads one structure.
+    let result = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_SEND,
+            &raw mut answer,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

@@ -1,0 +1,281 @@
+//! One connection of another program: what it moves, and its levers.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use dalbe::process::ForeignProcess;
+use dalbe::receive_window::{ArrivalWatch, ReceiveWindowState, WindowLever};
+use dalbe::sender::{SenderCoupling, SenderLever, SenderLevers};
+use dalbe::socket::{TcpInfo, TcpSocket};
+use dalbe::weight::FlowTarget;
+
+use super::scope::Found;
+use crate::clock::Clock;
+use crate::lane::places::Place;
+
+/// Time between two updates while something moves.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// The same of a connection on which nothing moves.
+const REST_PERIOD: Duration = Duration::from_millis(100);
+
+/// Without movement for this time, a connection rests. What comes next is another response.
+const REST: Duration = Duration::from_secs(1);
+
+/// Whoever has more segments unacknowledged than a request takes is sending.
+const SENDING_SEGMENTS: u32 = 4;
+
+/// Where a socket is: the descriptors that name it, one of which is tried after the other.
+#[derive(Debug)]
+pub(super) struct Handle {
+    cookie: u64,
+    places: Vec<(Arc<ForeignProcess>, i32)>,
+}
+
+impl Handle {
+    /// Of this socket, which was found there.
+    pub(super) fn new(found: &Found, cookie: u64) -> Self {
+        Self {
+            cookie,
+            places: vec![(Arc::clone(&found.process), found.descriptor)],
+        }
+    }
+
+    /// It was found there too, or again.
+    pub(super) fn add(&mut self, found: &Found) {
+        let is_known = self.places.iter().any(|(process, descriptor)| {
+            process.number() == found.process.number() && *descriptor == found.descriptor
+        });
+        if !is_known {
+            self.places
+                .push((Arc::clone(&found.process), found.descriptor));
+        }
+    }
+
+    /// The socket, for a moment; `None` if it is not where it was.
+    pub(super) fn socket(&mut self) -> Option<TcpSocket> {
+        while let Some((process, descriptor)) = self.places.first() {
+            let socket = process.socket(*descriptor).ok();
+            let socket = socket.filter(|socket| socket.cookie().ok() == Some(self.cookie));
+            if socket.is_some() {
+                return socket;
+            }
+            self.places.remove(0);
+        }
+        None
+    }
+}
+
+/// What a connection has moved since the last update.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Moved {
+    pub(super) received: u64,
+    pub(super) sent: u64,
+    /// Round-trip time, if anything has moved.
+    pub(super) rtt: Option<Duration>,
+}
+
+/// A connection under control.
+#[derive(Debug)]
+pub(super) struct HeldConnection {
+    pub(super) peer: IpAddr,
+    handle: Handle,
+    pub(super) receive: Option<WindowLever>,
+    send: Option<SenderLever>,
+    place: Place,
+    received: u64,
+    sent: u64,
+    moved_at: Duration,
+    received_at: Duration,
+    send_at: Duration,
+    watch: Option<JoinHandle<ArrivalWatch>>,
+    pub(super) update_at: Duration,
+}
+
+impl HeldConnection {
+    /// `receive` is its lever on what it receives, if there is one.
+    pub(super) fn new(
+        now: Duration,
+        peer: IpAddr,
+        handle: Handle,
+        receive: Option<WindowLever>,
+        place: Place,
+    ) -> Self {
+        Self {
+            peer,
+            handle,
+            receive,
+            send: None,
+            place,
+            received: 0,
+            sent: 0,
+            moved_at: now,
+            received_at: now,
+            send_at: now,
+            watch: None,
+            update_at: now,
+        }
+    }
+
+    /// It was found there too.
+    pub(super) fn found(&mut self, found: &Found) {
+        self.handle.add(found);
+    }
+
+    /// What its receive window does; `None` while nothing comes.
+    pub(super) fn state(&self, now: Duration) -> Option<ReceiveWindowState> {
+        let receive = self.receive.as_ref()?;
+        (now < self.received_at + REST).then(|| receive.state())
+    }
+
+    /// Whether it yields to other traffic.
+    pub(super) fn is_yielding(&self, now: Duration) -> bool {
+        let receives = self.state(now) == Some(ReceiveWindowState::Yielding);
+        let sends = self
+            .send
+            .as_ref()
+            .is_some_and(|lever| now < self.moved_at + REST && lever.is_yielding() == Some(true));
+        receives || sends
+    }
+
+    /// Takes a sample and updates the levers; `None` if the socket is not where it was.
+    ///
+    /// # Errors
+    /// A lever fails: the connection cannot be held.
+    pub(super) fn update(
+        &mut self,
+        now: Duration,
+        clock: Clock,
+        levers: &SenderLevers,
+    ) -> io::Result<Option<Moved>> {
+        let Some(socket) = self.handle.socket() else {
+            return Ok(None);
+        };
+        let info = socket.info()?;
+        let moved = self.count(&info);
+        if moved.received + moved.sent > 0 || info.is_owed() {
+            self.moved_at = now;
+        }
+        if moved.received + moved.sent == 0 && now >= self.moved_at + REST {
+            self.update_at = now + REST_PERIOD;
+            return Ok(Some(moved));
+        }
+        let target = self.place.target(now);
+        if moved.received > 0 {
+            self.receive(now, clock, &socket, target)?;
+        }
+        self.send(now, &socket, &info, target, levers)?;
+        self.update_at = (now + PERIOD).min(self.send_at.max(now));
+        Ok(Some(moved))
+    }
+
+    fn count(&mut self, info: &TcpInfo) -> Moved {
+        let received = info.bytes_received.unwrap_or(0);
+        let sent = info.bytes_acked.unwrap_or(0);
+        let moved = Moved {
+            received: received.saturating_sub(self.received),
+            sent: sent.saturating_sub(self.sent),
+            rtt: None,
+        };
+        (self.received, self.sent) = (received, sent);
+        let rtt = if moved.sent > moved.received {
+            info.rtt
+        } else {
+            info.path_rtt()
+        };
+        Moved {
+            rtt: rtt.filter(|_| moved.received + moved.sent > 0),
+            ..moved
+        }
+    }
+
+    /// Updates the lever on what it receives.
+    fn receive(
+        &mut self,
+        now: Duration,
+        clock: Clock,
+        socket: &TcpSocket,
+        target: FlowTarget,
+    ) -> io::Result<()> {
+        let Some(lever) = &mut self.receive else {
+            return Ok(());
+        };
+        if now >= self.received_at + REST {
+            lever.restart(socket)?;
+        }
+        self.received_at = now;
+        lever.update(now, socket, target, None)?;
+        if self.watch.as_ref().is_some_and(JoinHandle::is_finished)
+            && let Some(Ok(watch)) = self.watch.take().map(JoinHandle::join)
+        {
+            lever.take_watch(now, &watch);
+        }
+        if self.watch.is_none() && lever.begin_watch(now) {
+            self.watch = self.handle.watch(clock);
+        }
+        Ok(())
+    }
+
+    /// Updates the lever on what it sends, once it sends more than requests.
+    fn send(
+        &mut self,
+        now: Duration,
+        socket: &TcpSocket,
+        info: &TcpInfo,
+        target: FlowTarget,
+        levers: &SenderLevers,
+    ) -> io::Result<()> {
+        let is_sending = info.unacked > SENDING_SEGMENTS || info.notsent_bytes > Some(0);
+        if self.send.is_none() && is_sending {
+            self.send = Some(levers.take(socket, SenderCoupling::EQUAL));
+            self.send_at = now;
+        }
+        match &mut self.send {
+            Some(lever) if now >= self.send_at => {
+                self.send_at = now + lever.update(now, socket, target)?;
+            }
+            Some(_) => {}
+            None => self.send_at = now + PERIOD,
+        }
+        Ok(())
+    }
+
+    /// Lets it go: it is as free as any other connection.
+    pub(super) fn release(mut self) {
+        let Some(socket) = self.handle.socket() else {
+            return;
+        };
+        if self.receive.is_some() {
+            WindowLever::release(&socket);
+        }
+        if let Some(Err(error)) = self.send.as_mut().map(|lever| lever.release(&socket)) {
+            tracing::debug!(%error, "a connection was not let go whole");
+        }
+    }
+}
+
+impl Handle {
+    /// Looks at what arrives, for a tenth of a second. It has a thread of its own, as in the
+    /// window manager.
+    fn watch(&self, clock: Clock) -> Option<JoinHandle<ArrivalWatch>> {
+        let (process, descriptor) = self.places.first().cloned()?;
+        let mut handle = Self {
+            cookie: self.cookie,
+            places: vec![(process, descriptor)],
+        };
+        let watch = move || {
+            let mut watch = ArrivalWatch::default();
+            for _ in 0..ArrivalWatch::TICKS {
+                let info = handle.socket().and_then(|socket| socket.info().ok());
+                watch.add(clock.now(), info.as_ref());
+                std::thread::sleep(ArrivalWatch::TICK);
+            }
+            watch
+        };
+        let thread = std::thread::Builder::new().name("arrivals".to_owned());
+        thread.spawn(watch).ok()
+    }
+}

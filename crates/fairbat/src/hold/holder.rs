@@ -1,0 +1,499 @@
+//! Finds the connections of a scope, updates them and lets them go.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dalbe::capability::Capabilities;
+use dalbe::ebpf::Observer;
+use dalbe::receive_window::{LeverKind, ReceiverPolicy, WindowLever, WindowSettings};
+use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
+use dalbe::socket::TcpSocket;
+use dalbe::weight::ControllerPolicy;
+use jiff::Timestamp;
+
+use super::connection::{Handle, HeldConnection, Moved};
+use super::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
+use super::scope::{Found, Processes, Scope};
+use crate::clock::Clock;
+use crate::lane::settings::Mode;
+use crate::lane::{Backlog, Extent, InvalidSettings, Lane, LaneSettings, Member, Service};
+use crate::transport::Path;
+
+/// Time between two looks for processes and sockets where connections are told.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// The same where they are found by looking only.
+const SEARCH_PERIOD: Duration = Duration::from_millis(100);
+
+/// Shortest time between two looks.
+const MIN_LOOK_PERIOD: Duration = Duration::from_millis(200);
+
+/// Time between two looks at a socket that connects.
+const CONNECT_PERIOD: Duration = Duration::from_millis(5);
+
+/// A socket that has not connected by then is found by the usual looks.
+const CONNECT_TIME: Duration = Duration::from_secs(150);
+
+/// Time between two samples of the lane.
+const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
+
+/// What a caller chooses.
+#[derive(Debug, Clone)]
+pub struct HoldSettings {
+    /// w_min: all connections together have at least this weight, 0.02 to 1.
+    pub weight: f64,
+    /// The law for the receive window of a flow that yields.
+    pub receiver: ReceiverPolicy,
+    /// The congestion control for what they send, where root has set it up.
+    pub sender: SenderPolicy,
+    /// What raises the weight for the deadline.
+    pub controller: ControllerPolicy,
+    /// What the connections are expected to move in all, bytes; `None` if that is unknown.
+    pub bytes: Option<u64>,
+    /// The soft deadline.
+    pub deadline: Option<Timestamp>,
+    /// Whether connections to this machine's own addresses are held as well.
+    pub include_local: bool,
+}
+
+/// Holds the connections of a scope.
+#[derive(Debug)]
+pub struct Holder {
+    settings: HoldSettings,
+    clock: Clock,
+    lane: Lane,
+    member: Member,
+    lever: LeverKind,
+    windows: WindowSettings,
+    senders: SenderLevers,
+    processes: Processes,
+    /// By the inode of the socket.
+    connecting: BTreeMap<u64, Connecting>,
+    held: BTreeMap<u64, HeldConnection>,
+    /// Sockets that are none of ours.
+    left_alone: BTreeSet<u64>,
+    udp: BTreeSet<u64>,
+    paths: HashMap<IpAddr, Path>,
+    /// Whether connections are told.
+    is_told: bool,
+    looked_at: Duration,
+    sampled_at: Duration,
+    /// Whether a socket is not where it was.
+    is_missing: bool,
+    reported: BTreeSet<i32>,
+    report: HoldReport,
+    /// The means of the round-trip times since the last sample, and their number.
+    rtts: (Duration, u32),
+    events: Vec<TimedHoldEvent>,
+}
+
+/// A socket that may connect.
+#[derive(Debug)]
+struct Connecting {
+    handle: Handle,
+    since: Duration,
+    /// Whether it was told that it connects.
+    is_told: bool,
+}
+
+impl Holder {
+    /// Holds nothing yet.
+    ///
+    /// # Errors
+    /// [`InvalidSettings`] for a weight that is none.
+    pub fn new(scope: Scope, settings: HoldSettings) -> Result<Self, InvalidSettings> {
+        let clock = Clock::start();
+        let lever = Capabilities::probe().best_lever();
+        let limits = LaneSettings {
+            weight: settings.weight,
+            is_held: true,
+            controller: settings.controller,
+            ..LaneSettings::new(1)
+        };
+        let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
+        let member = lane.enter("", Service::of_batch(settings.deadline));
+        let windows = WindowSettings {
+            policy: settings.receiver,
+            max_window: None,
+            observer: match lever {
+                LeverKind::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
+                LeverKind::ReceiveWindow | LeverKind::DscpLe | LeverKind::None => None,
+            },
+            holds_on_demand: false,
+            is_foreign: true,
+        };
+        Ok(Self {
+            senders: SenderLevers::open(settings.sender),
+            settings,
+            clock,
+            lane,
+            member,
+            lever,
+            windows,
+            processes: Processes::of(scope),
+            connecting: BTreeMap::new(),
+            held: BTreeMap::new(),
+            left_alone: BTreeSet::new(),
+            udp: BTreeSet::new(),
+            paths: HashMap::new(),
+            is_told: false,
+            looked_at: Duration::ZERO,
+            sampled_at: Duration::ZERO,
+            is_missing: true,
+            reported: BTreeSet::new(),
+            report: HoldReport::default(),
+            rtts: (Duration::ZERO, 0),
+            events: Vec::new(),
+        })
+    }
+
+    /// The levers on what is received and sent.
+    #[must_use]
+    pub fn levers(&self) -> (LeverKind, SenderLeverKind) {
+        (self.lever, self.senders.kind())
+    }
+
+    /// Connections are told from now on ([`Self::connects`]), so looks may be rarer.
+    pub fn is_told(&mut self) {
+        self.is_told = true;
+    }
+
+    /// A process is about to connect the socket of this descriptor.
+    pub fn connects(&mut self, process: i32, descriptor: i32) {
+        let Some(process) = self.processes.open(process) else {
+            return;
+        };
+        let socket = process.socket(descriptor).ok();
+        let inode = socket.as_ref().and_then(|socket| inode_of(socket).ok());
+        let Some((socket, inode)) = socket.zip(inode) else {
+            return;
+        };
+        let found = Found {
+            process,
+            descriptor,
+            inode,
+        };
+        // What it was before is over: a UDP socket may be connected to another peer.
+        self.left_alone.remove(&inode);
+        self.meet(&found, &socket, true);
+    }
+
+    /// Does what is due; returns the time until the next step.
+    pub fn step(&mut self) -> Duration {
+        let now = self.clock.now();
+        let period = if self.is_told {
+            LOOK_PERIOD
+        } else {
+            SEARCH_PERIOD
+        };
+        let is_due = now >= self.looked_at + period
+            || self.is_missing && now >= self.looked_at + MIN_LOOK_PERIOD;
+        if is_due || self.looked_at.is_zero() {
+            self.look(now);
+        }
+        self.await_connections(now);
+        self.update(now);
+        if now >= self.sampled_at + SAMPLE_PERIOD {
+            self.sample(now);
+        }
+        let updates = self.held.values().map(|held| held.update_at);
+        let connects = self.connecting.values().any(|it| it.is_told);
+        let connects = connects.then_some(now + CONNECT_PERIOD);
+        let looks = Some(self.looked_at + period);
+        let next = updates.chain(connects).chain(looks).min();
+        let next = next.unwrap_or(now).min(self.sampled_at + SAMPLE_PERIOD);
+        next.saturating_sub(self.clock.now())
+    }
+
+    /// Looks at all sockets of all processes.
+    fn look(&mut self, now: Duration) {
+        self.looked_at = now;
+        self.is_missing = false;
+        if let Err(error) = self.processes.refresh() {
+            tracing::debug!(%error, "processes not listed");
+        }
+        let found = self.processes.sockets();
+        let inodes: BTreeSet<u64> = found.iter().map(|found| found.inode).collect();
+        self.left_alone.retain(|inode| inodes.contains(inode));
+        self.connecting.retain(|inode, _| inodes.contains(inode));
+        let gone: Vec<u64> = self.held.keys().copied().collect();
+        for inode in gone.into_iter().filter(|inode| !inodes.contains(inode)) {
+            self.forget(now, inode);
+        }
+        for found in &found {
+            if self.left_alone.contains(&found.inode) {
+                continue;
+            }
+            if let Some(held) = self.held.get_mut(&found.inode) {
+                held.found(found);
+            } else if let Some(connecting) = self.connecting.get_mut(&found.inode) {
+                connecting.handle.add(found);
+            } else if let Ok(socket) = found.process.socket(found.descriptor) {
+                self.meet(found, &socket, false);
+            }
+        }
+        for process in self.processes.out_of_reach.clone() {
+            if self.reported.insert(process) {
+                let program = fs::read_to_string(format!("/proc/{process}/comm"));
+                self.emit(HoldEvent::OutOfReach {
+                    pid: process,
+                    program: program.unwrap_or_default().trim_end().to_owned(),
+                });
+            }
+        }
+        self.report.out_of_reach = self.reported.len() as u64;
+    }
+
+    /// A socket that was not known.
+    fn meet(&mut self, found: &Found, socket: &TcpSocket, is_told: bool) {
+        let now = self.clock.now();
+        match kind_of(socket) {
+            Kind::Tcp => {
+                if let Ok(cookie) = socket.cookie() {
+                    let connecting = Connecting {
+                        handle: Handle::new(found, cookie),
+                        since: now,
+                        is_told,
+                    };
+                    self.connecting.insert(found.inode, connecting);
+                }
+            }
+            Kind::Udp => {
+                // A resolver's questions are no flow.
+                let peer = socket.peer_addr().ok();
+                let is_flow =
+                    peer.is_some_and(|peer| peer.port() != DNS && !peer.ip().is_loopback());
+                if is_flow && self.udp.insert(found.inode) {
+                    self.report.udp_flows += 1;
+                }
+                if peer.is_some() {
+                    self.left_alone.insert(found.inode);
+                }
+            }
+            Kind::Other => {
+                self.left_alone.insert(found.inode);
+            }
+        }
+    }
+
+    /// Takes the sockets that have connected.
+    fn await_connections(&mut self, now: Duration) {
+        let mut connected = Vec::new();
+        for (&inode, connecting) in &mut self.connecting {
+            let Some(socket) = connecting.handle.socket() else {
+                self.is_missing = true;
+                connecting.is_told = false;
+                continue;
+            };
+            connecting.is_told &= now < connecting.since + CONNECT_TIME;
+            if let (Ok(local), Ok(peer)) = (socket.local_addr(), socket.peer_addr()) {
+                connected.push((inode, local.ip().to_canonical(), peer.ip().to_canonical()));
+            }
+        }
+        for (inode, local, peer) in connected {
+            let Some(connecting) = self.connecting.remove(&inode) else {
+                continue;
+            };
+            if !self.settings.include_local && (peer.is_loopback() || peer == local) {
+                self.report.local_connections += 1;
+                self.left_alone.insert(inode);
+                continue;
+            }
+            self.take(now, inode, connecting.handle, peer);
+        }
+    }
+
+    /// Takes a connection under control.
+    fn take(&mut self, now: Duration, inode: u64, mut handle: Handle, peer: IpAddr) {
+        let path = self.paths.entry(peer).or_default();
+        let receive = self
+            .lever
+            .holds_window()
+            .then(|| path.lever(self.windows.clone()));
+        if receive.is_some()
+            && let Some(Err(error)) = handle.socket().map(|it| WindowLever::hold(&it))
+        {
+            tracing::debug!(%error, "a receive buffer was not held");
+        }
+        if self.held.is_empty() {
+            self.lane.with_core(|core, now| core.connected(now));
+        }
+        let place = self.lane.take_place(self.member.service());
+        let held = HeldConnection::new(now, peer, handle, receive, place);
+        self.held.insert(inode, held);
+        self.report.connections += 1;
+    }
+
+    /// Updates the connections that are due.
+    fn update(&mut self, now: Duration) {
+        let mut all = Moved::default();
+        let mut broken = Vec::new();
+        for (&inode, held) in &mut self.held {
+            if held.update_at > now {
+                continue;
+            }
+            match held.update(now, self.clock, &self.senders) {
+                Ok(Some(moved)) => {
+                    all.received += moved.received;
+                    all.sent += moved.sent;
+                    if let Some(rtt) = moved.rtt {
+                        self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
+                    }
+                }
+                Ok(None) => {
+                    self.is_missing = true;
+                    held.update_at = now + MIN_LOOK_PERIOD;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a connection cannot be held; it goes on unlimited");
+                    broken.push(inode);
+                }
+            }
+        }
+        for inode in broken {
+            if let Some(held) = self.held.remove(&inode) {
+                held.release();
+            }
+            self.left_alone.insert(inode);
+        }
+        self.report.bytes_received += all.received;
+        self.report.bytes_sent += all.sent;
+        let moved = all.received + all.sent;
+        if moved > 0 {
+            let rtt = (self.rtts.1 > 0).then(|| self.rtts.0 / self.rtts.1);
+            self.lane.moved(moved, rtt, self.member.service());
+        }
+    }
+
+    /// A connection is gone.
+    fn forget(&mut self, now: Duration, inode: u64) {
+        let Some(held) = self.held.remove(&inode) else {
+            return;
+        };
+        if let Some(lever) = &held.receive {
+            self.paths.entry(held.peer).or_default().learn(lever, now);
+        }
+        if self.held.is_empty() {
+            self.lane
+                .with_core(|core, _| core.controller.disconnected());
+        }
+    }
+
+    /// Ends a control period.
+    fn sample(&mut self, now: Duration) {
+        let period = now.saturating_sub(self.sampled_at);
+        self.sampled_at = now;
+        self.lane.notice_clock();
+        let done = self.report.bytes_received + self.report.bytes_sent;
+        self.member.set_backlog(Backlog {
+            bytes: self
+                .settings
+                .bytes
+                .map_or(0, |all| all.saturating_sub(done)),
+            inactive: 0,
+            extent: Extent::Estimated,
+        });
+        let sample = self.lane.sample();
+        if self.held.values().any(|held| held.is_yielding(now)) {
+            self.report.yielded_s += period.as_secs_f64();
+        }
+        let control = HoldControl {
+            connections: self.held.len(),
+            w: sample.w,
+            brake: self.held.values().filter_map(|held| held.state(now)).max(),
+            zeta: sample.zeta,
+            rate: sample.rate,
+            rtt_ms: (self.rtts.1 > 0).then(|| (self.rtts.0 / self.rtts.1).as_secs_f64() * 1e3),
+            bytes_done: done,
+            bytes_total: self.settings.bytes,
+        };
+        self.rtts = (Duration::ZERO, 0);
+        self.emit(HoldEvent::Control(control));
+        for late in self.lane.with_core(crate::lane::core::Core::report_late) {
+            self.emit(HoldEvent::Forecast {
+                late_s: late.late_s,
+                zeta: late.zeta,
+                rate: late.rate,
+            });
+        }
+    }
+
+    /// Whether no process is left whose connections could be held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    /// Reports an event of the caller's.
+    pub fn emit(&mut self, event: HoldEvent) {
+        self.events.push(TimedHoldEvent {
+            t: self.clock.now().as_secs_f64(),
+            event,
+        });
+    }
+
+    /// What has happened since the last call.
+    pub fn events(&mut self) -> Vec<TimedHoldEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// What was held so far.
+    #[must_use]
+    pub fn report(&self) -> HoldReport {
+        let deadline = self.settings.deadline;
+        let now = self.clock.now();
+        HoldReport {
+            elapsed_s: now.as_secs_f64(),
+            deadline_met: deadline.map(|by| now <= self.clock.since_start(by, self.clock.drift())),
+            ..self.report.clone()
+        }
+    }
+
+    /// Lets all connections go.
+    pub fn release(&mut self) {
+        for held in std::mem::take(&mut self.held).into_values() {
+            held.release();
+        }
+    }
+}
+
+/// The port of name servers.
+const DNS: u16 = 53;
+
+/// What a socket is.
+enum Kind {
+    Tcp,
+    Udp,
+    Other,
+}
+
+fn kind_of(socket: &TcpSocket) -> Kind {
+    match socket.protocol() {
+        Ok(Some(protocol)) if protocol == socket2::Protocol::TCP => Kind::Tcp,
+        Ok(Some(protocol)) if protocol == socket2::Protocol::UDP => Kind::Udp,
+        Ok(_) | Err(_) => Kind::Other,
+    }
+}
+
+fn inode_of(socket: &TcpSocket) -> std::io::Result<u64> {
+    Ok(rustix::fs::fstat(socket)?.st_ino)
+}
+
+/// Frees all connections of a scope that somebody else has held, whatever was done to them.
+pub fn free(scope: Scope) {
+    let mut processes = Processes::of(scope);
+    if let Err(error) = processes.refresh() {
+        tracing::debug!(%error, "processes not listed");
+    }
+    for found in processes.sockets() {
+        if let Ok(socket) = found.process.socket(found.descriptor)
+            && matches!(kind_of(&socket), Kind::Tcp)
+        {
+            WindowLever::release(&socket);
+            SenderLevers::free(&socket);
+        }
+    }
+}

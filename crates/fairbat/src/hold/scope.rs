@@ -1,0 +1,115 @@
+//! Whose connections are held, and which of the processes can be reached.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use dalbe::process::{ForeignProcess, descendants, members_of};
+
+/// Whose connections are held.
+#[derive(Debug, Clone)]
+pub enum Scope {
+    /// All that descends from this process.
+    Below(i32),
+    /// This process and all that descends from it.
+    Tree(i32),
+    /// The processes of this control group, by its directory.
+    Group(PathBuf),
+}
+
+/// A socket that was found: its descriptor in a process, and its inode.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) process: Arc<ForeignProcess>,
+    pub(super) descriptor: i32,
+    pub(super) inode: u64,
+}
+
+/// The processes of a scope.
+#[derive(Debug)]
+pub(super) struct Processes {
+    scope: Scope,
+    known: BTreeMap<i32, Arc<ForeignProcess>>,
+    /// Whether they have been looked for.
+    is_begun: bool,
+    /// Those whose sockets may not be looked at.
+    pub(super) out_of_reach: BTreeSet<i32>,
+}
+
+impl Processes {
+    pub(super) fn of(scope: Scope) -> Self {
+        Self {
+            scope,
+            known: BTreeMap::new(),
+            is_begun: false,
+            out_of_reach: BTreeSet::new(),
+        }
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Finds out which processes there are now.
+    ///
+    /// # Errors
+    /// `/proc` cannot be read, or the control group is gone.
+    pub(super) fn refresh(&mut self) -> io::Result<()> {
+        self.known.retain(|_, process| !process.has_ended());
+        let now = match &self.scope {
+            Scope::Below(root) => descendants([*root])?,
+            Scope::Tree(root) => {
+                if !self.is_begun {
+                    self.open(*root);
+                }
+                // Those whose parents have ended are still of the tree.
+                let known: Vec<i32> = self.known.keys().copied().collect();
+                let below = descendants(known.iter().copied())?;
+                known.into_iter().chain(below).collect()
+            }
+            Scope::Group(directory) => members_of(directory)?,
+        };
+        self.is_begun = true;
+        self.known.retain(|number, _| now.contains(number));
+        self.out_of_reach.retain(|number| now.contains(number));
+        for number in now {
+            self.open(number);
+        }
+        Ok(())
+    }
+
+    /// A process of the scope, which may be new.
+    pub(super) fn open(&mut self, number: i32) -> Option<Arc<ForeignProcess>> {
+        if let Some(known) = self.known.get(&number) {
+            return Some(Arc::clone(known));
+        }
+        // It may have ended meanwhile.
+        let opened = Arc::new(ForeignProcess::open(number).ok()?);
+        self.known.insert(number, Arc::clone(&opened));
+        Some(opened)
+    }
+
+    /// The sockets of all processes.
+    pub(super) fn sockets(&mut self) -> Vec<Found> {
+        let mut found = Vec::new();
+        for (number, process) in &self.known {
+            match process.sockets() {
+                Ok(sockets) => {
+                    found.extend(sockets.into_iter().map(|(descriptor, inode)| Found {
+                        process: Arc::clone(process),
+                        descriptor,
+                        inode,
+                    }));
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    self.out_of_reach.insert(*number);
+                }
+                // It has ended.
+                Err(_) => {}
+            }
+        }
+        found
+    }
+}
