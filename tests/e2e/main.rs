@@ -42,6 +42,7 @@ mod proxy;
 mod put;
 mod receiver;
 mod redirect;
+mod run;
 mod serve;
 mod setup;
 mod signed;

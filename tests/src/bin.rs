@@ -287,6 +287,12 @@ impl Running {
         signal(&self.child, name);
     }
 
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether it has not ended yet.
     #[must_use]
     pub fn is_running(&mut self) -> bool {

@@ -186,8 +186,23 @@ pub(crate) fn parse() -> Command {
         .unwrap_or_else(|error| with_tip(error).exit())
 }
 
-/// Adds a tip to the error for `fairbat URL`, the usual form of other downloaders.
+/// Adds a tip to the error for `fairbat URL`, the usual form of other downloaders, and for
+/// `fairbat run` without `--`.
 fn with_tip(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
+        && std::env::args_os()
+            .nth(1)
+            .is_some_and(|command| command == "run")
+        && !word.starts_with('-')
+    {
+        let tips = [
+            format!("to run a command, write 'fairbat run -- {word}'"),
+            format!("to start a job of the agent, write 'fairbat start {word}'"),
+        ];
+        let tips = tips.map(Into::into).to_vec();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        return error;
+    }
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
         && word.contains("://")
     {

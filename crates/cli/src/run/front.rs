@@ -4,13 +4,14 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
+use std::time::Duration;
 
 use dalbe::process::{ForeignProcess, Listener};
 use fairbat::hold::{Scope, free};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::process::{Pid, getpid, kill_process};
+use rustix::process::{Pid, WaitOptions, getpid, kill_process, waitpid};
 
 use super::FAILED;
 use super::message::{Ending, Message, received};
@@ -27,6 +28,10 @@ const PASSED_ON: [Signal; 6] = [
     Signal::SIGUSR1,
     Signal::SIGUSR2,
 ];
+
+/// The worker ends within this time after the command, if nothing of that goes on in the
+/// background.
+const TIME_TO_END: Duration = Duration::from_millis(50);
 
 /// What happens to the front.
 enum News {
@@ -70,7 +75,12 @@ pub(super) fn run(worker: i32, channel: UnixStream, console: &Console) -> ExitCo
             .as_ref()
             .map(|it| it.shutdown(std::net::Shutdown::Write));
     };
-    end(follow(worker, &news, &heard, let_go, console))
+    let ending = follow(worker, &news, &heard, let_go, console);
+    if let Ok(News::Alone) = heard.recv_timeout(TIME_TO_END) {
+        // So that the processor time of the command counts as that of this process's children.
+        let _ = waitpid(Pid::from_raw(worker), WaitOptions::empty());
+    }
+    end(ending)
 }
 
 /// Follows the command until it ends. `let_go` tells the worker that no connection is to be
@@ -165,7 +175,8 @@ fn end(ending: Ending) -> ! {
             let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
             if let Ok(signal) = Signal::try_from(number) {
                 let _ = SigSet::all().thread_unblock();
-                let _ = raise(signal);
+                // Where the standard library handles a signal, the first time restores the default.
+                let _ = (raise(signal), raise(signal));
             }
             // The signal is ignored here. Shells report this.
             std::process::exit(128 + number)

@@ -163,14 +163,15 @@ impl Worker {
                     }
                 }
                 Ok(News::Reaped(Reaped::All)) => return,
+                Ok(News::Alone) if self.command.is_none() => {
+                    self.holder.release();
+                    return self.end(Ending::Exit(0), &say);
+                }
                 Ok(News::Alone) => {
                     detach(&[rustix::stdio::dup2_stderr]);
                     if !self.is_over {
                         self.holder.release();
-                        return match self.command {
-                            Some(_) => wait_for_all(heard),
-                            None => self.end(Ending::Exit(0), &say),
-                        };
+                        return wait_for_all(heard);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}

@@ -103,6 +103,9 @@ pub struct ReceiveWindowLimiter {
     /// Tests of the bottleneck count from this multiple of the highest rate that
     /// was seen ([`Self::doubting`]).
     doubt: f64,
+    is_foreign: bool,
+    /// Bytes received at the last sample.
+    bytes: u64,
 }
 
 impl ReceiveWindowLimiter {
@@ -131,6 +134,8 @@ impl ReceiveWindowLimiter {
             is_free: false,
             handshake: None,
             doubt: 0.0,
+            is_foreign: false,
+            bytes: 0,
         }
     }
 
@@ -139,6 +144,11 @@ impl ReceiveWindowLimiter {
     /// rate: it carries exactly what the window says.
     pub(crate) fn doubting(self, doubt: f64) -> Self {
         Self { doubt, ..self }
+    }
+
+    /// Another program reads what comes ([`super::shutter`]).
+    pub(crate) fn of_foreign(self, is_foreign: bool) -> Self {
+        Self { is_foreign, ..self }
     }
 
     /// The effect of the window in the last second.
@@ -229,6 +239,11 @@ impl ReceiveWindowLimiter {
         self.pauses.pause().max(self.wait)
     }
 
+    /// Whether other connections have their turn.
+    pub(crate) fn waits(&self) -> bool {
+        self.wait.is_some()
+    }
+
     /// The window to offer now, bytes; `None` before the first measurement.
     /// `remaining` is the rest of this response, bytes, if it is known. The window is
     /// not much larger.
@@ -249,10 +264,13 @@ impl ReceiveWindowLimiter {
         let handshake = self.handshake.unwrap_or(base);
         self.segment = self.segment.max(largest_segment(info));
         let segment = self.segment;
+        let more = bytes.saturating_sub(std::mem::replace(&mut self.bytes, bytes));
+        // A piece of a segment has waited for the sender's timer.
+        let is_piece = self.is_foreign && pauses && (more as f64) < segment;
         let sample = ConnectionSample {
             rtt,
             base,
-            queueing: delay.queueing,
+            queueing: delay.queueing.filter(|_| !is_piece),
             segment,
             bytes,
             out_of_order: info.rcv_ooopack.unwrap_or(0),

@@ -12,6 +12,7 @@
 //!   kind of queue that it has, by `bottleneck_evidence`.
 //! - `rounds`: what each round trip has shown; `bursts`: whether packets come in bursts.
 //! - `pause`: pauses between reads, for less than the smallest window.
+//! - `shutter`: the same where another program reads.
 //! - `delays`: the queueing delay; `arrivals`: what the observer reports.
 //! - `stale`: when a new connection would be faster, and how often one may be
 //!   tried.
@@ -33,6 +34,7 @@ mod pause;
 mod policy;
 mod response_start;
 mod rounds;
+mod shutter;
 mod stale;
 mod vulture;
 mod yielding;

@@ -125,6 +125,11 @@ impl HeldConnection {
         self.handle.add(found);
     }
 
+    /// Whether it is not where it was.
+    pub(super) fn is_gone(&mut self) -> bool {
+        self.handle.socket().is_none()
+    }
+
     /// What its receive window does; `None` while nothing comes.
     pub(super) fn state(&self, now: Duration) -> Option<ReceiveWindowState> {
         let receive = self.receive.as_ref()?;

@@ -176,6 +176,10 @@ impl Holder {
             descriptor,
             inode,
         };
+        if self.lever.holds_window() && matches!(kind_of(&socket), Kind::Tcp) {
+            // It fails on none that could be held.
+            let _ = WindowLever::prepare(&socket);
+        }
         // What it was before is over: a UDP socket may be connected to another peer.
         self.left_alone.remove(&inode);
         self.meet(&found, &socket, true);
@@ -219,8 +223,14 @@ impl Holder {
         let inodes: BTreeSet<u64> = found.iter().map(|found| found.inode).collect();
         self.left_alone.retain(|inode| inodes.contains(inode));
         self.connecting.retain(|inode, _| inodes.contains(inode));
-        let gone: Vec<u64> = self.held.keys().copied().collect();
-        for inode in gone.into_iter().filter(|inode| !inodes.contains(inode)) {
+        let mut gone = Vec::new();
+        for (&inode, held) in &mut self.held {
+            // A process may hide what it has, and its sockets be at hand all the same.
+            if !inodes.contains(&inode) && held.is_gone() {
+                gone.push(inode);
+            }
+        }
+        for inode in gone {
             self.forget(now, inode);
         }
         for found in &found {
