@@ -98,7 +98,7 @@ fn halves(args: &RunArgs, plan: Plan, filter: EnvFilter) -> ExitCode {
     match split() {
         Ok(Half::First { other, channel }) => {
             drop(plan);
-            front::run(other, channel, &console)
+            front::run(other, channel, args.pid, &console)
         }
         Ok(Half::Second { channel }) => {
             start_log(filter, &args.log, &console);

@@ -12,8 +12,8 @@ use fairbat_tests::workdir::Workdir;
 use super::events;
 use super::watched::{number, wait_until_held};
 
-/// Ten seconds at the rate of the server.
-const LONG: Content = Content::new(11, 10_000_000);
+/// A minute at the rate of the server.
+const LONG: Content = Content::new(11, 18_000_000);
 
 /// A shell whose child loads a file, and then another one.
 fn downloads(nginx: &Nginx) -> Child {
@@ -28,7 +28,7 @@ fn downloads(nginx: &Nginx) -> Child {
 
 fn server() -> Nginx {
     Nginx::with_file(&LONG, |config: &mut Config| {
-        config.limit_rate = Some(1_000_000)
+        config.limit_rate = Some(300_000)
     })
 }
 

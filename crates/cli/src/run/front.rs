@@ -46,8 +46,14 @@ enum News {
     Reaped(Reaped),
 }
 
-/// Waits for the end of the command; `worker` is the other process.
-pub(super) fn run(worker: i32, channel: UnixStream, console: &Console) -> ExitCode {
+/// Waits for the end of the command; `worker` is the other process. If `attached` is
+/// a process, there is no command, and a signal ends the holding.
+pub(super) fn run(
+    worker: i32,
+    channel: UnixStream,
+    attached: Option<i32>,
+    console: &Console,
+) -> ExitCode {
     let signals: SigSet = PASSED_ON.into_iter().collect();
     let (news, heard) = mpsc::channel();
     let caught = signals
@@ -75,7 +81,7 @@ pub(super) fn run(worker: i32, channel: UnixStream, console: &Console) -> ExitCo
             .as_ref()
             .map(|it| it.shutdown(std::net::Shutdown::Write));
     };
-    let ending = follow(worker, &news, &heard, let_go, console);
+    let ending = follow(worker, attached, &news, &heard, let_go, console);
     if let Ok(News::Alone) = heard.recv_timeout(TIME_TO_END) {
         // So that the processor time of the command counts as that of this process's children.
         let _ = waitpid(Pid::from_raw(worker), WaitOptions::empty());
@@ -87,6 +93,7 @@ pub(super) fn run(worker: i32, channel: UnixStream, console: &Console) -> ExitCo
 /// held any more.
 fn follow(
     worker: i32,
+    attached: Option<i32>,
     news: &Sender<News>,
     heard: &Receiver<News>,
     let_go: impl Fn(),
@@ -95,6 +102,8 @@ fn follow(
     let mut command = None;
     let mut listener = None;
     let mut ending = None;
+    // Signals that came before the command was there.
+    let mut early = Vec::new();
     for each in heard {
         match each {
             News::Message(Message::Started {
@@ -102,19 +111,22 @@ fn follow(
                 listener: number,
             }) => {
                 command = Some(pid);
+                early.drain(..).for_each(|signal| pass_on(pid, signal));
                 listener = number.and_then(|number| copy_of(worker, number).ok());
             }
             News::Message(Message::Ended(ending)) => return ending,
+            News::Signal(_) | News::FromTerminal if attached.is_some() => let_go(),
             News::Signal(signal) => match command {
                 Some(command) => pass_on(command, signal),
-                None => let_go(),
+                None => early.push(signal),
             },
-            // Without a command, the signal is for us.
-            News::FromTerminal if command.is_none() => let_go(),
             News::FromTerminal => {}
             News::Alone => {
                 if command.is_none() {
                     console.line("error: fairbat's second process has ended");
+                    attached
+                        .into_iter()
+                        .for_each(|process| free(Scope::Tree(process)));
                     return Ending::Exit(FAILED);
                 }
                 console.line(
