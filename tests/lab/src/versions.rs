@@ -8,7 +8,7 @@ use fairbat_tests::environment;
 pub use fairbat_tests::environment::kernel;
 use fairbat_tests::environment::{first_line, nginx_version};
 
-use crate::contender::{Contender, PYTHON, Server};
+use crate::contender::{Contender, PYTHON, Restraint, Server, others};
 use crate::record::Provenance;
 
 /// Version of the lab, and the commit that it is built of.
@@ -75,6 +75,13 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Agent | Contender::AgentStream => vec![built(agent_binary())],
         Contender::Curl | Contender::Rival(_) => vec![version_of("curl")],
         Contender::Aria2 => vec![version_of("aria2c")],
+        Contender::Other(downloader, restraint) => {
+            let program = version_of(others::program(downloader));
+            match restraint {
+                Restraint::None | Restraint::Trickle => vec![program],
+                Restraint::Run => vec![built(fairbat_binary()), program],
+            }
+        }
         Contender::Rclone | Contender::RclonePush => vec![version_of("rclone")],
     };
     if contender.server() == Server::Nginx {

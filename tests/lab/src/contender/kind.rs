@@ -144,3 +144,31 @@ impl CongestionControl {
         }
     }
 }
+
+/// A program of others that downloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Downloader {
+    /// curl.
+    Curl,
+    /// wget.
+    Wget,
+    /// aria2c with 16 connections, its most.
+    Aria2,
+    /// rclone with its own defaults: a static program in Go.
+    Rclone,
+    /// pip, in Python.
+    Pip,
+    /// 64 times curl, side by side.
+    Many,
+}
+
+/// What holds a program of others back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restraint {
+    /// Nothing.
+    None,
+    /// `fairbat run`.
+    Run,
+    /// trickle, at a fixed rate: what the link has beside a stream of 60 %.
+    Trickle,
+}

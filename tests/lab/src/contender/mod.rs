@@ -13,6 +13,7 @@ mod iperf3;
 mod kind;
 mod lever_watch;
 mod name;
+pub(crate) mod others;
 mod process;
 mod rledbat;
 mod sender;
@@ -39,7 +40,9 @@ use crate::contender::agent_stream::AgentStream;
 use crate::contender::engine::Jobs;
 pub use crate::contender::error::ContenderError;
 use crate::contender::error::require;
-pub use crate::contender::kind::{Admitting, CongestionControl, Receiver, Sending, TargetDelay};
+pub use crate::contender::kind::{
+    Admitting, CongestionControl, Downloader, Receiver, Restraint, Sending, TargetDelay,
+};
 pub use crate::contender::name::Contender;
 pub(crate) use crate::contender::name::Server;
 use crate::contender::process::{End, Over};
@@ -84,6 +87,9 @@ impl Contender {
             Self::Rclone | Self::RclonePush => &[("rclone", "rclone")],
             Self::FairbatServed | Self::Agent => &[("ss", "iproute2")],
             Self::Rival(_) => &[("curl", "curl"), ("ss", "iproute2")],
+            Self::Other(downloader, restraint) => {
+                return others::require(downloader, restraint);
+            }
             _ => &[],
         };
         let nginx = (self.server() == Server::Nginx).then_some(("nginx", "nginx"));
@@ -101,7 +107,9 @@ impl Contender {
             ],
             Self::AgentStream => vec![("FAIRBAT_AGENT_BIN", agent_binary())],
             Self::RclonePush => vec![("FAIRBAT_S3_SERVER_BIN", s3_server_binary())],
-            _ if self.is_fairbat() => vec![("FAIRBAT_BIN", fairbat_binary())],
+            _ if self.is_fairbat() || matches!(self, Self::Other(_, Restraint::Run)) => {
+                vec![("FAIRBAT_BIN", fairbat_binary())]
+            }
             _ => Vec::new(),
         }
     }
@@ -356,6 +364,10 @@ impl Contender {
                     origin.finish(&mut record);
                     Ok(record)
                 })
+            }
+            Self::Other(downloader, restraint) => {
+                let origin = Origin::start(site, self)?;
+                Box::new(move |site, over| others::run(site, &origin, downloader, restraint, over))
             }
             Self::Agent => {
                 let agent = Agent::start(site);

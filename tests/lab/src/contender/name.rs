@@ -6,7 +6,9 @@ use std::str::FromStr;
 use dalbe::ebpf::{CongestionLaw, EbpfPart};
 use serde::Deserialize;
 
-use crate::contender::kind::{Admitting, CongestionControl, Receiver, Sending, TargetDelay};
+use crate::contender::kind::{
+    Admitting, CongestionControl, Downloader, Receiver, Restraint, Sending, TargetDelay,
+};
 use crate::rivals::Rival;
 use crate::scenario::Scenario;
 
@@ -63,14 +65,17 @@ pub enum Contender {
     /// A client that holds back its server by rLEDBAT (RFC 9840), as the observer of
     /// `fairbat setup` sees the packets.
     Rledbat,
+    /// A program of others, held back or not.
+    Other(Downloader, Restraint),
 }
 
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 43] = {
+    const NAMES: [(Self, &str, &str); 55] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
+        use Downloader::{Aria2, Curl, Many, Pip, Rclone, Wget};
         use Sending::{Kernel, Law, Paced};
         [
             (Self::None, "none", "none"),
@@ -200,6 +205,54 @@ impl Contender {
                 "TCP-LP, as in Linux",
             ),
             (Self::Rledbat, "rledbat", "rLEDBAT"),
+            (Self::Other(Wget, Restraint::None), "wget", "wget"),
+            (
+                Self::Other(Aria2, Restraint::None),
+                "aria2c-16",
+                "aria2c -x16",
+            ),
+            (
+                Self::Other(Rclone, Restraint::None),
+                "rclone-free",
+                "rclone",
+            ),
+            (Self::Other(Pip, Restraint::None), "pip", "pip"),
+            (Self::Other(Many, Restraint::None), "many", "64 times curl"),
+            (
+                Self::Other(Curl, Restraint::Run),
+                "run-curl",
+                "fairbat run, curl",
+            ),
+            (
+                Self::Other(Wget, Restraint::Run),
+                "run-wget",
+                "fairbat run, wget",
+            ),
+            (
+                Self::Other(Aria2, Restraint::Run),
+                "run-aria2c-16",
+                "fairbat run, aria2c -x16",
+            ),
+            (
+                Self::Other(Rclone, Restraint::Run),
+                "run-rclone",
+                "fairbat run, rclone",
+            ),
+            (
+                Self::Other(Pip, Restraint::Run),
+                "run-pip",
+                "fairbat run, pip",
+            ),
+            (
+                Self::Other(Many, Restraint::Run),
+                "run-many",
+                "fairbat run, 64 times curl",
+            ),
+            (
+                Self::Other(Curl, Restraint::Trickle),
+                "trickle-curl",
+                "trickle, curl",
+            ),
         ]
     };
 
@@ -240,7 +293,8 @@ impl Contender {
             | Self::Queue(_)
             | Self::AgentStream
             | Self::Rival(_)
-            | Self::Rledbat => Server::Nginx,
+            | Self::Rledbat
+            | Self::Other(..) => Server::Nginx,
             Self::FairbatServed => Server::Serve,
             Self::Agent | Self::RclonePush => Server::Store,
             Self::Utp(_) | Self::Iperf3(_) | Self::Sender(_) => Server::Own,
@@ -409,15 +463,16 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_all_names() {
-        let error = "wget".parse::<Contender>().unwrap_err();
+        let error = "lynx".parse::<Contender>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no contender \"wget\"; there are none, engine, fairbat, \
+            "there is no contender \"lynx\"; there are none, engine, fairbat, \
              fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
              curl, aria2c, rclone, agent, agent-stream, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
              fairbat-undamped, fairbat-paper, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
-             ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat"
+             ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat, wget, aria2c-16, rclone-free, pip, many, run-curl, run-wget, \
+             run-aria2c-16, run-rclone, run-pip, run-many, trickle-curl"
         );
     }
 }

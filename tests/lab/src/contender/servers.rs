@@ -58,6 +58,9 @@ impl Origin {
         let directives = if contender.opens_for_each_job() {
             // The one that asks how long it is, and the one that asks for it.
             "keepalive_requests 2;".to_owned()
+        } else if matches!(contender, Contender::Other(..)) {
+            // pip fetches what looks like a package only.
+            format!("location ~ \\.whl$ {{ try_files /{FILE} =404; }}")
         } else {
             String::new()
         };

@@ -58,7 +58,7 @@ pub(crate) fn run(site: &Site, tool: Tool, over: &Over) -> Result<BackgroundReco
 
 /// Runs a program when it is time, until it is done or the run is over. `moved`
 /// says what it has moved since it started.
-fn carry(
+pub(super) fn carry(
     site: &Site,
     host: &Host,
     name: &str,
@@ -234,7 +234,7 @@ fn careful_rate(link_mbit: f64) -> String {
     format!("{:.0}B", bytes_per_s(link_mbit) * CAREFUL_SHARE)
 }
 
-fn words(words: &[&str]) -> Vec<String> {
+pub(super) fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
