@@ -25,7 +25,7 @@ pub(crate) use agent::{AddArgs, RestoreArgs, SocketArgs, StartArgs, StatusArgs, 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use get::{AllocationMethod, GetArgs, LawName, PlanArgs, StreamArgs};
 pub(crate) use put::PutArgs;
-pub(crate) use run::RunArgs;
+pub(crate) use run::{RunArgs, RunsArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 
@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     Put(Box<PutArgs>),
     Run(Box<RunArgs>),
+    Runs(RunsArgs),
     Serve(Box<ServeArgs>),
     Status(StatusArgs),
     Add(AddArgs),

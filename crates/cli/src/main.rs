@@ -3,7 +3,7 @@
 //! - `args`: the flags as typed, with their help and the manual
 //! - `settings`: values that several commands parse and check
 //! - `get`, `put`, `plan`, `serve`: from arguments to the library call
-//! - `run`: any command, with connections that yield
+//! - `run`: any command, with connections that yield; `runs`: what such commands have moved
 //! - `agent`: the commands that talk to fairbat-agent
 //! - `doctor`, `path`, `setup`: what this machine supports, what a path is like, and the kernel
 //!   parts
@@ -21,6 +21,7 @@ mod plan;
 mod progress;
 mod put;
 mod run;
+mod runs;
 mod serve;
 mod session;
 mod settings;
@@ -38,6 +39,7 @@ fn main() -> std::process::ExitCode {
         Command::Put(args) => put::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Runs(args) => runs::run(&args),
         Command::Status(args) => agent::status(&args),
         Command::Add(args) => agent::add(&args),
         Command::Pause(args) => agent::each(&args, "/v1/pause", "paused"),

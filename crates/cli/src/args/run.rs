@@ -17,7 +17,9 @@ use super::shared::{ControllerMethod, LogArgs, ReceiverMethod, SenderMethod, wei
     long_about = "Runs COMMAND so that all TCP connections of it and of its descendants yield to \
         other traffic, in both directions. Together they weigh as much as one connection, however \
         many they are. This needs no privilege, and works with any program. Without a deadline \
-        they always yield. With a deadline and --bytes, they yield as far as the deadline allows.\n\n\
+        they always yield. With a deadline, they yield as far as the deadline allows. For that, \
+        fairbat has to know how much the command will move: by --bytes, or by earlier runs of the \
+        same --name.\n\n\
         The terminal, the working directory, signals and the exit status are those of the \
         command. fairbat prints one line when it starts and one when it ends, both on standard \
         error.\n\n\
@@ -27,14 +29,14 @@ use super::shared::{ControllerMethod, LogArgs, ReceiverMethod, SenderMethod, wei
         a set-user-ID bit, such as sudo, runs without the rights of its owner, unless root \
         started fairbat. Use --no-seccomp for commands that need such programs.",
     override_usage = "fairbat run [OPTIONS] -- COMMAND [ARGUMENTS]\n       \
-        fairbat run [OPTIONS] --pid PID"
+        fairbat run [OPTIONS] --pid PID | --unit UNIT | --cgroup DIR"
 )]
 pub(crate) struct RunArgs {
     /// The command with its arguments, after --
     #[arg(
         value_name = "COMMAND",
         last = true,
-        required_unless_present = "pid",
+        required_unless_present_any = ["pid", "unit", "cgroup"],
         value_hint = ValueHint::CommandWithArguments
     )]
     pub(crate) command: Vec<OsString>,
@@ -45,6 +47,25 @@ pub(crate) struct RunArgs {
     /// the process; fairbat doctor explains them.
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pub(crate) pid: Option<i32>,
+
+    /// Hold the connections of this systemd unit, until Ctrl-C
+    ///
+    /// Only root may do so, for a unit of the system. All processes of its control group are
+    /// held.
+    #[arg(long, value_name = "UNIT", conflicts_with_all = ["command", "pid"])]
+    pub(crate) unit: Option<String>,
+
+    /// Hold the connections of the processes in this control group and those below it, until
+    /// Ctrl-C
+    ///
+    /// DIR is its directory (cgroup version 2), such as /sys/fs/cgroup/system.slice.
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["command", "pid", "unit"],
+        value_hint = ValueHint::DirPath
+    )]
+    pub(crate) cgroup: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) speed: RunSpeedArgs,
@@ -74,14 +95,28 @@ pub(crate) struct RunSpeedArgs {
     ///
     /// WHEN is a moment (2026-03-01T06:00:00Z), the next local time of day (06:00), or a time
     /// span from now (4h). The deadline is soft: a late command goes on.
-    #[arg(long, value_name = "WHEN", requires = "bytes")]
+    #[arg(long, value_name = "WHEN")]
     pub(crate) deadline: Option<String>,
+
+    /// Name of the run: earlier runs of this name tell how much it will move
+    ///
+    /// When the command ends, the bytes that it has moved are noted below
+    /// ~/.local/state/fairbat/runs. fairbat runs lists them. The plan is a little more than nine
+    /// of ten recent runs have moved. If the command moves more than planned, the plan grows.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
 
     /// How much the command will move until the deadline, in both directions: 500M, 40G
     ///
-    /// In powers of 1024.
+    /// In powers of 1024. It replaces what earlier runs tell.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) bytes: Option<u64>,
+
+    /// The lowest weight with a deadline as long as nothing tells how much there is to move
+    ///
+    /// Then fairbat cannot plan, and says so.
+    #[arg(long, value_name = "W", default_value = "0.5", value_parser = weight)]
+    pub(crate) floor: f64,
 
     /// The lowest weight of all connections together, from 0.02 (yields to all) to 1 (never
     /// yields)
@@ -104,4 +139,21 @@ pub(crate) struct RunSpeedArgs {
     /// How a deadline raises the weight; without a deadline, it has no effect
     #[arg(long, value_name = "POLICY", default_value = "share")]
     pub(crate) controller: ControllerMethod,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    about = "List what commands have moved under fairbat run --name",
+    long_about = "Prints one line for each name that fairbat run --name was used with: how many \
+        runs there are, and how much the next one is planned with. With NAME, prints one line for \
+        each run of that name."
+)]
+pub(crate) struct RunsArgs {
+    /// List the runs of this name
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Print one JSON object for each run
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -46,12 +46,12 @@ enum News {
     Reaped(Reaped),
 }
 
-/// Waits for the end of the command; `worker` is the other process. If `attached` is
-/// a process, there is no command, and a signal ends the holding.
+/// Waits for the end of the command; `worker` is the other process. If something is
+/// `attached`, there is no command, and a signal ends the holding.
 pub(super) fn run(
     worker: i32,
     channel: UnixStream,
-    attached: Option<i32>,
+    attached: Option<Scope>,
     console: &Console,
 ) -> ExitCode {
     let signals: SigSet = PASSED_ON.into_iter().collect();
@@ -93,7 +93,7 @@ pub(super) fn run(
 /// held any more.
 fn follow(
     worker: i32,
-    attached: Option<i32>,
+    attached: Option<Scope>,
     news: &Sender<News>,
     heard: &Receiver<News>,
     let_go: impl Fn(),
@@ -124,9 +124,7 @@ fn follow(
             News::Alone => {
                 if command.is_none() {
                     console.line("error: fairbat's second process has ended");
-                    attached
-                        .into_iter()
-                        .for_each(|process| free(Scope::Tree(process)));
+                    attached.into_iter().for_each(free);
                     return Ending::Exit(FAILED);
                 }
                 console.line(

@@ -25,6 +25,36 @@ pub(super) fn started(
     format!("{what}: what it receives {receives}; what it sends {sends}")
 }
 
+/// The size is what earlier runs tell.
+pub(super) fn planned(bytes: u64) -> String {
+    format!(
+        "planned with {}, by earlier runs of this name",
+        BinaryBytes(bytes)
+    )
+}
+
+/// Nothing tells of the size.
+pub(super) fn unplanned(floor: f64, has_name: bool) -> String {
+    let next = match has_name {
+        true => "no earlier run of this name has ended well",
+        false => "use --bytes, or --name to learn from this run",
+    };
+    format!(
+        "how much the command will move is unknown, so the deadline cannot be planned: its \
+         connections have at least the weight {floor} (--floor); {next}"
+    )
+}
+
+/// The deadline will probably be missed.
+pub(super) fn late(late_s: f64, zeta: f64, rate: f64) -> String {
+    format!(
+        "warning: probably {} late: the deadline needs {}, and the path carries {}",
+        span(late_s),
+        per_second(zeta),
+        per_second(rate)
+    )
+}
+
 /// Connections are found by looking.
 pub(super) fn by_looking(why: &ListenError) -> String {
     format!(

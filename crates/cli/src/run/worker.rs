@@ -14,11 +14,13 @@ use dalbe::process::{Intent, ListenError, Listener, Notice, launch};
 use fairbat::hold::{HoldEvent, HoldReport, Holder, Scope};
 use rustix::process::{getpgid, getpid, getppid, setpgid};
 
+use super::history::{History, PastRun};
 use super::message::{Ending, Message, send};
 use super::reaper::{Reaped, reap};
 use super::{FAILED, Plan, Target, messages};
 use crate::console::Console;
 use crate::exit::ExitCode;
+use crate::session::now;
 
 /// The exit codes if the command cannot be run, as of shells: it is there, ...
 const NOT_EXECUTABLE: i32 = 126;
@@ -49,7 +51,7 @@ pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> Exi
             words[0].to_string_lossy().into_owned(),
             Scope::Below(own_number()),
         ),
-        Target::Process(process) => (format!("process {process}"), Scope::Tree(*process)),
+        Target::Running(what, scope) => (what.clone(), scope.clone()),
     };
     let failed = |text: String, code| {
         console.line(&format!("error: {text}"));
@@ -66,6 +68,8 @@ pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> Exi
         }
     };
     say(messages::started(&what, holder.levers(), plan.hold.weight));
+    plan.remark.take().into_iter().for_each(&say);
+    let started_at = now().timestamp();
     let command = match &plan.target {
         Target::Command(words) => match start(words, plan.notifies, &news) {
             Ok(pid) => Some(pid),
@@ -77,7 +81,7 @@ pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> Exi
                 return failed(format!("cannot run {what}: {error}"), code);
             }
         },
-        Target::Process(_) => None,
+        Target::Running(..) => None,
     };
     detach(&[rustix::stdio::dup2_stdin, rustix::stdio::dup2_stdout]);
     if let Some(command) = command {
@@ -107,6 +111,8 @@ pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> Exi
         channel,
         command,
         events: plan.events.take(),
+        history: plan.history.take(),
+        started_at,
         is_over: false,
         listener: None,
     };
@@ -121,6 +127,9 @@ struct Worker {
     /// The process of the command, if there is one.
     command: Option<i32>,
     events: Option<File>,
+    /// Where the run is noted.
+    history: Option<History>,
+    started_at: jiff::Timestamp,
     /// Whether the front has been told that the command has ended.
     is_over: bool,
     /// A copy of the listener. The front copies it in turn.
@@ -184,18 +193,44 @@ impl Worker {
     /// go.
     fn end(&mut self, ending: Ending, say: &impl Fn(String)) {
         self.is_over = true;
-        let report: HoldReport = self.holder.report();
+        let report = self.holder.report();
         say(messages::ended(&report));
+        self.note(&report, ending);
         self.holder.emit(HoldEvent::Done(report));
         self.report(say);
         send(&self.channel, Message::Ended(ending));
     }
 
+    /// Notes the run for the next one of its name.
+    fn note(&mut self, report: &HoldReport, ending: Ending) {
+        let run = PastRun {
+            started: self.started_at,
+            elapsed_s: report.elapsed_s,
+            bytes_received: report.bytes_received,
+            bytes_sent: report.bytes_sent,
+            status: match ending {
+                Ending::Exit(status) => Some(status),
+                Ending::Signal(_) => None,
+            },
+            deadline_met: report.deadline_met,
+        };
+        let noted = self.history.take().map(|history| history.add(&run));
+        if let Some(Err(error)) = noted {
+            tracing::error!("this run is not noted for the next one: {error}");
+        }
+    }
+
     /// Writes the events, and says what people have to know.
     fn report(&mut self, say: &impl Fn(String)) {
         for event in self.holder.events() {
-            if let HoldEvent::OutOfReach { pid, program } = &event.event {
-                say(messages::out_of_reach(*pid, program));
+            match &event.event {
+                HoldEvent::OutOfReach { pid, program } => {
+                    say(messages::out_of_reach(*pid, program));
+                }
+                HoldEvent::Forecast { late_s, zeta, rate } => {
+                    say(messages::late(*late_s, *zeta, *rate));
+                }
+                _ => {}
             }
             let Some(file) = &mut self.events else {
                 continue;

@@ -399,10 +399,7 @@ impl Holder {
         self.lane.notice_clock();
         let done = self.report.bytes_received + self.report.bytes_sent;
         self.member.set_backlog(Backlog {
-            bytes: self
-                .settings
-                .bytes
-                .map_or(0, |all| all.saturating_sub(done)),
+            bytes: self.settings.bytes.map_or(0, |all| remaining(all, done)),
             inactive: 0,
             extent: Extent::Estimated,
         });
@@ -468,6 +465,16 @@ impl Holder {
             held.release();
         }
     }
+}
+
+/// However much was planned, at least this share of what is done is still to come: a plan may
+/// be too small, and the end tells by itself.
+const MIN_REMAINING_SHARE: f64 = 0.05;
+
+/// What is still to come of a plan, bytes.
+fn remaining(planned: u64, done: u64) -> u64 {
+    let least = (done as f64 * MIN_REMAINING_SHARE) as u64;
+    planned.saturating_sub(done).max(least)
 }
 
 /// The port of name servers.

@@ -1,0 +1,241 @@
+//! What earlier runs of a name have moved: from it follows what the next one will move.
+//!
+//! A name has one file in the XDG state directory, with one JSON object for each run.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::UsageError;
+
+/// So many runs are kept of a name.
+const KEPT: usize = 100;
+
+/// So many of the newest runs tell of the next one.
+const RECENT: usize = 20;
+
+/// The next run is expected to move as much as this share of the recent ones at most did, ...
+const QUANTILE: f64 = 0.9;
+
+/// ... and this much more if there was one only. With n runs, it is this over the square root of
+/// n: few runs say little of how much they differ.
+const MARGIN_OF_ONE: f64 = 0.5;
+
+/// Longest name, bytes.
+const LONGEST_NAME: usize = 64;
+
+/// A run that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PastRun {
+    /// When it began.
+    pub(crate) started: jiff::Timestamp,
+    /// How long it took, s.
+    pub(crate) elapsed_s: f64,
+    /// Bytes that its connections received.
+    pub(crate) bytes_received: u64,
+    /// Bytes that they sent.
+    pub(crate) bytes_sent: u64,
+    /// The exit status of the command; `None` if a signal ended it.
+    pub(crate) status: Option<i32>,
+    /// Whether its deadline was met; `None` without one.
+    pub(crate) deadline_met: Option<bool>,
+}
+
+impl PastRun {
+    /// Bytes in both directions.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes_received + self.bytes_sent
+    }
+
+    /// Whether it has done all that it had to: only such a run tells of the next one.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.status == Some(0)
+    }
+}
+
+/// What the next run will move, bytes; `None` if no run tells of it. Pure.
+pub(crate) fn expected(runs: &[PastRun]) -> Option<u64> {
+    let whole = runs.iter().rev().filter(|run| run.is_whole());
+    let mut sizes: Vec<u64> = whole.take(RECENT).map(PastRun::bytes).collect();
+    sizes.sort_unstable();
+    let last = sizes.len().checked_sub(1)?;
+    let rank = (last as f64 * QUANTILE).ceil() as usize;
+    let margin = 1.0 + MARGIN_OF_ONE / (sizes.len() as f64).sqrt();
+    Some((sizes[rank] as f64 * margin) as u64)
+}
+
+/// The runs of one name.
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    path: PathBuf,
+}
+
+impl History {
+    /// Those of this name.
+    ///
+    /// # Errors
+    /// The name cannot be that of a file, or there is no home directory.
+    pub(crate) fn of(name: &str) -> Result<Self, UsageError> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let is_valid = !name.is_empty()
+            && name.len() <= LONGEST_NAME
+            && !name.starts_with('.')
+            && name.bytes().all(is_plain);
+        if !is_valid {
+            return Err(UsageError::new(format!(
+                "--name {name}: use letters, digits, dots, hyphens and underscores, at most \
+                 {LONGEST_NAME}, with no dot at the beginning"
+            )));
+        }
+        Ok(Self {
+            path: directory()?.join(format!("{name}{SUFFIX}")),
+        })
+    }
+
+    /// All of them, the oldest first. Lines that are no runs are left out.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn runs(&self) -> io::Result<Vec<PastRun>> {
+        match fs::read_to_string(&self.path) {
+            Ok(text) => {
+                let runs = text.lines().map(serde_json::from_str);
+                Ok(runs.filter_map(Result::ok).collect())
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds a run. Two that end at once are both kept.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn add(&self, run: &PastRun) -> io::Result<()> {
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let line = serde_json::to_string(run)? + "\n";
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&self.path)?;
+        file.write_all(line.as_bytes())?;
+        let runs = self.runs()?;
+        if runs.len() > 2 * KEPT {
+            self.replace(&runs[runs.len() - KEPT..])?;
+        }
+        Ok(())
+    }
+
+    fn replace(&self, runs: &[PastRun]) -> io::Result<()> {
+        let new = self.path.with_extension("new");
+        let mut file = File::create(&new)?;
+        for run in runs {
+            writeln!(file, "{}", serde_json::to_string(run)?)?;
+        }
+        file.sync_all()?;
+        fs::rename(&new, &self.path)
+    }
+}
+
+/// The end of the names of files.
+const SUFFIX: &str = ".jsonl";
+
+/// The names that have runs, in order.
+///
+/// # Errors
+/// There is no home directory, or it cannot be read.
+pub(crate) fn names() -> Result<Vec<String>, UsageError> {
+    let directory = directory()?;
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            let what = format!("{}: {error}", directory.display());
+            return Err(UsageError::new(what));
+        }
+    };
+    let name = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        name.strip_suffix(SUFFIX).map(str::to_owned)
+    };
+    let mut names: Vec<_> = entries.filter_map(Result::ok).filter_map(name).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Where the runs are (XDG Base Directory Specification).
+///
+/// # Errors
+/// There is no home directory.
+fn directory() -> Result<PathBuf, UsageError> {
+    let absolute = |name| {
+        let value = std::env::var_os(name).map(PathBuf::from);
+        value.filter(|path| path.is_absolute())
+    };
+    let state = absolute("XDG_STATE_HOME")
+        .or_else(|| Some(absolute("HOME")?.join(Path::new(".local/state"))));
+    let state = state.ok_or_else(|| {
+        UsageError::new("runs are kept in $XDG_STATE_HOME or $HOME/.local/state: set one of them")
+    })?;
+    Ok(state.join("fairbat/runs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(bytes_received: u64, status: i32) -> PastRun {
+        PastRun {
+            started: jiff::Timestamp::UNIX_EPOCH,
+            elapsed_s: 1.0,
+            bytes_received,
+            bytes_sent: 0,
+            status: Some(status),
+            deadline_met: None,
+        }
+    }
+
+    #[test]
+    fn one_run_tells_of_half_as_much_more_and_many_of_a_tenth() {
+        assert_eq!(expected(&[]), None);
+        assert_eq!(expected(&[run(1000, 0)]), Some(1500));
+        let many: Vec<_> = (1..=20).map(|size| run(size * 100, 0)).collect();
+        assert_eq!(expected(&many), Some(2123), "1900 and 11.8 %");
+    }
+
+    #[test]
+    fn runs_that_failed_or_are_long_ago_tell_nothing() {
+        assert_eq!(expected(&[run(1000, 1)]), None);
+        let mut runs = vec![run(9000, 0); 5];
+        runs.extend(vec![run(1000, 0); RECENT]);
+        assert_eq!(expected(&runs), Some(1111));
+    }
+
+    #[test]
+    fn what_was_added_is_there_and_only_the_newest_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let history = History {
+            path: directory.path().join("runs/nightly.jsonl"),
+        };
+        assert_eq!(history.runs().unwrap(), []);
+        for size in 0..=2 * KEPT as u64 {
+            history.add(&run(size, 0)).unwrap();
+        }
+        let runs = history.runs().unwrap();
+        assert_eq!(runs.len(), KEPT);
+        assert_eq!(runs.last(), Some(&run(2 * KEPT as u64, 0)));
+        fs::write(&history.path, "{\"torn\n").unwrap();
+        assert_eq!(history.runs().unwrap(), [], "a line that is no run");
+    }
+
+    #[test]
+    fn names_that_are_no_names_of_files_are_refused() {
+        for name in ["", ".x", "a/b", "a b", "ä", &"x".repeat(65)] {
+            assert!(History::of(name).is_err(), "{name:?}");
+        }
+    }
+}
