@@ -51,7 +51,7 @@ impl PastRun {
 
     /// Whether it has done all that it had to: only such a run tells of the next one.
     pub(crate) fn is_whole(&self) -> bool {
-        self.status == Some(0)
+        self.status == Some(0) && self.bytes() > 0
     }
 }
 

@@ -4,7 +4,6 @@ use std::fs::{File, metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -12,7 +11,7 @@ use std::thread;
 
 use dalbe::process::{Intent, ListenError, Listener, Notice, launch};
 use fairbat::hold::{HoldEvent, HoldReport, Holder, Scope};
-use rustix::process::{getpgid, getpid, getppid, setpgid};
+use rustix::process::{getpid, setpgid};
 
 use super::history::{History, PastRun};
 use super::message::{Ending, Message, send};
@@ -43,8 +42,6 @@ enum News {
 
 /// Starts the command, and holds its connections until nothing is left of it.
 pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> ExitCode {
-    // Signals of the terminal are for the front and the command.
-    let _ = setpgid(None, None);
     let (news, heard) = mpsc::channel();
     let (what, scope) = match &plan.target {
         Target::Command(words) => (
@@ -83,6 +80,8 @@ pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> Exi
         },
         Target::Running(..) => None,
     };
+    // The command is in the process group of the front. Signals of the terminal are for them.
+    let _ = setpgid(None, None);
     detach(&[rustix::stdio::dup2_stdin, rustix::stdio::dup2_stdout]);
     if let Some(command) = command {
         let (lever, sender) = holder.levers();
@@ -245,17 +244,13 @@ impl Worker {
     }
 }
 
-/// Starts the command in the process group of the front.
+/// Starts the command, in the process group of this process.
 ///
 /// # Errors
 /// It cannot be run.
 fn start(words: &[std::ffi::OsString], notifies: bool, news: &Sender<News>) -> io::Result<i32> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
-    let front = getppid().and_then(|front| getpgid(Some(front)).ok());
-    if let Some(group) = front {
-        command.process_group(group.as_raw_nonzero().get());
-    }
     let child = if notifies {
         let news = news.clone();
         launch(command, move |listener| listen(listener, &news))?

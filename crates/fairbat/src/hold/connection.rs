@@ -169,8 +169,8 @@ impl HeldConnection {
             return Ok(Some(moved));
         }
         let target = self.place.target(now);
-        if moved.received > 0 {
-            self.receive(now, clock, &socket, target)?;
+        if moved.received > 0 || now < self.received_at + REST {
+            self.receive(now, clock, &socket, target, moved.received > 0)?;
         }
         self.send(now, &socket, &info, target, levers)?;
         self.update_at = (now + PERIOD).min(self.send_at.max(now));
@@ -197,13 +197,14 @@ impl HeldConnection {
         }
     }
 
-    /// Updates the lever on what it receives.
+    /// Updates the lever on what it receives. Without new data too: the law counts time.
     fn receive(
         &mut self,
         now: Duration,
         clock: Clock,
         socket: &TcpSocket,
         target: FlowTarget,
+        is_new: bool,
     ) -> io::Result<()> {
         let Some(lever) = &mut self.receive else {
             return Ok(());
@@ -211,7 +212,9 @@ impl HeldConnection {
         if now >= self.received_at + REST {
             lever.restart(socket)?;
         }
-        self.received_at = now;
+        if is_new {
+            self.received_at = now;
+        }
         lever.update(now, socket, target, None)?;
         if self.watch.as_ref().is_some_and(JoinHandle::is_finished)
             && let Some(Ok(watch)) = self.watch.take().map(JoinHandle::join)
