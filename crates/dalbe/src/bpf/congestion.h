@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 20
+#define CONGESTION_VERSION 21
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536
@@ -55,10 +55,13 @@ struct parameters {
 	/* The flow's share of the window of all that yield together to the same host, relative
 	 * to a flow of priority 1: 1 to MAX_PRIORITY. 0: it yields by itself. */
 	__u32 priority;
+	/* From this moment on, s on the monotonic clock, the weight is 1: whoever has set it is
+	 * gone. 0: it holds until it is set anew. */
+	__u32 until_s;
 	/* Never taken. With a lock in its values, nobody can freeze the map. */
 	struct bpf_spin_lock lock;
 };
-_Static_assert(sizeof(struct parameters) == 28, "as in layout.rs");
+_Static_assert(sizeof(struct parameters) == 32, "as in layout.rs");
 
 /* Whether a flow with this law yields at the smallest weight, and has a share of the path
  * above it. */

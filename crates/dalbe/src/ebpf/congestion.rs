@@ -10,6 +10,9 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 use super::layout::{FAMILIES, ONE, RawParameters, RawState, RawTelemetry, is_name_of};
 use super::maps::SocketMaps;
@@ -133,7 +136,7 @@ impl CongestionParameters {
     /// As the programs have it (`struct parameters` of `src/bpf/congestion.h`), for those who
     /// call them outside the kernel.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 28] {
+    pub fn to_bytes(&self) -> [u8; 32] {
         zerocopy::transmute!(self.raw())
     }
 
@@ -145,6 +148,7 @@ impl CongestionParameters {
             g_us: self.g_ms.map_or(0, |g| q(g * 1e3).max(1)),
             capacity: q(self.capacity),
             priority: self.coupling.priority(),
+            until_s: 0,
             reserved: 0,
         }
     }
@@ -278,7 +282,40 @@ impl WeightedCongestion {
     /// Not a TCP socket, no memory, or the congestion controls have been
     /// removed.
     pub fn set(&self, socket: &TcpSocket, parameters: &CongestionParameters) -> io::Result<()> {
-        self.maps.request(socket, &parameters.raw())?;
+        self.request(socket, parameters, 0)
+    }
+
+    /// The same for a limited time, if there is one: without another call until then, the
+    /// connection has full weight. This is for connections that outlive this process.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub fn lease(
+        &self,
+        socket: &TcpSocket,
+        parameters: &CongestionParameters,
+        lease: Option<Duration>,
+    ) -> io::Result<()> {
+        let Some(lease) = lease else {
+            return self.set(socket, parameters);
+        };
+        let now = clock_gettime(ClockId::Monotonic).tv_sec.cast_unsigned();
+        // It fits for a century, and saturates then.
+        let until = now.saturating_add(lease.as_secs() + 1);
+        self.request(socket, parameters, u32::try_from(until).unwrap_or(u32::MAX))
+    }
+
+    fn request(
+        &self,
+        socket: &TcpSocket,
+        parameters: &CongestionParameters,
+        until_s: u32,
+    ) -> io::Result<()> {
+        let raw = RawParameters {
+            until_s,
+            ..parameters.raw()
+        };
+        self.maps.request(socket, &raw)?;
         let name = self.name(parameters.law);
         if socket.sender().congestion()? == name {
             return Ok(());

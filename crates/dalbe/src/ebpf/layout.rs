@@ -90,6 +90,7 @@ pub(crate) struct RawParameters {
     pub(crate) g_us: u32,
     pub(crate) capacity: u32,
     pub(crate) priority: u32,
+    pub(crate) until_s: u32,
     pub(crate) reserved: u32,
 }
 
@@ -126,7 +127,7 @@ pub(crate) struct RawState {
 }
 
 // As in congestion.h and congestion.bpf.c.
-const _: () = assert!(size_of::<RawParameters>() == 28);
+const _: () = assert!(size_of::<RawParameters>() == 32);
 const _: () = assert!(size_of::<RawTelemetry>() == 88);
 const _: () = assert!(size_of::<RawState>() == 672);
 
@@ -184,6 +185,6 @@ mod congestion_tests {
     #[test]
     fn another_size_of_the_state_has_another_version() {
         // Whoever changes one of these numbers changes the other.
-        assert_eq!((size_of::<RawState>(), CONGESTION_VERSION), (672, 20));
+        assert_eq!((size_of::<RawState>(), CONGESTION_VERSION), (672, 21));
     }
 }

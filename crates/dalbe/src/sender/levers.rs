@@ -17,6 +17,12 @@ use crate::weight::{FlowTarget, MIN_WEIGHT};
 /// no samples, and flow targets change every second.
 const CONGESTION_PERIOD: Duration = Duration::from_millis(200);
 
+/// A connection of another program, under a congestion control of ours, has full weight when
+/// nobody has updated it for this time: this process is gone, ...
+const LEASE: Duration = Duration::from_secs(8);
+/// ... so it is told anew after this time.
+const LEASE_RENEWAL: Duration = Duration::from_secs(2);
+
 /// Time until the next update while a connection reports nothing yet.
 const FIRST_PERIOD: Duration = Duration::from_millis(10);
 
@@ -33,6 +39,8 @@ pub struct SenderLevers {
     congestion: Mutex<Option<Arc<WeightedCongestion>>>,
     /// The kernel's congestion controls that this user may choose.
     allowed: Vec<String>,
+    /// How long a weight in the kernel holds.
+    lease: Option<Duration>,
 }
 
 impl SenderLevers {
@@ -59,6 +67,17 @@ impl SenderLevers {
             policy,
             congestion: Mutex::new(congestion.ok().map(Arc::new)),
             allowed,
+            lease: None,
+        }
+    }
+
+    /// For connections of other programs, which outlive this process: when it is gone, a weight in
+    /// the kernel ends soon.
+    #[must_use]
+    pub fn of_foreign(self) -> Self {
+        Self {
+            lease: Some(LEASE),
+            ..self
         }
     }
 
@@ -130,12 +149,14 @@ impl SenderLevers {
         let congestion = self.current()?;
         let law = self.policy.law();
         let parameters = CongestionParameters::new(law, FlowTarget::YIELD, coupling);
-        congestion.set(socket, &parameters).ok()?;
+        congestion.lease(socket, &parameters, self.lease).ok()?;
         Some(ActiveLever::Congestion {
             congestion,
             law,
             coupling,
             target: Some(FlowTarget::YIELD),
+            told: Duration::ZERO,
+            lease: self.lease,
             is_yielding: None,
             g: None,
         })
@@ -181,6 +202,9 @@ enum ActiveLever {
         coupling: SenderCoupling,
         /// The target that is set; `None` without one.
         target: Option<FlowTarget>,
+        /// When it was set; 0 before the first update.
+        told: Duration,
+        lease: Option<Duration>,
         is_yielding: Option<bool>,
         /// CDG's back-off scale, s.
         g: Option<f64>,
@@ -222,13 +246,16 @@ impl SenderLever {
                 law,
                 coupling,
                 target: set,
+                told,
+                lease,
                 is_yielding,
                 g,
             } => {
-                if *set != Some(target) {
+                let is_due = lease.is_some() && now >= *told + LEASE_RENEWAL;
+                if *set != Some(target) || is_due {
                     let parameters = CongestionParameters::new(*law, target, *coupling);
-                    congestion.set(socket, &parameters)?;
-                    *set = Some(target);
+                    congestion.lease(socket, &parameters, *lease)?;
+                    (*set, *told) = (Some(target), now);
                 }
                 let state = congestion.state(socket)?;
                 *is_yielding = state.map(|state| state.is_yielding);
@@ -284,6 +311,7 @@ impl SenderLever {
                 target,
                 is_yielding,
                 g,
+                ..
             } => {
                 if !self.own.restore_congestion(socket) {
                     let free = CongestionParameters::new(*law, FlowTarget::FREE, *coupling);

@@ -126,7 +126,7 @@ impl Holder {
             is_foreign: true,
         };
         Ok(Self {
-            senders: SenderLevers::open(settings.sender),
+            senders: SenderLevers::open(settings.sender).of_foreign(),
             settings,
             clock,
             lane,

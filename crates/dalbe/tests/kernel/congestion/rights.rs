@@ -65,7 +65,7 @@ fn the_other_user() {
     for descriptor in (0..64).chain([theirs]) {
         let key = descriptor.to_ne_bytes();
         assert!(entry(&parameters, descriptor).is_err(), "{descriptor}");
-        let update = parameters.update(&key, &[1; 28], MapFlags::ANY);
+        let update = parameters.update(&key, &[1; 32], MapFlags::ANY);
         assert!(update.is_err(), "{descriptor}");
         assert!(parameters.delete(&key).is_err(), "{descriptor}");
     }
@@ -73,14 +73,14 @@ fn the_other_user() {
     let (client, _server) = loopback();
     let own = client.as_raw_fd();
     parameters
-        .update(&own.to_ne_bytes(), &[1; 28], MapFlags::ANY)
+        .update(&own.to_ne_bytes(), &[1; 32], MapFlags::ANY)
         .expect("its own");
     assert!(entry(&parameters, own).expect("its own").is_some());
 
     // Nobody can freeze it, for all.
     parameters.freeze().expect_err("it is everybody's");
     parameters
-        .update(&own.to_ne_bytes(), &[1; 28], MapFlags::ANY)
+        .update(&own.to_ne_bytes(), &[1; 32], MapFlags::ANY)
         .expect("its own");
 
     // Nobody can go through all entries.

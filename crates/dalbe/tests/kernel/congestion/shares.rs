@@ -160,3 +160,29 @@ fn cdg_gives_the_greater_scale_more() {
     };
     who_is_told_more_has_more(&of(1.0, 1_000.0), &of(MIN_WEIGHT, 1.0));
 }
+
+#[test]
+fn a_lease_that_nobody_renews_ends_with_full_weight() {
+    in_own_namespace(|| {
+        set_up(EbpfPart::CongestionControls);
+        let link = Link::with_bridge("lease", QUEUE);
+        let flows = [Flow::over(&link), Flow::over(&link)];
+        as_nobody(|| {
+            let congestion = WeightedCongestion::open().expect("everybody may");
+            let least = of_weight(CongestionLaw::Vegas, MIN_WEIGHT);
+            let lease = Some(Duration::from_secs(1));
+            let [leased, other] = flows.each_ref().map(Flow::socket);
+            congestion.lease(&leased, &least, lease).expect("its own");
+            congestion.set(&other, &least).expect("its own");
+            let (has_more, counted) = thread::scope(|scope| {
+                for flow in &flows {
+                    flow.run(scope);
+                }
+                let counted = comes_to_have_more(&flows, 0);
+                flows.iter().for_each(Flow::end);
+                counted
+            });
+            assert!(has_more, "{counted:?}");
+        });
+    });
+}

@@ -33,7 +33,7 @@ struct Flow {
 
 /// `struct parameters`.
 #[repr(C, align(4))]
-struct Parameters([u8; 28]);
+struct Parameters([u8; 32]);
 
 /// `struct telemetry`.
 #[repr(C, align(8))]
