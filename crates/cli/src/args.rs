@@ -35,7 +35,8 @@ pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutA
     version,
     about = "Move large files in spare bandwidth and still finish by a deadline",
     long_about = "fairbat downloads, uploads and serves files over HTTP and HTTPS in the \
-        background. It yields to other traffic. As a deadline comes closer, it yields less.\n\n\
+        background. It yields to other traffic. As a deadline comes closer, it yields less. fairbat \
+        run does the same for any other command.\n\n\
         A stopped download continues when you run the same command again. It never mixes two \
         versions of a file.\n\n\
         The commands status, add, pause, resume, cancel, start and restore talk to fairbat-agent. \

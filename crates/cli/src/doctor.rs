@@ -92,15 +92,20 @@ fn print(support: &Capabilities, out: &mut impl Write) -> io::Result<()> {
     for line in wrapped(sender.explanation(), WIDTH - 2) {
         writeln!(out, "  {line}")?;
     }
-    let (used, unused): (Vec<_>, Vec<_>) = support
-        .capabilities
-        .iter()
+    let (of_run, of_transfers): (Vec<_>, Vec<_>) =
+        support.capabilities.iter().partition(|c| is_of_run(c.name));
+    let (used, unused): (Vec<_>, Vec<_>) = of_transfers
+        .into_iter()
         .partition(|c| transfers_use(c.name, sender));
     writeln!(out, "\nUsed by transfers, if available")?;
     print_capabilities(&used, out)?;
     if !unused.is_empty() {
         writeln!(out, "\nNot used, because transfers have something better")?;
         print_capabilities(&unused, out)?;
+    }
+    if !of_run.is_empty() {
+        writeln!(out, "\nUsed by fairbat run")?;
+        print_capabilities(&of_run, out)?;
     }
     if let Some(RootAddition { command, gain }) = &support.root_could {
         writeln!(out, "\nRoot could add: sudo {command}")?;
@@ -135,13 +140,21 @@ fn feature_title(feature: Feature) -> &'static str {
         Feature::CongestionControl => "congestion control",
         Feature::OwnCongestionControl => "FAIRBAT's own controls",
         Feature::Observer => "packet observer",
+        Feature::ForeignSockets => "sockets of commands",
+        Feature::ConnectNotices => "notice of connections",
     }
+}
+
+/// Whether only `fairbat run` uses a feature.
+fn is_of_run(feature: Feature) -> bool {
+    matches!(feature, Feature::ForeignSockets | Feature::ConnectNotices)
 }
 
 /// Whether transfers use a feature, if uploads have this lever.
 fn transfers_use(feature: Feature, sender: SenderLeverKind) -> bool {
     // A congestion control of fairbat's replaces the pacing.
-    feature != Feature::PacingRate || sender != SenderLeverKind::Congestion
+    let is_replaced = feature == Feature::PacingRate && sender == SenderLeverKind::Congestion;
+    !is_replaced && !is_of_run(feature)
 }
 
 #[cfg(test)]

@@ -35,6 +35,18 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
             Section::lines("Signals", SERVE_SIGNALS),
             exit_status(SERVE_EXIT_STATUS),
         ],
+        "run" => vec![
+            examples(RUN_EXAMPLES),
+            Section::lines("Files", RUN_FILES),
+            environment(RUN_VARIABLES, LOG_AND_COLOUR),
+            Section::lines("Signals", RUN_SIGNALS),
+            exit_status(RUN_EXIT_STATUS),
+        ],
+        "runs" => vec![
+            examples("fairbat runs\nfairbat runs nightly"),
+            Section::lines("Files", RUN_FILES),
+            exit_status(RUNS_EXIT_STATUS),
+        ],
         "setup" => vec![
             examples(SETUP_EXAMPLES),
             Section::lines("Files", SETUP_FILES),
@@ -95,12 +107,50 @@ fn exit_status(lines: &str) -> Section {
     Section::lines("Exit status", lines.join("\n"))
 }
 
+const RUN_EXAMPLES: &str = "\
+Back up, and let everybody else go first:
+    fairbat run -- restic backup /home
+Be done by six in the morning, as far as earlier nights tell how much there is to do:
+    fairbat run --deadline 06:00 --name nightly -- rclone sync /srv remote:srv
+Let a running process yield until Ctrl-C:
+    fairbat run --pid 4711
+Let a service yield until Ctrl-C:
+    sudo fairbat run --unit ollama.service";
+
+const RUN_FILES: &str = "\
+$XDG_STATE_HOME/fairbat/runs, ~/.local/state/fairbat/runs
+                    what the runs of each --name have moved";
+
+const RUN_VARIABLES: &str = "FAIRBAT_WEIGHT=0.1, FAIRBAT_DEADLINE=06:00";
+
+const LOG_AND_COLOUR: &str = "\
+FAIRBAT_LOG         log filter, replaces -v: info, debug, fairbat=trace, ...
+NO_COLOR            no colours";
+
+const RUN_SIGNALS: &str = "\
+SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 are passed on to the
+command. With --pid, --unit and --cgroup, they end fairbat, and the connections
+are free.";
+
+const RUN_EXIT_STATUS: &str = "\
+0  the command has ended with 0; with --pid, --unit or --cgroup: all connections are free again
+2  wrong usage
+125  fairbat itself has failed
+126  the command cannot be run
+127  there is no such command; any other status is that of the command";
+
+const RUNS_EXIT_STATUS: &str = "\
+0  done
+1  there is no run of this name
+2  wrong usage";
+
 const GENERAL_EXAMPLES: &str = "\
 fairbat get https://example.org/big.iso
 fairbat get --deadline 06:00 -d /srv/mirror https://example.org/big.iso
 fairbat plan --deadline 06:00 https://example.org/big.iso
 fairbat put --deadline 06:00 backup.tar https://example.org/backups/
 fairbat serve /srv/backup --listen 0.0.0.0:8080 --token-file /etc/fairbat/token
+fairbat run -- restic backup /home
 fairbat status
 fairbat get --help";
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fairbat::manual::{completions, write_pages};
 
-use super::shared::{ControllerMethod, SenderMethod};
+use super::shared::{ControllerMethod, ReceiverMethod, SenderMethod};
 use super::*;
 use crate::exit::ExitCode;
 

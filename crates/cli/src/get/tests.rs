@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use dalbe::receive_window::ReceiverPolicy;
 use dalbe::weight::{ControllerPolicy, MIN_WEIGHT};
 use fairbat::settings::RetrySettings;
 

@@ -13,8 +13,7 @@ use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, WaitOptions, getpid, kill_process, waitpid};
 
-use super::FAILED;
-use super::message::{Ending, Message, received};
+use super::message::{Ending, FAILED, Message, received};
 use super::reaper::{Reaped, reap};
 use crate::console::Console;
 use crate::exit::ExitCode;

@@ -6,6 +6,9 @@ use std::os::unix::net::UnixStream;
 use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize};
 
+/// The exit code if fairbat itself fails, as of `env` and `nice`.
+pub(super) const FAILED: i32 = 125;
+
 /// A message of the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]

@@ -14,9 +14,10 @@ use fairbat::hold::{HoldEvent, HoldReport, Holder, Scope};
 use rustix::process::{getpid, setpgid};
 
 use super::history::{History, PastRun};
-use super::message::{Ending, Message, send};
+use super::message::{Ending, FAILED, Message, send};
+use super::messages;
+use super::plan::{Plan, Target};
 use super::reaper::{Reaped, reap};
-use super::{FAILED, Plan, Target, messages};
 use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::session::now;

@@ -59,9 +59,7 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 	/* The second law of the family. Any other value chooses the first. */
 	if (set->law == law + 1)
 		wanted->law = set->law;
-	wanted->w_q16 = max_of(min_of(set->w_q16, ONE_Q16), MIN_WEIGHT_Q16);
-	if (set->until_s && bpf_ktime_get_ns() / 1000000000 >= set->until_s)
-		wanted->w_q16 = ONE_Q16;
+	wanted->w_q16 = weight_of(set, bpf_ktime_get_ns() / 1000000000);
 	if (set->phi_q16)
 		wanted->phi_q16 = set->phi_q16;
 	wanted->g_us = set->g_us;

@@ -13,6 +13,7 @@ use socket2::Domain;
 use crate::ebpf::{
     CongestionLaw, CongestionParameters, EbpfUnavailable, Observer, WeightedCongestion,
 };
+use crate::process;
 use crate::receive_window::LeverKind;
 use crate::sender::{KernelCongestionControls, SenderCoupling, SenderLeverKind};
 use crate::socket::{LOWER_EFFORT, TcpSocket, fields_beyond};
@@ -70,6 +71,10 @@ pub enum Feature {
     OwnCongestionControl,
     /// Seeing each packet that arrives ([`crate::ebpf`]).
     Observer,
+    /// Reaching the sockets of other programs ([`crate::process`]).
+    ForeignSockets,
+    /// Being told when they connect.
+    ConnectNotices,
 }
 
 impl Capabilities {
@@ -101,6 +106,12 @@ impl Capabilities {
             }),
             Capability::from_trial(Feature::Observer, tcp, |socket| {
                 observe(socket, observer.as_ref())
+            }),
+            Capability::from_trial(Feature::ForeignSockets, tcp, |_| {
+                process::sockets().map_err(TrialFailure)
+            }),
+            Capability::from_trial(Feature::ConnectNotices, tcp, |_| {
+                process::notices().map_err(TrialFailure)
             }),
         ];
         Self {

@@ -20,7 +20,7 @@ use super::sys;
 
 /// Where a program may watch: on other machines it asks for nothing, and sockets are found by
 /// looking.
-const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
+pub(crate) const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xC000_003E)
 } else if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
     Some(0xC000_00B7)

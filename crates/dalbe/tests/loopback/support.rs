@@ -16,6 +16,8 @@ fn every_feature_is_reported_once_with_a_reason() {
         Feature::CongestionControl,
         Feature::OwnCongestionControl,
         Feature::Observer,
+        Feature::ForeignSockets,
+        Feature::ConnectNotices,
     ];
     let names: Vec<_> = support.capabilities.iter().map(|c| c.name).collect();
     assert_eq!(names, features);

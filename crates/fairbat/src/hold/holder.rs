@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use dalbe::capability::Capabilities;
 use dalbe::ebpf::Observer;
-use dalbe::receive_window::{LeverKind, ReceiverPolicy, WindowLever, WindowSettings};
-use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
+use dalbe::receive_window::{LeverKind, WindowLever, WindowSettings};
+use dalbe::sender::{SenderLeverKind, SenderLevers};
 use dalbe::socket::TcpSocket;
-use dalbe::weight::ControllerPolicy;
-use jiff::Timestamp;
 
 use super::connection::{Handle, HeldConnection, Moved};
 use super::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
 use super::scope::{Found, Processes, Scope};
+use super::settings::HoldSettings;
+use super::sockets::{DNS, Kind, inode_of, kind_of};
 use crate::clock::Clock;
 use crate::lane::settings::Mode;
 use crate::lane::{Backlog, Extent, InvalidSettings, Lane, LaneSettings, Member, Service};
@@ -39,25 +39,6 @@ const CONNECT_TIME: Duration = Duration::from_secs(150);
 
 /// Time between two samples of the lane.
 const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
-
-/// What a caller chooses.
-#[derive(Debug, Clone)]
-pub struct HoldSettings {
-    /// w_min: all connections together have at least this weight, 0.02 to 1.
-    pub weight: f64,
-    /// The law for the receive window of a flow that yields.
-    pub receiver: ReceiverPolicy,
-    /// The congestion control for what they send, where root has set it up.
-    pub sender: SenderPolicy,
-    /// What raises the weight for the deadline.
-    pub controller: ControllerPolicy,
-    /// What the connections are expected to move in all, bytes; `None` if that is unknown.
-    pub bytes: Option<u64>,
-    /// The soft deadline.
-    pub deadline: Option<Timestamp>,
-    /// Whether connections to this machine's own addresses are held as well.
-    pub include_local: bool,
-}
 
 /// Holds the connections of a scope.
 #[derive(Debug)]
@@ -399,7 +380,7 @@ impl Holder {
         self.lane.notice_clock();
         let done = self.report.bytes_received + self.report.bytes_sent;
         self.member.set_backlog(Backlog {
-            bytes: self.settings.bytes.map_or(0, |all| remaining(all, done)),
+            bytes: self.settings.remaining(done),
             inactive: 0,
             extent: Extent::Estimated,
         });
@@ -463,54 +444,6 @@ impl Holder {
     pub fn release(&mut self) {
         for held in std::mem::take(&mut self.held).into_values() {
             held.release();
-        }
-    }
-}
-
-/// However much was planned, at least this share of what is done is still to come: a plan may
-/// be too small, and the end tells by itself.
-const MIN_REMAINING_SHARE: f64 = 0.05;
-
-/// What is still to come of a plan, bytes.
-fn remaining(planned: u64, done: u64) -> u64 {
-    let least = (done as f64 * MIN_REMAINING_SHARE) as u64;
-    planned.saturating_sub(done).max(least)
-}
-
-/// The port of name servers.
-const DNS: u16 = 53;
-
-/// What a socket is.
-enum Kind {
-    Tcp,
-    Udp,
-    Other,
-}
-
-fn kind_of(socket: &TcpSocket) -> Kind {
-    match socket.protocol() {
-        Ok(Some(protocol)) if protocol == socket2::Protocol::TCP => Kind::Tcp,
-        Ok(Some(protocol)) if protocol == socket2::Protocol::UDP => Kind::Udp,
-        Ok(_) | Err(_) => Kind::Other,
-    }
-}
-
-fn inode_of(socket: &TcpSocket) -> std::io::Result<u64> {
-    Ok(rustix::fs::fstat(socket)?.st_ino)
-}
-
-/// Frees all connections of a scope that somebody else has held, whatever was done to them.
-pub fn free(scope: Scope) {
-    let mut processes = Processes::of(scope);
-    if let Err(error) = processes.refresh() {
-        tracing::debug!(%error, "processes not listed");
-    }
-    for found in processes.sockets() {
-        if let Ok(socket) = found.process.socket(found.descriptor)
-            && matches!(kind_of(&socket), Kind::Tcp)
-        {
-            WindowLever::release(&socket);
-            SenderLevers::free(&socket);
         }
     }
 }

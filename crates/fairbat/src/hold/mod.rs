@@ -1,7 +1,9 @@
 //! Holds the connections of other programs: together they yield as one flow of the lane's
 //! weight.
 //!
-//! - `scope`: whose connections, and which processes cannot be reached;
+//! - `settings`: what a caller chooses; `event`: what is reported;
+//! - `scope`: whose connections, and which processes cannot be reached; `sockets`: what their
+//!   sockets are;
 //! - `connection`: the levers on one of them;
 //! - `holder`: finds connections, updates them and lets them go.
 //!
@@ -12,7 +14,11 @@ mod connection;
 mod event;
 mod holder;
 mod scope;
+mod settings;
+mod sockets;
 
 pub use self::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
-pub use self::holder::{HoldSettings, Holder, free};
+pub use self::holder::Holder;
 pub use self::scope::Scope;
+pub use self::settings::HoldSettings;
+pub use self::sockets::free;
