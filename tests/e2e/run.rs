@@ -45,7 +45,7 @@ fn report(work: &Workdir) -> Value {
 /// moment of a connection may be counted or not.
 fn slow_server() -> Nginx {
     Nginx::with_file(&FILE, |config: &mut Config| {
-        config.limit_rate = Some(300_000)
+        config.limit_rate = Some(300_000);
     })
 }
 

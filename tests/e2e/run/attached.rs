@@ -28,7 +28,7 @@ fn downloads(nginx: &Nginx) -> Child {
 
 fn server() -> Nginx {
     Nginx::with_file(&LONG, |config: &mut Config| {
-        config.limit_rate = Some(300_000)
+        config.limit_rate = Some(300_000);
     })
 }
 

@@ -103,7 +103,7 @@ impl Drop for Scene {
 fn server() -> Nginx {
     let file = Content::new(9, 40_000_000);
     let nginx = Nginx::with_file(&file, |config: &mut Config| {
-        config.limit_rate = Some(400_000)
+        config.limit_rate = Some(400_000);
     });
     nginx.put("short", &Content::new(10, 1000));
     nginx

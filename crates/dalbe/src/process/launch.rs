@@ -64,7 +64,7 @@ pub fn launch(
             (Some(with_privilege), Some(without)) => install(with_privilege, without),
             _ => Err(libc::ENOSYS),
         };
-        send(&theirs, installed)
+        send(&theirs, &installed)
     });
     // Dropped with the command is the other end: whoever waits for the listener hears of it.
     command.spawn()
@@ -83,7 +83,7 @@ fn install(with: &[libc::sock_filter], without: &[libc::sock_filter]) -> Result<
 }
 
 /// Sends the listener, or the number of the error. Allocates nothing.
-fn send(socket: &UnixStream, installed: Result<OwnedFd, i32>) -> io::Result<()> {
+fn send(socket: &UnixStream, installed: &Result<OwnedFd, i32>) -> io::Result<()> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = SendAncillaryBuffer::new(&mut room);
     let errno = installed.as_ref().err().copied().unwrap_or(0);

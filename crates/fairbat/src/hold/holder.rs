@@ -18,6 +18,7 @@ use super::scope::{Found, Processes, Scope};
 use super::settings::HoldSettings;
 use super::sockets::{DNS, Kind, inode_of, kind_of};
 use crate::clock::Clock;
+use crate::lane::core::Core;
 use crate::lane::settings::Mode;
 use crate::lane::{Backlog, Extent, InvalidSettings, Lane, LaneSettings, Member, Service};
 use crate::transport::Path;
@@ -310,7 +311,7 @@ impl Holder {
             tracing::debug!(%error, "a receive buffer was not held");
         }
         if self.held.is_empty() {
-            self.lane.with_core(|core, now| core.connected(now));
+            self.lane.with_core(Core::connected);
         }
         let place = self.lane.take_place(self.member.service());
         let held = HeldConnection::new(now, peer, handle, receive, place);
@@ -400,7 +401,7 @@ impl Holder {
         };
         self.rtts = (Duration::ZERO, 0);
         self.emit(HoldEvent::Control(control));
-        for late in self.lane.with_core(crate::lane::core::Core::report_late) {
+        for late in self.lane.with_core(Core::report_late) {
             self.emit(HoldEvent::Forecast {
                 late_s: late.late_s,
                 zeta: late.zeta,
