@@ -63,14 +63,6 @@ struct parameters {
 };
 _Static_assert(sizeof(struct parameters) == 32, "as in layout.rs");
 
-/* The weight that these parameters ask for at this moment, s on the monotonic clock. */
-static __always_inline __u32 weight_of(const struct parameters *set, __u64 now_s)
-{
-	if (set->until_s && now_s >= set->until_s)
-		return ONE_Q16;
-	return max_of(min_of(set->w_q16, ONE_Q16), MIN_WEIGHT_Q16);
-}
-
 /* Whether a flow with this law yields at the smallest weight, and has a share of the path
  * above it. */
 static __always_inline bool may_yield(__u32 law)

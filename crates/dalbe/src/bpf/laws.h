@@ -11,6 +11,14 @@
 #include "weighted.h"
 #include "yielding.h"
 
+/* The weight that these parameters ask for at this moment, s on the monotonic clock. */
+static __always_inline __u32 weight_of(const struct parameters *set, __u64 now_s)
+{
+	if (set->until_s && now_s >= set->until_s)
+		return ONE_Q16;
+	return max_of(min_of(set->w_q16, ONE_Q16), MIN_WEIGHT_Q16);
+}
+
 /* Below this distance 1 - w, a weight gets more than its share: 0.2. The receiver
  * lever has the same limit (FlowTarget::share in weight/mod.rs). */
 #define OPENING_Q16 13107
