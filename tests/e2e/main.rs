@@ -23,6 +23,7 @@ mod events;
 mod exact;
 mod failing_disk;
 mod follow;
+mod forward;
 mod harness;
 mod input;
 mod integrity;

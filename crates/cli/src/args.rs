@@ -7,6 +7,7 @@ mod agent;
 pub(crate) mod appendix;
 mod doctor;
 mod get;
+mod proxy;
 mod put;
 mod run;
 mod serve;
@@ -24,6 +25,7 @@ use fairbat::manual::{self, Page, Shell};
 pub(crate) use agent::{AddArgs, RestoreArgs, SocketArgs, StartArgs, StatusArgs, TaskArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use get::{AllocationMethod, GetArgs, LawName, PlanArgs, StreamArgs};
+pub(crate) use proxy::ProxyArgs;
 pub(crate) use put::PutArgs;
 pub(crate) use run::{RunArgs, RunsArgs};
 pub(crate) use serve::ServeArgs;
@@ -58,6 +60,7 @@ pub(crate) enum Command {
     Put(Box<PutArgs>),
     Run(Box<RunArgs>),
     Runs(RunsArgs),
+    Proxy(Box<ProxyArgs>),
     Serve(Box<ServeArgs>),
     Status(StatusArgs),
     Add(AddArgs),

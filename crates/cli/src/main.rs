@@ -2,7 +2,7 @@
 //!
 //! - `args`: the flags as typed, with their help and the manual
 //! - `settings`: values that several commands parse and check
-//! - `get`, `put`, `plan`, `serve`: from arguments to the library call
+//! - `get`, `put`, `plan`, `serve`, `proxy`: from arguments to the library call
 //! - `run`: any command, with connections that yield; `runs`: what such commands have moved
 //! - `agent`: the commands that talk to fairbat-agent
 //! - `doctor`, `path`, `setup`: what this machine supports, what a path is like, and the kernel
@@ -19,6 +19,7 @@ mod get;
 mod path;
 mod plan;
 mod progress;
+mod proxy;
 mod put;
 mod run;
 mod runs;
@@ -40,6 +41,7 @@ fn main() -> std::process::ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Runs(args) => runs::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
         Command::Status(args) => agent::status(&args),
         Command::Add(args) => agent::add(&args),
         Command::Pause(args) => agent::each(&args, "/v1/pause", "paused"),

@@ -12,43 +12,54 @@ mod message;
 mod messages;
 mod plan;
 mod reaper;
+mod streams;
 mod worker;
 
-use dalbe::process::{Half, split};
-use tracing_subscriber::EnvFilter;
+use dalbe::process::{Half, Inherited, LastNotice, split};
+use nix::sys::signal::Signal;
 
 use self::message::FAILED;
-use self::plan::{Plan, Target, plan};
+use self::plan::{Target, plan};
 use crate::args::RunArgs;
 use crate::console::{Console, log_filter, start_log};
 use crate::exit::ExitCode;
 use crate::session::{warn_if_late, with_valid};
 
+/// Signals that are passed on to the command, and end neither of the two processes.
+const PASSED_ON: [Signal; 6] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
+
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
+    // Before anything is opened.
+    let inherited = Inherited::take(&PASSED_ON.map(|signal| signal as i32));
     let asked = plan(args).and_then(|plan| Ok((plan, log_filter(&args.log)?)));
-    with_valid(asked, |(plan, filter)| halves(args, plan, filter))
-}
-
-/// Becomes two processes, each of which does its part.
-fn halves(args: &RunArgs, plan: Plan, filter: EnvFilter) -> ExitCode {
-    warn_if_late(plan.hold.deadline);
-    let console = Console::plain();
-    match split() {
-        Ok(Half::First { other, channel }) => {
-            let attached = match plan.target {
-                Target::Command(_) => None,
-                Target::Running(_, scope) => Some(scope),
-            };
-            front::run(other, channel, attached, &console)
+    with_valid(asked, |(plan, filter)| {
+        let console = Console::plain();
+        let started_with = inherited.and_then(|it| Ok((it, LastNotice::new()?)));
+        match started_with.and_then(|it| Ok((it, split()?))) {
+            Ok((started_with, Half::First { other, channel })) => {
+                let attached = match plan.target {
+                    Target::Command(_) => None,
+                    Target::Running(_, scope) => Some(scope),
+                };
+                front::run(other, channel, attached, started_with, &console)
+            }
+            Ok((started_with, Half::Second { channel })) => {
+                start_log(filter, &args.log, &console);
+                warn_if_late(plan.hold.deadline);
+                worker::run(plan, channel, started_with, &console)
+            }
+            Err(error) => {
+                console.line(&format!("error: cannot start a second process: {error}"));
+                std::process::exit(FAILED);
+            }
         }
-        Ok(Half::Second { channel }) => {
-            start_log(filter, &args.log, &console);
-            worker::run(plan, channel, &console)
-        }
-        Err(error) => {
-            console.line(&format!("error: cannot start a second process: {error}"));
-            std::process::exit(FAILED);
-        }
-    }
+    })
 }

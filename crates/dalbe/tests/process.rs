@@ -11,14 +11,16 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use dalbe::process::{ForeignProcess, Intent, descendants, launch, split};
+use dalbe::process::{ForeignProcess, Inherited, Intent, LastNotice, descendants, launch, split};
 
 /// What a command is about to do, in order, with its exit status.
 fn told(command: Command) -> (Vec<Intent>, Option<i32>) {
     let (heard, intents) = mpsc::channel();
-    let child = launch(command, move |listener| {
+    let inherited = Inherited::take(&[]).expect("/proc");
+    let child = launch(command, &inherited, move |listener| {
         let listener = listener.expect("a listener");
-        while let Some(notice) = listener.next().expect("notices") {
+        let last = LastNotice::new().expect("memory");
+        while let Some(notice) = listener.next(&last).expect("notices") {
             heard.send(notice.intent.clone()).expect("the test listens");
             listener.go_on(&notice);
         }

@@ -12,6 +12,7 @@
 //! - [`transport`]: the HTTP client, the sockets under it, and the levers on its
 //!   connections.
 //! - [`hold`]: holds the connections of other programs back.
+//! - [`proxy`]: the proxy behind `fairbat proxy`.
 //! - [`http`]: header fields, validators, credentials, and what failures mean.
 //! - [`path_measurement`]: what a path gives, and whether a deadline is feasible.
 //!
@@ -34,6 +35,7 @@ pub mod lane;
 pub mod manual;
 pub mod path_measurement;
 pub mod printable;
+pub mod proxy;
 pub mod ranges;
 pub mod retry;
 pub mod serve;

@@ -19,6 +19,9 @@ use super::watched::{connections, is_held, number};
 /// Runs that are killed.
 const KILLS: u32 = 50;
 
+/// Runs whose second process is killed.
+const WORKER_KILLS: u32 = 20;
+
 /// When a run is killed, in ms after its start.
 const MOMENTS: std::ops::Range<u64> = 20..2500;
 
@@ -152,6 +155,33 @@ fn without_its_second_process_the_first_one_answers_and_frees() {
     assert!(scene.running.is_running(), "it ends with the command");
     fs::write(scene.work.join("stop"), "").expect("write a file");
     wait_until("fairbat to end", FREE_AFTER, || !scene.running.is_running());
+}
+
+#[test]
+fn whenever_its_second_process_is_killed_the_first_one_stands_in() {
+    let nginx = server();
+    let seed = 23;
+    eprintln!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut scenes: Vec<_> = (0..WORKER_KILLS)
+        .map(|_| {
+            let moment = Instant::now() + Duration::from_millis(random.random_range(MOMENTS));
+            (moment, Scene::start(&nginx))
+        })
+        .collect();
+    scenes.sort_by_key(|(moment, _)| *moment);
+    for (moment, scene) in &scenes {
+        std::thread::sleep(moment.saturating_duration_since(Instant::now()));
+        kill(scene.worker());
+    }
+    for (_, scene) in &mut scenes {
+        // A command that was never started is told by the exit status.
+        if scene.command().is_some() {
+            scene.assert_goes_on_and_is_free(scene.count());
+        } else {
+            wait_until("fairbat to end", FREE_AFTER, || !scene.running.is_running());
+        }
+    }
 }
 
 #[test]

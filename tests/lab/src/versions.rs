@@ -8,7 +8,7 @@ use fairbat_tests::environment;
 pub use fairbat_tests::environment::kernel;
 use fairbat_tests::environment::{first_line, nginx_version};
 
-use crate::contender::{Contender, PYTHON, Restraint, Server, others};
+use crate::contender::{Contender, PYTHON, Restraint, Server, Uploader, others, uploads};
 use crate::record::Provenance;
 
 /// Version of the lab, and the commit that it is built of.
@@ -75,6 +75,18 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Agent | Contender::AgentStream => vec![built(agent_binary())],
         Contender::Curl | Contender::Rival(_) => vec![version_of("curl")],
         Contender::Aria2 => vec![version_of("aria2c")],
+        Contender::Upload(uploader, restraint) => {
+            let own = || built(fairbat_binary());
+            match (uploader, restraint) {
+                (Uploader::Fairbat, _) => vec![own()],
+                (Uploader::Restic, Restraint::Run) => {
+                    vec![own(), first_line(&["restic", "version"])]
+                }
+                (Uploader::Restic, _) => vec![first_line(&["restic", "version"])],
+                (other, Restraint::Run) => vec![own(), version_of(uploads::program(other))],
+                (other, _) => vec![version_of(uploads::program(other))],
+            }
+        }
         Contender::Other(downloader, restraint) => {
             let program = version_of(others::program(downloader));
             match restraint {

@@ -47,6 +47,14 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
             Section::lines("Files", RUN_FILES),
             exit_status(RUNS_EXIT_STATUS),
         ],
+        "proxy" => vec![
+            examples(PROXY_EXAMPLES),
+            environment(
+                "FAIRBAT_LISTEN=[::]:3128, FAIRBAT_ALLOW=10.0.0.0/8",
+                LOG_AND_COLOUR,
+            ),
+            exit_status(PROXY_EXIT_STATUS),
+        ],
         "setup" => vec![
             examples(SETUP_EXAMPLES),
             Section::lines("Files", SETUP_FILES),
@@ -143,6 +151,20 @@ const RUNS_EXIT_STATUS: &str = "\
 0  done
 1  there is no run of this name
 2  wrong usage";
+
+const PROXY_EXAMPLES: &str = "\
+For programs of this machine:
+    fairbat proxy
+    https_proxy=http://127.0.0.1:3128 apt-get update
+For the machines at home, with a token:
+    fairbat proxy --listen 0.0.0.0:3128 --allow 192.168.0.0/16 --token-file token
+    curl -x http://me:TOKEN@192.168.1.2:3128 https://example.org/big.iso";
+
+const PROXY_EXIT_STATUS: &str = "\
+0  ended by SIGTERM
+1  it cannot listen, the token cannot be used, or another error
+2  wrong usage
+130  interrupted";
 
 const GENERAL_EXAMPLES: &str = "\
 fairbat get https://example.org/big.iso

@@ -106,7 +106,7 @@ pub(crate) struct ServeArgs {
 }
 
 /// Parses an address with an error that shows correct examples. clap's own error has none.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "write an IP address and a port, as 127.0.0.1:8080 or [::]:8080; names are not taken"
             .to_owned()

@@ -6,27 +6,18 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use dalbe::process::{ForeignProcess, Listener};
+use dalbe::process::{ForeignProcess, Inherited, LastNotice, Listener, descendants};
 use fairbat::hold::{Scope, free};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::process::{Pid, WaitOptions, getpid, kill_process, waitpid};
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
 use super::message::{Ending, FAILED, Message, received};
 use super::reaper::{Reaped, reap};
+use super::streams::detach;
 use crate::console::Console;
 use crate::exit::ExitCode;
-
-/// Signals that are passed on to the command.
-const PASSED_ON: [Signal; 6] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-];
 
 /// The worker ends within this time after the command, if nothing of that goes on in the
 /// background.
@@ -51,14 +42,16 @@ pub(super) fn run(
     worker: i32,
     channel: UnixStream,
     attached: Option<Scope>,
+    started_with: (Inherited, LastNotice),
     console: &Console,
 ) -> ExitCode {
-    let signals: SigSet = PASSED_ON.into_iter().collect();
+    let (inherited, last) = started_with;
     let (news, heard) = mpsc::channel();
-    let caught = signals
-        .thread_block()
-        .and_then(|()| SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC));
-    match caught {
+    let blocked = inherited.blocked().iter();
+    let signals: SigSet = blocked
+        .filter_map(|it| Signal::try_from(*it).ok())
+        .collect();
+    match SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC) {
         Ok(caught) => {
             let news = news.clone();
             thread::spawn(move || listen_for_signals(&caught, &news));
@@ -75,12 +68,19 @@ pub(super) fn run(
             let _ = news.send(News::Alone);
         });
     }
-    let let_go = move || {
-        let _ = letting_go
-            .as_ref()
-            .map(|it| it.shutdown(std::net::Shutdown::Write));
+    let front = Front {
+        worker,
+        attached,
+        letting_go: letting_go.ok(),
+        inherited,
+        last: Some(last),
+        listener: None,
+        command: None,
+        early: Vec::new(),
+        ending: None,
+        console,
     };
-    let ending = follow(worker, attached, &news, &heard, let_go, console);
+    let ending = front.follow(&news, &heard);
     if let Ok(News::Alone) = heard.recv_timeout(TIME_TO_END) {
         // So that the processor time of the command counts as that of this process's children.
         let _ = waitpid(Pid::from_raw(worker), WaitOptions::empty());
@@ -88,79 +88,134 @@ pub(super) fn run(
     end(ending)
 }
 
-/// Follows the command until it ends. `let_go` tells the worker that no connection is to be
-/// held any more.
-fn follow(
+/// What the front knows.
+struct Front<'a> {
     worker: i32,
     attached: Option<Scope>,
-    news: &Sender<News>,
-    heard: &Receiver<News>,
-    let_go: impl Fn(),
-    console: &Console,
-) -> Ending {
-    let mut command = None;
-    let mut listener = None;
-    let mut ending = None;
-    // Signals that came before the command was there.
-    let mut early = Vec::new();
-    for each in heard {
-        match each {
-            News::Message(Message::Started {
-                pid,
-                listener: number,
-            }) => {
-                command = Some(pid);
-                early.drain(..).for_each(|signal| pass_on(pid, signal));
-                listener = number.and_then(|number| copy_of(worker, number).ok());
-            }
-            News::Message(Message::Ended(ending)) => return ending,
-            News::Signal(_) | News::FromTerminal if attached.is_some() => let_go(),
-            News::Signal(signal) => match command {
-                Some(command) => pass_on(command, signal),
-                None => early.push(signal),
-            },
-            News::FromTerminal => {}
-            News::Alone => {
-                if command.is_none() {
-                    console.line("error: fairbat's second process has ended");
-                    attached.into_iter().for_each(free);
-                    return Ending::Exit(FAILED);
+    /// To the worker. Shut down, it means to let go.
+    letting_go: Option<UnixStream>,
+    inherited: Inherited,
+    last: Option<LastNotice>,
+    /// A copy of the worker's listener.
+    listener: Option<Listener>,
+    command: Option<ForeignProcess>,
+    /// Signals that came before the command was there.
+    early: Vec<Signal>,
+    /// How the command has ended, while others go on.
+    ending: Option<Ending>,
+    console: &'a Console,
+}
+
+impl Front<'_> {
+    /// Follows the command until it ends.
+    fn follow(mut self, news: &Sender<News>, heard: &Receiver<News>) -> Ending {
+        for each in heard {
+            match each {
+                News::Message(Message::Listening { listener }) => self.copy(listener),
+                News::Message(Message::Started { pid }) => self.started(pid),
+                News::Message(Message::Ended(ending)) => return ending,
+                News::Signal(_) | News::FromTerminal if self.attached.is_some() => self.let_go(),
+                News::Signal(signal) => match (&self.command, self.ending) {
+                    // What goes on in the background is not ours to signal.
+                    (_, Some(ending)) => return ending,
+                    (Some(command), None) => pass_on(command, signal),
+                    (None, None) => self.early.push(signal),
+                },
+                News::FromTerminal => {}
+                News::Alone => {
+                    if let Some(ending) = self.take_over(news) {
+                        return ending;
+                    }
                 }
-                console.line(
-                    "warning: fairbat's second process has ended; the connections of the \
-                     command do not yield any more",
-                );
-                if let Some(listener) = listener.take() {
-                    thread::spawn(move || listener.pass());
+                News::Reaped(Reaped::One(process, how)) => {
+                    if self
+                        .command
+                        .as_ref()
+                        .is_some_and(|it| it.number() == process)
+                    {
+                        self.ending = Some(how);
+                    }
                 }
-                free(Scope::Below(getpid().as_raw_nonzero().get()));
-                let news = news.clone();
-                thread::spawn(move || reap(|reaped| drop(news.send(News::Reaped(reaped)))));
+                // What is left in the background would fail to connect without a listener.
+                News::Reaped(Reaped::All) => break,
             }
-            News::Reaped(Reaped::One(process, how)) if Some(process) == command => {
-                ending = Some(how);
-            }
-            News::Reaped(Reaped::One(..)) => {}
-            // What is left in the background would fail to connect without a listener.
-            News::Reaped(Reaped::All) => return ending.unwrap_or(Ending::Exit(FAILED)),
+        }
+        self.ending.unwrap_or(Ending::Exit(FAILED))
+    }
+
+    /// Copies the worker's listener.
+    fn copy(&mut self, listener: i32) {
+        let copy = ForeignProcess::open(self.worker).and_then(|it| it.duplicate(listener));
+        match copy {
+            Ok(copy) => self.listener = Some(Listener::from_fd(copy)),
+            // A short command may be over already.
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {}
+            Err(error) => self.console.line(&format!(
+                "warning: fairbat's first process cannot stand in for the second: {error}"
+            )),
         }
     }
-    Ending::Exit(FAILED)
-}
 
-/// A copy of the worker's listener.
-fn copy_of(worker: i32, listener: i32) -> io::Result<Listener> {
-    ForeignProcess::open(worker)?
-        .duplicate(listener)
-        .map(Listener::from_fd)
-}
-
-fn pass_on(command: i32, signal: Signal) {
-    let signal = rustix::process::Signal::from_named_raw(signal as i32);
-    if let Some((command, signal)) = Pid::from_raw(command).zip(signal) {
-        // It may have ended.
-        let _ = kill_process(command, signal);
+    /// The command runs, and has all that this process was started with.
+    fn started(&mut self, command: i32) {
+        // It is not waited for before this process knows of its end, so the number is its own.
+        self.command = ForeignProcess::open(command).ok();
+        let early = std::mem::take(&mut self.early);
+        if let Some(command) = &self.command {
+            early
+                .into_iter()
+                .for_each(|signal| pass_on(command, signal));
+        }
+        self.inherited.close();
+        detach(&[rustix::stdio::dup2_stdin, rustix::stdio::dup2_stdout]);
     }
+
+    /// No connection is to be held any more.
+    fn let_go(&self) {
+        if let Some(channel) = &self.letting_go {
+            let _ = channel.shutdown(std::net::Shutdown::Write);
+        }
+    }
+
+    /// The worker is gone: answers system calls and frees connections in its place. Returns how
+    /// this process ends if there is no command.
+    fn take_over(&mut self, news: &Sender<News>) -> Option<Ending> {
+        // Its children become this one's.
+        let _ = waitpid(Pid::from_raw(self.worker), WaitOptions::empty());
+        if let Some(scope) = self.attached.take() {
+            self.console
+                .line("error: fairbat's second process has ended");
+            free(scope);
+            return Some(Ending::Exit(FAILED));
+        }
+        let own = getpid().as_raw_nonzero().get();
+        if self.command.is_none() {
+            // It may have been started just before.
+            let below = descendants([own]).unwrap_or_default();
+            self.command = below.first().and_then(|it| ForeignProcess::open(*it).ok());
+        }
+        if self.command.is_none() {
+            self.console
+                .line("error: fairbat's second process has ended");
+            return Some(Ending::Exit(FAILED));
+        }
+        self.console.line(
+            "warning: fairbat's second process has ended; the connections of the command do not \
+             yield any more",
+        );
+        if let Some((listener, last)) = self.listener.take().zip(self.last.take()) {
+            thread::spawn(move || listener.pass(&last));
+        }
+        free(Scope::Below(own));
+        let news = news.clone();
+        thread::spawn(move || reap(|reaped| drop(news.send(News::Reaped(reaped)))));
+        None
+    }
+}
+
+fn pass_on(command: &ForeignProcess, signal: Signal) {
+    // It may have ended.
+    let _ = command.signal(signal as i32);
 }
 
 fn listen_for_signals(caught: &SignalFd, news: &Sender<News>) {

@@ -109,7 +109,7 @@ impl History {
         }
     }
 
-    /// Adds a run. Two that end at once are both kept.
+    /// Adds a run.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -131,7 +131,9 @@ impl History {
     }
 
     fn replace(&self, runs: &[PastRun]) -> io::Result<()> {
-        let new = self.path.with_extension("new");
+        let new = self
+            .path
+            .with_extension(format!("{}.new", std::process::id()));
         let mut file = File::create(&new)?;
         for run in runs {
             writeln!(file, "{}", serde_json::to_string(run)?)?;
@@ -160,7 +162,8 @@ pub(crate) fn names() -> Result<Vec<String>, UsageError> {
     };
     let name = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        name.strip_suffix(SUFFIX).map(str::to_owned)
+        let name = name.strip_suffix(SUFFIX)?;
+        History::of(name).is_ok().then(|| name.to_owned())
     };
     let mut names: Vec<_> = entries.filter_map(Result::ok).filter_map(name).collect();
     names.sort_unstable();

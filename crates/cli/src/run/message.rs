@@ -13,12 +13,15 @@ pub(super) const FAILED: i32 = 125;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub(super) enum Message {
+    /// System calls of the command are told.
+    Listening {
+        /// The worker's descriptor of the listener.
+        listener: i32,
+    },
     /// The command runs.
     Started {
         /// Its process.
         pid: i32,
-        /// The worker's descriptor of the listener, if there is one.
-        listener: Option<i32>,
     },
     /// All is over for the front, which ends like this.
     Ended(Ending),

@@ -115,8 +115,10 @@ fn target(args: &RunArgs) -> Result<Target, UsageError> {
     Ok(Target::Command(args.command.clone()))
 }
 
-/// Where control groups are (cgroups(7), version 2).
+/// Where control groups are (cgroups(7), version 2), ...
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
+/// ... and where they are beside those of version 1.
+const UNIFIED_GROUPS: &str = "/sys/fs/cgroup/unified";
 
 /// The control group of a running systemd unit.
 ///
@@ -134,7 +136,13 @@ fn control_group(unit: &str) -> Result<PathBuf, UsageError> {
     }
     let group = String::from_utf8_lossy(&answer.stdout);
     match group.trim().strip_prefix('/') {
-        Some(group) if !group.is_empty() => Ok(Path::new(CONTROL_GROUPS).join(group)),
+        Some(group) if !group.is_empty() => {
+            let places = [CONTROL_GROUPS, UNIFIED_GROUPS].map(|root| Path::new(root).join(group));
+            let found = places
+                .into_iter()
+                .find(|it| it.join("cgroup.procs").exists());
+            found.ok_or_else(|| wrong("its control group is not of version 2".to_owned()))
+        }
         _ => Err(wrong(
             "this unit does not run; systemctl status tells more".to_owned(),
         )),

@@ -1,5 +1,6 @@
 //! The second process: starts the command, and holds its connections.
 
+use std::ffi::OsString;
 use std::fs::{File, metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
@@ -8,9 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
+use std::time::Duration;
 
-use dalbe::process::{Intent, ListenError, Listener, Notice, launch};
+use dalbe::process::{
+    self, ForeignProcess, Inherited, Intent, LastNotice, ListenError, Listener, Notice, launch,
+};
+use dalbe::receive_window::WindowLever;
 use fairbat::hold::{HoldEvent, HoldReport, Holder, Scope};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{getpid, setpgid};
 
 use super::history::{History, PastRun};
@@ -18,6 +25,7 @@ use super::message::{Ending, FAILED, Message, send};
 use super::messages;
 use super::plan::{Plan, Target};
 use super::reaper::{Reaped, reap};
+use super::streams::detach;
 use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::session::now;
@@ -30,7 +38,7 @@ const NOT_FOUND: i32 = 127;
 /// What happens to the worker.
 enum News {
     /// System calls are told, or are not.
-    Listening(Result<Listener, ListenError>),
+    Listening(Result<(), ListenError>),
     /// A process connects the socket of this descriptor.
     Connects(i32, i32),
     /// A process runs this program without the rights of its owner.
@@ -42,7 +50,16 @@ enum News {
 }
 
 /// Starts the command, and holds its connections until nothing is left of it.
-pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> ExitCode {
+pub(super) fn run(
+    mut plan: Plan,
+    channel: UnixStream,
+    started_with: (Inherited, LastNotice),
+    console: &Console,
+) -> ExitCode {
+    let (mut inherited, last) = started_with;
+    // Its lines are for the terminal, though it is no process of the foreground.
+    let terminal: SigSet = [Signal::SIGTTOU].into_iter().collect();
+    let _ = terminal.thread_block();
     let (news, heard) = mpsc::channel();
     let (what, scope) = match &plan.target {
         Target::Command(words) => (
@@ -56,7 +73,7 @@ pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> Exi
         send(&channel, Message::Ended(Ending::Exit(code)));
         ExitCode::Other
     };
-    let mut holder = match Holder::new(scope, plan.hold.clone()) {
+    let holder = match Holder::new(scope, plan.hold.clone()) {
         Ok(holder) => holder,
         Err(error) => return failed(error.to_string(), FAILED),
     };
@@ -69,7 +86,13 @@ pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> Exi
     plan.remark.take().into_iter().for_each(&say);
     let started_at = now().timestamp();
     let command = match &plan.target {
-        Target::Command(words) => match start(words, plan.notifies, &news) {
+        Target::Command(words) => match start(
+            words,
+            &channel,
+            &inherited,
+            plan.notifies.then_some(last),
+            &news,
+        ) {
             Ok(pid) => Some(pid),
             Err(error) => {
                 let code = match error.kind() {
@@ -84,24 +107,17 @@ pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> Exi
     // The command is in the process group of the front. Signals of the terminal are for them.
     let _ = setpgid(None, None);
     detach(&[rustix::stdio::dup2_stdin, rustix::stdio::dup2_stdout]);
+    inherited.close();
+    allow_descriptors();
     if let Some(command) = command {
-        let (lever, sender) = holder.levers();
-        holder.emit(HoldEvent::Start {
-            pid: command,
-            lever,
-            sender,
-            notified: plan.notifies,
-        });
-        if !plan.notifies {
-            started(&channel, command, None);
-        }
+        send(&channel, Message::Started { pid: command });
         let news = news.clone();
         thread::spawn(move || reap(|reaped| drop(news.send(News::Reaped(reaped)))));
     }
     if let Ok(channel) = channel.try_clone() {
         let news = news.clone();
         thread::spawn(move || {
-            // The front says nothing. It only ends.
+            // The front says nothing. It ends its side, by its own end too.
             let _ = io::copy(&mut &channel, &mut io::sink());
             let _ = news.send(News::Alone);
         });
@@ -114,13 +130,24 @@ pub(super) fn run(mut plan: Plan, channel: UnixStream, console: &Console) -> Exi
         history: plan.history.take(),
         started_at,
         is_over: false,
-        listener: None,
     };
-    worker.follow(&heard, say);
+    let notices = match (&plan.target, plan.notifies) {
+        (Target::Command(_), true) => None,
+        (Target::Command(_), false) | (Target::Running(..), _) => Some(false),
+    };
+    worker.follow(notices, &heard, say);
     ExitCode::Done
 }
 
-/// What the worker works with.
+/// What to do after some news.
+enum Then {
+    GoOn,
+    /// Nothing is held any more. System calls must be answered all the same.
+    Answer,
+    End,
+}
+
+/// The worker, once the command runs.
 struct Worker {
     holder: Holder,
     channel: UnixStream,
@@ -132,85 +159,108 @@ struct Worker {
     started_at: jiff::Timestamp,
     /// Whether the front has been told that the command has ended.
     is_over: bool,
-    /// A copy of the listener. The front copies it in turn.
-    listener: Option<Listener>,
 }
 
 impl Worker {
-    /// Holds connections until there is nobody left who could have any.
-    fn follow(mut self, heard: &Receiver<News>, say: impl Fn(String)) {
+    /// Holds connections until there is nobody left who could have any. `notices` tells whether
+    /// connections are told, once that is known.
+    fn follow(mut self, notices: Option<bool>, heard: &Receiver<News>, say: impl Fn(String)) {
+        if let Some(are_told) = notices {
+            self.begin(are_told);
+        }
         loop {
             let next = self.holder.step();
             self.report(&say);
-            if self.command.is_none() && self.holder.is_empty() {
+            if self.command.is_none() && !self.is_over && self.holder.is_empty() {
                 return self.end(Ending::Exit(0), &say);
             }
-            match heard.recv_timeout(next) {
-                Ok(News::Listening(Ok(listener))) => {
-                    self.holder.is_told();
-                    if let Some(command) = self.command {
-                        started(&self.channel, command, Some(&listener));
-                    }
-                    self.listener = Some(listener);
+            // All that has come is heard before the next step.
+            let first = heard.recv_timeout(next);
+            if matches!(first, Err(RecvTimeoutError::Disconnected)) {
+                return;
+            }
+            for news in first.ok().into_iter().chain(heard.try_iter()) {
+                match self.hear(news, &say) {
+                    Then::GoOn => {}
+                    Then::Answer => return wait_for_all(heard),
+                    Then::End => return,
                 }
-                Ok(News::Listening(Err(error))) => {
-                    say(messages::by_looking(&error));
-                    if let Some(command) = self.command {
-                        started(&self.channel, command, None);
-                    }
-                }
-                Ok(News::Connects(process, descriptor)) => {
-                    self.holder.connects(process, descriptor);
-                }
-                Ok(News::Unprivileged(program)) => {
-                    say(messages::unprivileged(&program));
-                    self.holder.emit(HoldEvent::Unprivileged { program });
-                }
-                Ok(News::Reaped(Reaped::One(process, ending))) => {
-                    if Some(process) == self.command {
-                        self.end(ending, &say);
-                    }
-                }
-                Ok(News::Reaped(Reaped::All)) => return,
-                Ok(News::Alone) if self.command.is_none() => {
-                    self.holder.release();
-                    return self.end(Ending::Exit(0), &say);
-                }
-                Ok(News::Alone) => {
-                    detach(&[rustix::stdio::dup2_stderr]);
-                    if !self.is_over {
-                        self.holder.release();
-                        return wait_for_all(heard);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+
+    /// Reports the beginning.
+    fn begin(&mut self, are_told: bool) {
+        let (lever, sender) = self.holder.levers();
+        self.holder.emit(HoldEvent::Start {
+            pid: self.command,
+            lever,
+            sender,
+            notified: are_told,
+        });
+    }
+
+    /// Returns whether to go on.
+    fn hear(&mut self, news: News, say: &impl Fn(String)) -> Then {
+        match news {
+            News::Listening(Ok(())) => {
+                self.holder.expect_notices();
+                self.begin(true);
+            }
+            News::Listening(Err(error)) => {
+                say(messages::by_looking(&error));
+                self.begin(false);
+            }
+            News::Connects(process, descriptor) => self.holder.connects(process, descriptor),
+            News::Unprivileged(program) => {
+                say(messages::unprivileged(&program));
+                self.holder.emit(HoldEvent::Unprivileged { program });
+            }
+            News::Reaped(Reaped::One(process, ending)) => {
+                if Some(process) == self.command {
+                    self.end(ending, say);
+                }
+            }
+            News::Reaped(Reaped::All) => return Then::End,
+            News::Alone if self.command.is_none() && !self.is_over => {
+                self.holder.release();
+                self.end(Ending::Exit(0), say);
+                return Then::End;
+            }
+            News::Alone => {
+                detach(&[rustix::stdio::dup2_stderr]);
+                if !self.is_over {
+                    self.holder.release();
+                    return Then::Answer;
+                }
+            }
+        }
+        Then::GoOn
     }
 
     /// Tells the user and the front that the command has ended, or that its connections are let
     /// go.
     fn end(&mut self, ending: Ending, say: &impl Fn(String)) {
         self.is_over = true;
+        let is_whole = self.command.take().is_some();
         let report = self.holder.report();
         say(messages::ended(&report));
-        self.note(&report, ending);
+        self.note(&report, ending, is_whole);
         self.holder.emit(HoldEvent::Done(report));
         self.report(say);
         send(&self.channel, Message::Ended(ending));
     }
 
-    /// Notes the run for the next one of its name.
-    fn note(&mut self, report: &HoldReport, ending: Ending) {
+    /// Notes the run for the next one of its name. What was only attached for a while is not whole.
+    fn note(&mut self, report: &HoldReport, ending: Ending, is_whole: bool) {
         let run = PastRun {
             started: self.started_at,
             elapsed_s: report.elapsed_s,
             bytes_received: report.bytes_received,
             bytes_sent: report.bytes_sent,
             status: match ending {
-                Ending::Exit(status) => Some(status),
-                Ending::Signal(_) => None,
+                Ending::Exit(status) if is_whole => Some(status),
+                Ending::Exit(_) | Ending::Signal(_) => None,
             },
             deadline_met: report.deadline_met,
         };
@@ -245,60 +295,89 @@ impl Worker {
     }
 }
 
-/// Starts the command, in the process group of this process.
+/// Starts the command, in the process group of this process. With a note of the last system call,
+/// system calls are told.
 ///
 /// # Errors
 /// It cannot be run.
-fn start(words: &[std::ffi::OsString], notifies: bool, news: &Sender<News>) -> io::Result<i32> {
+fn start(
+    words: &[OsString],
+    channel: &UnixStream,
+    inherited: &Inherited,
+    last: Option<LastNotice>,
+    news: &Sender<News>,
+) -> io::Result<i32> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
-    let child = if notifies {
-        let news = news.clone();
-        launch(command, move |listener| listen(listener, &news))?
-    } else {
-        command.spawn()?
+    let child = match last {
+        Some(last) => {
+            let (news, channel) = (news.clone(), channel.try_clone()?);
+            launch(command, inherited, move |listener| {
+                listen(listener, &last, &channel, &news);
+            })?
+        }
+        None => process::start(command, inherited)?,
     };
     Ok(child.id().cast_signed())
 }
 
 /// Tells of system calls until no process is left.
-fn listen(listener: Result<Listener, ListenError>, news: &Sender<News>) {
-    let listener = listener.and_then(|listener| {
-        let copy = listener.try_clone().map_err(ListenError::Refused)?;
-        Ok((listener, copy))
-    });
+fn listen(
+    listener: Result<Listener, ListenError>,
+    last: &LastNotice,
+    channel: &UnixStream,
+    news: &Sender<News>,
+) {
     let listener = match listener {
-        Ok((listener, copy)) => {
-            let _ = news.send(News::Listening(Ok(copy)));
-            listener
-        }
+        Ok(listener) => listener,
         Err(error) => {
             let _ = news.send(News::Listening(Err(error)));
             return;
         }
     };
+    let number = listener.number();
+    send(channel, Message::Listening { listener: number });
+    let _ = news.send(News::Listening(Ok(())));
     loop {
-        match listener.next() {
-            Ok(Some(notice)) => {
-                let told = match &notice.intent {
-                    Intent::Connect(descriptor) => {
-                        Some(News::Connects(notice.process, *descriptor))
-                    }
-                    Intent::Execute(program) => {
-                        gains_rights(&notice, program).then(|| News::Unprivileged(program.clone()))
-                    }
-                    Intent::Unknown => None,
-                };
-                // The worker may have ended.
-                let _ = told.map(|told| news.send(told));
-                listener.go_on(&notice);
-            }
+        match listener.next(last) {
+            Ok(Some(notice)) => answer(&listener, notice, news),
             Ok(None) => return,
             Err(error) => {
-                tracing::error!("system calls are not told any more: {error}");
-                return;
+                tracing::error!("system calls are told no more: {error}; trying again");
+                thread::sleep(RETRY);
             }
         }
+    }
+}
+
+/// Lets a system call go on. Only what is quick is done before.
+fn answer(listener: &Listener, notice: Notice, news: &Sender<News>) {
+    if let Intent::Connect(descriptor) = notice.intent
+        && let Ok(process) = ForeignProcess::open(notice.process)
+        && let Ok(socket) = process.socket(descriptor)
+    {
+        // It fails on none that could be held.
+        let _ = WindowLever::prepare(&socket);
+    }
+    listener.go_on(&notice);
+    let told = match notice.intent {
+        Intent::Connect(descriptor) => Some(News::Connects(notice.process, descriptor)),
+        Intent::Execute(program) => {
+            gains_rights(notice.process, &program).then_some(News::Unprivileged(program))
+        }
+        Intent::Unknown => None,
+    };
+    // The worker may have ended.
+    let _ = told.map(|told| news.send(told));
+}
+
+/// Time until the next try to hear of system calls.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Allows this process as many descriptors as it may have: it needs one for each process.
+fn allow_descriptors() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
@@ -310,8 +389,8 @@ const SET_GROUP_ID: u32 = 0o2000;
 const GROUP_EXECUTE: u32 = 0o10;
 
 /// Whether the program would have other rights than whoever runs it.
-fn gains_rights(notice: &Notice, program: &Path) -> bool {
-    let place = Path::new("/proc").join(notice.process.to_string());
+fn gains_rights(process: i32, program: &Path) -> bool {
+    let place = Path::new("/proc").join(process.to_string());
     let path = match program.strip_prefix("/") {
         Ok(below) => place.join("root").join(below),
         Err(_) => place.join("cwd").join(program),
@@ -326,29 +405,12 @@ fn gains_rights(notice: &Notice, program: &Path) -> bool {
     of_owner || of_group || capabilities.is_ok()
 }
 
-/// Tells the front of the command.
-fn started(channel: &UnixStream, command: i32, listener: Option<&Listener>) {
-    let message = Message::Started {
-        pid: command,
-        listener: listener.map(Listener::number),
-    };
-    send(channel, message);
-}
-
 /// Answers system calls until no process is left: somebody must.
 fn wait_for_all(heard: &Receiver<News>) {
     for news in heard {
         if matches!(news, News::Reaped(Reaped::All)) {
             return;
         }
-    }
-}
-
-/// Lets streams of this process lead nowhere. Others may wait for their end.
-fn detach(streams: &[fn(File) -> rustix::io::Result<()>]) {
-    let nowhere = || File::options().read(true).write(true).open("/dev/null");
-    for stream in streams {
-        let _ = nowhere().map(stream);
     }
 }
 

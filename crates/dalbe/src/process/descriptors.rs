@@ -12,7 +12,9 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal,
+};
 
 use crate::socket::TcpSocket;
 
@@ -50,6 +52,16 @@ impl ForeignProcess {
     pub fn has_ended(&self) -> bool {
         let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
         poll(&mut ended, Some(&Timespec::default())) == Ok(1)
+    }
+
+    /// Sends it a signal, by its number.
+    ///
+    /// # Errors
+    /// It is gone, or this process may not, or there is no such signal.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        let signal = Signal::from_named_raw(signal)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a signal"))?;
+        Ok(pidfd_send_signal(&self.handle, signal)?)
     }
 
     /// Its descriptors that are sockets, each with the number of the socket's inode.

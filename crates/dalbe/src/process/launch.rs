@@ -7,13 +7,15 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
 use std::thread;
 
+use libc::sigset_t;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use super::listener::{self, Listener, Watched};
-use super::sys;
+use super::inherited::Inherited;
+use super::listener::{self, Filter, Listener};
+use super::sys::{self, Preparation};
 
 /// Why nobody is told of system calls.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,46 @@ impl ListenError {
     }
 }
 
+/// Starts a program with the signal mask that this process was started with.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn start(mut command: Command, inherited: &Inherited) -> io::Result<Child> {
+    let mask = inherited.mask();
+    sys::before_exec(&mut command, Plain { mask });
+    command.spawn()
+}
+
+/// The preparation of [`start`].
+struct Plain {
+    mask: sigset_t,
+}
+
+impl Preparation for Plain {
+    fn prepare(&mut self) -> io::Result<()> {
+        sys::set_signal_mask(&self.mask)
+    }
+}
+
+/// The preparation of [`launch`].
+struct Watched {
+    mask: sigset_t,
+    /// For a process with privilege, and for one without.
+    filters: Option<[Filter; 2]>,
+    socket: UnixStream,
+}
+
+impl Preparation for Watched {
+    fn prepare(&mut self) -> io::Result<()> {
+        sys::set_signal_mask(&self.mask)?;
+        let installed = match &self.filters {
+            Some([with_privilege, without]) => install(with_privilege, without),
+            None => Err(libc::ENOSYS),
+        };
+        send(&self.socket, &installed)
+    }
+}
+
 /// Starts a program, and calls `listen` in a thread of its own with the listener of its system
 /// calls. It goes on until `listen` returns; the program begins only when its first call is
 /// let go on.
@@ -52,20 +94,21 @@ impl ListenError {
 /// The program cannot be started.
 pub fn launch(
     mut command: Command,
+    inherited: &Inherited,
     listen: impl FnOnce(Result<Listener, ListenError>) + Send + 'static,
 ) -> io::Result<Child> {
     let (ours, theirs) = UnixStream::pair()?;
     let heard = thread::Builder::new().name("listener".to_owned());
     heard.spawn(move || listen(receive(&ours)))?;
-    let with_privilege = listener::filter(Watched { programs: false });
-    let without = listener::filter(Watched { programs: true });
-    sys::before_exec(&mut command, move || {
-        let installed = match (&with_privilege, &without) {
-            (Some(with_privilege), Some(without)) => install(with_privilege, without),
-            _ => Err(libc::ENOSYS),
-        };
-        send(&theirs, &installed)
-    });
+    let filters = [false, true].map(listener::filter);
+    let preparation = Watched {
+        mask: inherited.mask(),
+        filters: filters[0]
+            .zip(filters[1])
+            .map(|(with, without)| [with, without]),
+        socket: theirs,
+    };
+    sys::before_exec(&mut command, preparation);
     // Dropped with the command is the other end: whoever waits for the listener hears of it.
     command.spawn()
 }

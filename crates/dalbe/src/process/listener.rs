@@ -6,20 +6,23 @@
 //! these calls fail (`ENOSYS`) for as long as the processes live. So whoever has one must answer,
 //! and a second process should hold a copy.
 
+use std::fs::File;
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use libc::{c_ulong, seccomp_data, sock_filter};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
 use super::sys;
 
-/// Where a program may watch: on other machines it asks for nothing, and sockets are found by
-/// looking.
+/// The number of this processor's architecture (`AUDIT_ARCH_*` in the kernel's `linux/audit.h`), if the
+/// filter knows it.
 pub(crate) const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xC000_003E)
 } else if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
@@ -31,18 +34,15 @@ pub(crate) const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
 /// Longest path of a program (`PATH_MAX`), bytes.
 const LONGEST_PATH: usize = 4096;
 
-/// Which system calls are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Watched {
-    /// Those that run a program too.
-    pub(crate) programs: bool,
-}
+/// The program of a filter.
+pub(crate) type Filter = [sock_filter; 8];
 
 /// The program of the filter (bpf(4) of BSD, in the kernel's `linux/filter.h`).
 ///
 /// It looks at the system call's number only. Calls of a foreign architecture, as of 32-bit
-/// programs, are not told.
-pub(crate) fn filter(watched: Watched) -> Option<[sock_filter; 8]> {
+/// programs, are not told. Those that run a program are if `tells_programs`. `None` on processors
+/// that it does not know.
+pub(crate) fn filter(tells_programs: bool) -> Option<Filter> {
     let load = |offset: usize| {
         instruction(
             libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
@@ -57,7 +57,7 @@ pub(crate) fn filter(watched: Watched) -> Option<[sock_filter; 8]> {
     let is = |call: libc::c_long, yes| equals(call as u32, yes, 0);
     let give = |what: u32| instruction(libc::BPF_RET | libc::BPF_K, 0, 0, what);
     let program = |call, yes| {
-        if watched.programs {
+        if tells_programs {
             is(call, yes)
         } else {
             is(libc::SYS_connect, yes)
@@ -123,9 +123,36 @@ pub struct Notice {
     id: u64,
 }
 
-/// Is told of system calls. Clones share the calls: each is told to one of them.
+/// Is told of system calls. Of several descriptors of a listener, each call is told to one.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
+
+/// The number of the call that was told last, in memory that two processes share: if one is killed
+/// before it has let the call go on, the other one can.
+#[derive(Debug)]
+pub struct LastNotice(File);
+
+impl LastNotice {
+    /// Of no call. To be made before the process is split.
+    ///
+    /// # Errors
+    /// There is no memory or no descriptor left.
+    pub fn new() -> io::Result<Self> {
+        let memory = memfd_create("last-notice", MemfdFlags::CLOEXEC)?;
+        Ok(Self(memory.into()))
+    }
+
+    fn note(&self, id: u64) {
+        // It is there for an accident only.
+        let _ = self.0.write_all_at(&id.to_ne_bytes(), 0);
+    }
+
+    fn id(&self) -> Option<u64> {
+        let mut id = [0; size_of::<u64>()];
+        self.0.read_exact_at(&mut id, 0).ok()?;
+        Some(u64::from_ne_bytes(id))
+    }
+}
 
 impl Listener {
     /// Takes the descriptor of a listener.
@@ -148,12 +175,12 @@ impl Listener {
         self.0.try_clone().map(Self)
     }
 
-    /// Waits for the next system call; `None` when no process is left that could make one.
-    /// The caller must let it go on ([`Self::go_on`]) soon.
+    /// Waits for the next system call, and notes it; `None` when no process is left that could make
+    /// one. The caller must let it go on ([`Self::go_on`]) soon.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn next(&self) -> io::Result<Option<Notice>> {
+    pub fn next(&self, last: &LastNotice) -> io::Result<Option<Notice>> {
         loop {
             let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
             match poll(&mut ready, None) {
@@ -166,7 +193,10 @@ impl Listener {
                 return Ok(None);
             }
             match sys::receive(self.0.as_fd()) {
-                Ok(notice) => return Ok(Some(Notice::of(&notice))),
+                Ok(notice) => {
+                    last.note(notice.id);
+                    return Ok(Some(Notice::of(&notice)));
+                }
                 // The call was given up meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -181,12 +211,17 @@ impl Listener {
         let _ = sys::go_on(self.0.as_fd(), notice.id);
     }
 
-    /// Lets system calls happen for as long as there are any, and looks at none of them.
+    /// In place of a process that is gone: lets the last call go on that it was told of, and then
+    /// all others, until no process is left. It looks at none of them.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn pass(&self) -> io::Result<()> {
-        while let Some(notice) = self.next()? {
+    pub fn pass(&self, last: &LastNotice) -> io::Result<()> {
+        if let Some(id) = last.id() {
+            // Fails if it has gone on.
+            let _ = sys::go_on(self.0.as_fd(), id);
+        }
+        while let Some(notice) = self.next(last)? {
             self.go_on(&notice);
         }
         Ok(())
@@ -217,8 +252,7 @@ impl Notice {
 
 /// The text that ends with a zero at this address of a thread's memory.
 fn path_at(thread: i32, address: u64) -> Option<PathBuf> {
-    use std::os::unix::fs::FileExt as _;
-    let memory = std::fs::File::open(format!("/proc/{thread}/mem")).ok()?;
+    let memory = File::open(format!("/proc/{thread}/mem")).ok()?;
     let mut text = vec![0; LONGEST_PATH];
     // It may end at the end of a page after which there is nothing.
     let read = memory.read_at(&mut text, address).ok()?;

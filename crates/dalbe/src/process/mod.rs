@@ -4,6 +4,7 @@
 //! started, whatever they are written in.
 //!
 //! - `launch`: starts a program whose system calls are told; `listener`: is told of them;
+//! - `inherited`: what this process has from its parent;
 //! - `halves`: a second process that goes on when the first is killed;
 //! - `tree`: which processes there are;
 //! - `descriptors`: the sockets of a process;
@@ -13,6 +14,7 @@
 
 mod descriptors;
 mod halves;
+mod inherited;
 mod launch;
 mod listener;
 mod sys;
@@ -21,7 +23,8 @@ mod trial;
 
 pub use self::descriptors::ForeignProcess;
 pub use self::halves::{Half, split};
-pub use self::launch::{ListenError, launch};
-pub use self::listener::{Intent, Listener, Notice};
+pub use self::inherited::Inherited;
+pub use self::launch::{ListenError, launch, start};
+pub use self::listener::{Intent, LastNotice, Listener, Notice};
 pub use self::tree::{descendants, members_of};
 pub(crate) use self::trial::{notices, sockets};

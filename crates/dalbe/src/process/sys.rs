@@ -11,11 +11,11 @@
 
 use std::io;
 use std::mem::zeroed;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use libc::{c_long, c_ulong, seccomp_notif, seccomp_notif_resp, sock_filter, sock_fprog};
+use libc::{c_long, c_ulong, seccomp_notif, seccomp_notif_resp, sigset_t, sock_filter, sock_fprog};
 
 /// Makes a copy of this process; returns the child's number, and `None` in the child.
 ///
@@ -35,17 +35,51 @@ pub(crate) fn fork() -> io::Result<Option<i32>> {
     }
 }
 
-/// Lets the program of `command` begin with a call of `prepare`, in its own process.
-///
-/// `prepare` runs after `fork`, beside threads that do not exist any more: it may make system
-/// calls, and must neither allocate nor lock anything.
-pub(crate) fn before_exec(
-    command: &mut Command,
-    prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
-) {
-    // SAFETY: the only caller, `launch`, keeps to what is said above.
+/// What a new process does before it becomes its program.
+pub(crate) trait Preparation: Send + Sync + 'static {
+    /// Runs after `fork`, beside threads that do not exist any more: it may make system calls,
+    /// and must neither allocate nor lock anything.
+    fn prepare(&mut self) -> io::Result<()>;
+}
+
+/// Lets the program of `command` begin with this preparation, in its own process.
+pub(crate) fn before_exec(command: &mut Command, mut preparation: impl Preparation) {
+    // SAFETY: a preparation keeps to what its trait says.
     unsafe {
-        command.pre_exec(prepare);
+        command.pre_exec(move || preparation.prepare());
+    }
+}
+
+/// Blocks these signals in this thread and those that it starts; returns the mask of before.
+pub(crate) fn block_signals(signals: &[i32]) -> io::Result<sigset_t> {
+    // SAFETY: both sets are filled by the calls, which take any number.
+    unsafe {
+        let (mut blocked, mut before) = (zeroed::<sigset_t>(), zeroed::<sigset_t>());
+        libc::sigemptyset(&raw mut blocked);
+        for signal in signals {
+            libc::sigaddset(&raw mut blocked, *signal);
+        }
+        match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, &raw mut before) {
+            0 => Ok(before),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+/// Sets the mask of this thread. Allocates nothing.
+pub(crate) fn set_signal_mask(mask: &sigset_t) -> io::Result<()> {
+    // SAFETY: the mask is borrowed, and nothing is written.
+    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Closes a descriptor that nobody in this process owns: one that it was started with.
+pub(crate) fn close_inherited(number: RawFd) {
+    // SAFETY: the only caller, `Inherited`, has found it before anything was opened.
+    unsafe {
+        libc::close(number);
     }
 }
 

@@ -117,6 +117,12 @@ pub(crate) struct Seat {
 }
 
 impl WindowGroup {
+    /// Whether it has any connection.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        !self.coupled().members.is_empty()
+    }
+
     /// A place for another connection.
     pub(crate) fn join(&self) -> Seat {
         let mut coupled = self.coupled();

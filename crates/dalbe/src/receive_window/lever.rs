@@ -34,6 +34,15 @@ const UNPAUSED_END_SEGMENTS: f64 = 16.0;
 /// of 128 bytes (RFC 7323, section 2.3).
 const FINE_WINDOW: u32 = 4 * 1024 * 1024;
 
+/// Whether the owner does not read, so that the window may be closed. A clamp that is set then
+/// would keep it closed. Before Linux 6.2 the kernel does not report the window.
+fn may_be_shut(socket: &TcpSocket, info: &TcpInfo) -> bool {
+    match info.rcv_wnd {
+        Some(offered) => offered == 0,
+        None => socket.unread().is_ok_and(|unread| unread > 0),
+    }
+}
+
 /// How the windows of a lane are controlled.
 #[derive(Debug, Clone, Default)]
 pub struct WindowSettings {
@@ -140,7 +149,10 @@ impl WindowLever {
     pub fn release(socket: &TcpSocket) {
         let _ = socket.receiver().make_room(ORDINARY_BUFFER);
         let _ = socket.receiver().hold_receive_buffer(false);
-        let _ = socket.receiver().set_window_clamp(u32::MAX);
+        // The kernel's own tuning widens the clamp as well, when the owner reads again.
+        if !socket.info().is_ok_and(|info| may_be_shut(socket, &info)) {
+            let _ = socket.receiver().set_window_clamp(u32::MAX);
+        }
     }
 
     /// To be called before the first response that this lever sees, if the connection may have
@@ -277,7 +289,9 @@ impl WindowLever {
             } else {
                 window
             };
-            self.set_window(socket.receiver(), &info, window)?;
+            if !may_be_shut(socket, &info) {
+                self.set_window(socket.receiver(), &info, window)?;
+            }
             return Ok(Some(WindowOffer {
                 window,
                 pause: None,

@@ -193,6 +193,22 @@ impl TcpSocket {
         self.socket.protocol()
     }
 
+    /// Whether it only accepts connections (`SO_ACCEPTCONN`).
+    ///
+    /// # Errors
+    /// Not a socket.
+    pub fn is_listener(&self) -> io::Result<bool> {
+        self.socket.is_listener()
+    }
+
+    /// Bytes that have come and wait for the owner to read them (`FIONREAD`).
+    ///
+    /// # Errors
+    /// Not a connected TCP socket.
+    pub fn unread(&self) -> io::Result<u64> {
+        Ok(rustix::io::ioctl_fionread(&self.socket)?)
+    }
+
     /// The address of this end.
     ///
     /// # Errors

@@ -46,6 +46,7 @@ impl Handle {
 
     /// It was found there too, or again.
     pub(super) fn add(&mut self, found: &Found) {
+        self.places.retain(|(process, _)| !process.has_ended());
         let is_known = self.places.iter().any(|(process, descriptor)| {
             process.number() == found.process.number() && *descriptor == found.descriptor
         });
@@ -58,15 +59,26 @@ impl Handle {
     /// The socket, for a moment; `None` if it is not where it was.
     pub(super) fn socket(&mut self) -> Option<TcpSocket> {
         while let Some((process, descriptor)) = self.places.first() {
-            let socket = process.socket(*descriptor).ok();
-            let socket = socket.filter(|socket| socket.cookie().ok() == Some(self.cookie));
-            if socket.is_some() {
-                return socket;
+            match process.socket(*descriptor) {
+                Ok(socket) if socket.cookie().ok() == Some(self.cookie) => return Some(socket),
+                // No descriptor is left for the duplicate: it may be there all the same.
+                Err(error) if is_shortage(&error) => return None,
+                Ok(_) | Err(_) => {
+                    self.places.remove(0);
+                }
             }
-            self.places.remove(0);
         }
         None
     }
+}
+
+/// Whether this process lacks descriptors or memory.
+fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    shortages
+        .into_iter()
+        .any(|it| error.raw_os_error() == Some(it.raw_os_error()))
 }
 
 /// What a connection has moved since the last update.
@@ -118,6 +130,18 @@ impl HeldConnection {
             watch: None,
             update_at: now,
         }
+    }
+
+    /// What it has moved so far was before it was held.
+    pub(super) fn forget_past(&mut self) {
+        if let Some(info) = self.handle.socket().and_then(|socket| socket.info().ok()) {
+            self.count(&info);
+        }
+    }
+
+    /// Whether it is this socket.
+    pub(super) fn is(&self, socket: &TcpSocket) -> bool {
+        socket.cookie().ok() == Some(self.handle.cookie)
     }
 
     /// It was found there too.

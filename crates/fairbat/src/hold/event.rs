@@ -25,8 +25,8 @@ pub struct TimedHoldEvent {
 pub enum HoldEvent {
     /// The holding begins.
     Start {
-        /// The process of the command.
-        pid: i32,
+        /// The process of the command; `None` if what runs already is held.
+        pid: Option<i32>,
         /// The lever on what the connections receive.
         lever: LeverKind,
         /// The lever on what they send.

@@ -57,10 +57,14 @@ pub struct Holder {
     held: BTreeMap<u64, HeldConnection>,
     /// Sockets that are none of ours.
     left_alone: BTreeSet<u64>,
-    udp: BTreeSet<u64>,
+    /// Connected UDP sockets at the last look, and whether each has been counted. Resolvers have
+    /// some for moments.
+    udp: BTreeMap<u64, bool>,
     paths: HashMap<IpAddr, Path>,
     /// Whether connections are told.
-    is_told: bool,
+    has_notices: bool,
+    /// Whether what is found now has been there before.
+    is_first_look: bool,
     looked_at: Duration,
     sampled_at: Duration,
     /// Whether a socket is not where it was.
@@ -119,9 +123,10 @@ impl Holder {
             connecting: BTreeMap::new(),
             held: BTreeMap::new(),
             left_alone: BTreeSet::new(),
-            udp: BTreeSet::new(),
+            udp: BTreeMap::new(),
             paths: HashMap::new(),
-            is_told: false,
+            has_notices: false,
+            is_first_look: true,
             looked_at: Duration::ZERO,
             sampled_at: Duration::ZERO,
             is_missing: true,
@@ -139,8 +144,8 @@ impl Holder {
     }
 
     /// Connections are told from now on ([`Self::connects`]), so looks may be rarer.
-    pub fn is_told(&mut self) {
-        self.is_told = true;
+    pub fn expect_notices(&mut self) {
+        self.has_notices = true;
     }
 
     /// A process is about to connect the socket of this descriptor.
@@ -158,29 +163,34 @@ impl Holder {
             descriptor,
             inode,
         };
-        if self.lever.holds_window() && matches!(kind_of(&socket), Kind::Tcp) {
-            // It fails on none that could be held.
-            let _ = WindowLever::prepare(&socket);
+        let held = self.held.get(&inode);
+        // A program that does not wait asks again until it is connected.
+        if held.is_some_and(|held| held.is(&socket)) || self.connecting.contains_key(&inode) {
+            return;
         }
-        // What it was before is over: a UDP socket may be connected to another peer.
+        // What it was before is over.
         self.left_alone.remove(&inode);
-        self.meet(&found, &socket, true);
+        if matches!(kind_of(&socket), Kind::Tcp) {
+            self.meet(&found, &socket, true);
+        }
     }
 
     /// Does what is due; returns the time until the next step.
     pub fn step(&mut self) -> Duration {
         let now = self.clock.now();
-        let period = if self.is_told {
+        let period = if self.has_notices {
             LOOK_PERIOD
         } else {
             SEARCH_PERIOD
         };
         let is_due = now >= self.looked_at + period
             || self.is_missing && now >= self.looked_at + MIN_LOOK_PERIOD;
-        if is_due || self.looked_at.is_zero() {
+        let looks = is_due || self.is_first_look;
+        if looks {
             self.look(now);
         }
-        self.await_connections(now);
+        self.await_connections(now, looks);
+        self.is_first_look = false;
         self.update(now);
         if now >= self.sampled_at + SAMPLE_PERIOD {
             self.sample(now);
@@ -199,12 +209,17 @@ impl Holder {
         self.looked_at = now;
         self.is_missing = false;
         if let Err(error) = self.processes.refresh() {
-            tracing::debug!(%error, "processes not listed");
+            tracing::warn!(%error, "the processes cannot be listed");
         }
         let found = self.processes.sockets();
         let inodes: BTreeSet<u64> = found.iter().map(|found| found.inode).collect();
         self.left_alone.retain(|inode| inodes.contains(inode));
-        self.connecting.retain(|inode, _| inodes.contains(inode));
+        self.udp.retain(|inode, _| inodes.contains(inode));
+        self.paths.retain(|_, path| path.is_remembered(now));
+        self.reported
+            .retain(|process| self.processes.out_of_reach.contains(process));
+        self.connecting
+            .retain(|inode, it| inodes.contains(inode) || it.handle.socket().is_some());
         let mut gone = Vec::new();
         for (&inode, held) in &mut self.held {
             // A process may hide what it has, and its sockets be at hand all the same.
@@ -223,12 +238,13 @@ impl Holder {
                 held.found(found);
             } else if let Some(connecting) = self.connecting.get_mut(&found.inode) {
                 connecting.handle.add(found);
-            } else if let Ok(socket) = found.process.socket(found.descriptor) {
+            } else if let Some(socket) = self.processes.reach(found) {
                 self.meet(found, &socket, false);
             }
         }
         for process in self.processes.out_of_reach.clone() {
             if self.reported.insert(process) {
+                self.report.out_of_reach += 1;
                 let program = fs::read_to_string(format!("/proc/{process}/comm"));
                 self.emit(HoldEvent::OutOfReach {
                     pid: process,
@@ -236,13 +252,15 @@ impl Holder {
                 });
             }
         }
-        self.report.out_of_reach = self.reported.len() as u64;
     }
 
     /// A socket that was not known.
     fn meet(&mut self, found: &Found, socket: &TcpSocket, is_told: bool) {
         let now = self.clock.now();
         match kind_of(socket) {
+            Kind::Listener => {
+                self.left_alone.insert(found.inode);
+            }
             Kind::Tcp => {
                 if let Ok(cookie) = socket.cookie() {
                     let connecting = Connecting {
@@ -258,11 +276,15 @@ impl Holder {
                 let peer = socket.peer_addr().ok();
                 let is_flow =
                     peer.is_some_and(|peer| peer.port() != DNS && !peer.ip().is_loopback());
-                if is_flow && self.udp.insert(found.inode) {
-                    self.report.udp_flows += 1;
-                }
-                if peer.is_some() {
-                    self.left_alone.insert(found.inode);
+                match self.udp.get_mut(&found.inode) {
+                    Some(is_counted) => {
+                        self.report.udp_flows += u64::from(!*is_counted);
+                        *is_counted = true;
+                    }
+                    None if is_flow => {
+                        self.udp.insert(found.inode, false);
+                    }
+                    None => {}
                 }
             }
             Kind::Other => {
@@ -271,10 +293,13 @@ impl Holder {
         }
     }
 
-    /// Takes the sockets that have connected.
-    fn await_connections(&mut self, now: Duration) {
+    /// Takes the sockets that have connected: of those that were told, or of all.
+    fn await_connections(&mut self, now: Duration, all: bool) {
         let mut connected = Vec::new();
         for (&inode, connecting) in &mut self.connecting {
+            if !all && !connecting.is_told {
+                continue;
+            }
             let Some(socket) = connecting.handle.socket() else {
                 self.is_missing = true;
                 connecting.is_told = false;
@@ -286,10 +311,14 @@ impl Holder {
             }
         }
         for (inode, local, peer) in connected {
-            let Some(connecting) = self.connecting.remove(&inode) else {
+            let Some(mut connecting) = self.connecting.remove(&inode) else {
                 continue;
             };
             if !self.settings.include_local && (peer.is_loopback() || peer == local) {
+                // What was prepared is undone, as far as it can be.
+                if let Some(socket) = connecting.handle.socket().filter(|_| connecting.is_told) {
+                    let _ = socket.receiver().set_window_clamp(u32::MAX);
+                }
                 self.report.local_connections += 1;
                 self.left_alone.insert(inode);
                 continue;
@@ -314,7 +343,10 @@ impl Holder {
             self.lane.with_core(Core::connected);
         }
         let place = self.lane.take_place(self.member.service());
-        let held = HeldConnection::new(now, peer, handle, receive, place);
+        let mut held = HeldConnection::new(now, peer, handle, receive, place);
+        if self.is_first_look {
+            held.forget_past();
+        }
         self.held.insert(inode, held);
         self.report.connections += 1;
     }
@@ -340,13 +372,13 @@ impl Holder {
                     held.update_at = now + MIN_LOOK_PERIOD;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "a connection cannot be held; it goes on unlimited");
+                    tracing::warn!(%error, "a connection cannot be held; it goes on unlimited");
                     broken.push(inode);
                 }
             }
         }
         for inode in broken {
-            if let Some(held) = self.held.remove(&inode) {
+            if let Some(held) = self.forget(now, inode) {
                 held.release();
             }
             self.left_alone.insert(inode);
@@ -360,11 +392,9 @@ impl Holder {
         }
     }
 
-    /// A connection is gone.
-    fn forget(&mut self, now: Duration, inode: u64) {
-        let Some(held) = self.held.remove(&inode) else {
-            return;
-        };
+    /// A connection is gone, or is not held any more.
+    fn forget(&mut self, now: Duration, inode: u64) -> Option<HeldConnection> {
+        let held = self.held.remove(&inode)?;
         if let Some(lever) = &held.receive {
             self.paths.entry(held.peer).or_default().learn(lever, now);
         }
@@ -372,6 +402,7 @@ impl Holder {
             self.lane
                 .with_core(|core, _| core.controller.disconnected());
         }
+        Some(held)
     }
 
     /// Ends a control period.
@@ -443,6 +474,8 @@ impl Holder {
 
     /// Lets all connections go.
     pub fn release(&mut self) {
+        // Descriptors may have moved.
+        self.look(self.clock.now());
         for held in std::mem::take(&mut self.held).into_values() {
             held.release();
         }

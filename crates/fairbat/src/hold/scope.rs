@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dalbe::process::{ForeignProcess, descendants, members_of};
+use dalbe::socket::TcpSocket;
 
 /// Whose connections are held.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub enum Scope {
     Tree(i32),
     /// The processes of this control group, by its directory.
     Group(PathBuf),
+    /// Nobody's but those that are told ([`super::Holder::connects`]).
+    Told,
 }
 
 /// A socket that was found: its descriptor in a process, and its inode.
@@ -33,7 +36,10 @@ pub(super) struct Processes {
     known: BTreeMap<i32, Arc<ForeignProcess>>,
     /// Whether they have been looked for.
     is_begun: bool,
-    /// Those whose sockets may not be looked at.
+    /// Those whose sockets could not be reached at the last look. A process that is about to end
+    /// cannot either.
+    suspects: BTreeSet<i32>,
+    /// Those whose sockets could not be reached twice in a row.
     pub(super) out_of_reach: BTreeSet<i32>,
 }
 
@@ -43,6 +49,7 @@ impl Processes {
             scope,
             known: BTreeMap::new(),
             is_begun: false,
+            suspects: BTreeSet::new(),
             out_of_reach: BTreeSet::new(),
         }
     }
@@ -70,10 +77,12 @@ impl Processes {
                 known.into_iter().chain(below).collect()
             }
             Scope::Group(directory) => members_of(directory)?,
+            Scope::Told => BTreeSet::new(),
         };
         self.is_begun = true;
         self.known.retain(|number, _| now.contains(number));
         self.out_of_reach.retain(|number| now.contains(number));
+        self.suspects.retain(|number| now.contains(number));
         for number in now {
             self.open(number);
         }
@@ -87,13 +96,23 @@ impl Processes {
         }
         // It may have ended meanwhile.
         let opened = Arc::new(ForeignProcess::open(number).ok()?);
-        self.known.insert(number, Arc::clone(&opened));
+        if !matches!(self.scope, Scope::Told) {
+            self.known.insert(number, Arc::clone(&opened));
+        }
         Some(opened)
+    }
+
+    /// A socket of a process that was found could not be reached.
+    fn suspect(&mut self, number: i32) {
+        if !self.suspects.insert(number) {
+            self.out_of_reach.insert(number);
+        }
     }
 
     /// The sockets of all processes.
     pub(super) fn sockets(&mut self) -> Vec<Found> {
         let mut found = Vec::new();
+        let mut refused = Vec::new();
         for (number, process) in &self.known {
             match process.sockets() {
                 Ok(sockets) => {
@@ -104,12 +123,27 @@ impl Processes {
                     }));
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    self.out_of_reach.insert(*number);
+                    refused.push(*number);
                 }
                 // It has ended.
                 Err(_) => {}
             }
         }
+        refused.into_iter().for_each(|number| self.suspect(number));
         found
+    }
+
+    /// A socket that was found, for a moment. The right to list descriptors is not the right to
+    /// duplicate them.
+    pub(super) fn reach(&mut self, found: &Found) -> Option<TcpSocket> {
+        match found.process.socket(found.descriptor) {
+            Ok(socket) => Some(socket),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::PermissionDenied {
+                    self.suspect(found.process.number());
+                }
+                None
+            }
+        }
     }
 }

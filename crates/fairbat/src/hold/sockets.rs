@@ -14,13 +14,18 @@ pub(super) const DNS: u16 = 53;
 /// What a socket is.
 pub(super) enum Kind {
     Tcp,
+    /// Of TCP, but it only accepts.
+    Listener,
     Udp,
     Other,
 }
 
 pub(super) fn kind_of(socket: &TcpSocket) -> Kind {
     match socket.protocol() {
-        Ok(Some(protocol)) if protocol == socket2::Protocol::TCP => Kind::Tcp,
+        Ok(Some(protocol)) if protocol == socket2::Protocol::TCP => match socket.is_listener() {
+            Ok(true) => Kind::Listener,
+            Ok(false) | Err(_) => Kind::Tcp,
+        },
         Ok(Some(protocol)) if protocol == socket2::Protocol::UDP => Kind::Udp,
         Ok(_) | Err(_) => Kind::Other,
     }

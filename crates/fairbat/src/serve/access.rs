@@ -71,8 +71,13 @@ impl Token {
         Ok(Self::of(token))
     }
 
-    fn of(token: &[u8]) -> Self {
+    pub(crate) fn of(token: &[u8]) -> Self {
         Self(Sha256::digest(token).into())
+    }
+
+    /// Whether this is the token.
+    pub(crate) fn is(&self, shown: &[u8]) -> bool {
+        Self::of(shown).0.ct_eq(&self.0).into()
     }
 
     /// Whether a request shows the token.
@@ -84,8 +89,7 @@ impl Token {
         let Some((scheme, shown)) = value.as_bytes().split_at_checked(7) else {
             return false;
         };
-        scheme.eq_ignore_ascii_case(b"Bearer ")
-            && bool::from(Self::of(shown.trim_ascii()).0.ct_eq(&self.0))
+        scheme.eq_ignore_ascii_case(b"Bearer ") && self.is(shown.trim_ascii())
     }
 }
 

@@ -28,6 +28,15 @@ impl Path {
         lever
     }
 
+    /// Whether there is anything to know of it, as of the last [`PATH_MEMORY`].
+    pub(crate) fn is_remembered(&self, now: Duration) -> bool {
+        let is_used = self.group.is_used();
+        is_used
+            || self
+                .memory
+                .is_some_and(|it| now < it.carried_at + PATH_MEMORY)
+    }
+
     /// Merges what a connection has learnt. The least round-trip time and the largest rate are
     /// kept for [`PATH_MEMORY`].
     pub(crate) fn learn(&mut self, lever: &WindowLever, now: Duration) {

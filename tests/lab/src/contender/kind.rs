@@ -162,6 +162,17 @@ pub enum Downloader {
     Many,
 }
 
+/// A program that uploads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uploader {
+    /// `fairbat put`.
+    Fairbat,
+    /// curl.
+    Curl,
+    /// restic, to a store of S3: a static program in Go, with five connections.
+    Restic,
+}
+
 /// What holds a program of others back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restraint {

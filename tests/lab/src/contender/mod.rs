@@ -23,6 +23,7 @@ mod site;
 pub(crate) mod steering;
 mod tcp;
 mod tools;
+pub(crate) mod uploads;
 mod utp;
 pub(crate) mod weigh;
 
@@ -41,7 +42,7 @@ use crate::contender::engine::Jobs;
 pub use crate::contender::error::ContenderError;
 use crate::contender::error::require;
 pub use crate::contender::kind::{
-    Admitting, CongestionControl, Downloader, Receiver, Restraint, Sending, TargetDelay,
+    Admitting, CongestionControl, Downloader, Receiver, Restraint, Sending, TargetDelay, Uploader,
 };
 pub use crate::contender::name::Contender;
 pub(crate) use crate::contender::name::Server;
@@ -51,6 +52,7 @@ use crate::contender::served::Served;
 use crate::contender::servers::{Origin, Store};
 use crate::contender::site::{DOWNLOAD, ORIGIN, Site, content};
 use crate::contender::tools::Tool;
+use crate::contender::uploads::Taker;
 pub(crate) use crate::contender::utp::PYTHON;
 use crate::contender::utp::Seed;
 use crate::host::Host;
@@ -90,6 +92,7 @@ impl Contender {
             Self::Other(downloader, restraint) => {
                 return others::require(downloader, restraint);
             }
+            Self::Upload(uploader, _) => return uploads::require(uploader),
             _ => &[],
         };
         let nginx = (self.server() == Server::Nginx).then_some(("nginx", "nginx"));
@@ -107,9 +110,16 @@ impl Contender {
             ],
             Self::AgentStream => vec![("FAIRBAT_AGENT_BIN", agent_binary())],
             Self::RclonePush => vec![("FAIRBAT_S3_SERVER_BIN", s3_server_binary())],
-            _ if self.is_fairbat() || matches!(self, Self::Other(_, Restraint::Run)) => {
-                vec![("FAIRBAT_BIN", fairbat_binary())]
+            Self::Upload(Uploader::Restic, restraint) => {
+                let store = ("FAIRBAT_S3_SERVER_BIN", s3_server_binary());
+                let fairbat = || ("FAIRBAT_BIN", fairbat_binary());
+                let is_run = restraint == Restraint::Run;
+                is_run.then(fairbat).into_iter().chain([store]).collect()
             }
+            Self::Other(_, Restraint::Run)
+            | Self::Upload(_, Restraint::Run)
+            | Self::Upload(Uploader::Fairbat, _) => vec![("FAIRBAT_BIN", fairbat_binary())],
+            _ if self.is_fairbat() => vec![("FAIRBAT_BIN", fairbat_binary())],
             _ => Vec::new(),
         }
     }
@@ -368,6 +378,10 @@ impl Contender {
             Self::Other(downloader, restraint) => {
                 let origin = Origin::start(site, self)?;
                 Box::new(move |site, over| others::run(site, &origin, downloader, restraint, over))
+            }
+            Self::Upload(uploader, restraint) => {
+                let taker = Taker::start(site, uploader)?;
+                Box::new(move |site, over| uploads::run(site, &taker, uploader, restraint, over))
             }
             Self::Agent => {
                 let agent = Agent::start(site);

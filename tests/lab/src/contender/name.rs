@@ -7,7 +7,7 @@ use dalbe::ebpf::{CongestionLaw, EbpfPart};
 use serde::Deserialize;
 
 use crate::contender::kind::{
-    Admitting, CongestionControl, Downloader, Receiver, Restraint, Sending, TargetDelay,
+    Admitting, CongestionControl, Downloader, Receiver, Restraint, Sending, TargetDelay, Uploader,
 };
 use crate::rivals::Rival;
 use crate::scenario::Scenario;
@@ -67,12 +67,14 @@ pub enum Contender {
     Rledbat,
     /// A program of others, held back or not.
     Other(Downloader, Restraint),
+    /// A program that uploads, held back or not.
+    Upload(Uploader, Restraint),
 }
 
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 55] = {
+    const NAMES: [(Self, &str, &str); 60] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
         use Downloader::{Aria2, Curl, Many, Pip, Rclone, Wget};
@@ -253,6 +255,31 @@ impl Contender {
                 "trickle-curl",
                 "trickle, curl",
             ),
+            (
+                Self::Upload(Uploader::Fairbat, Restraint::None),
+                "put",
+                "fairbat put",
+            ),
+            (
+                Self::Upload(Uploader::Curl, Restraint::None),
+                "curl-put",
+                "curl, upload",
+            ),
+            (
+                Self::Upload(Uploader::Curl, Restraint::Run),
+                "run-curl-put",
+                "fairbat run, curl, upload",
+            ),
+            (
+                Self::Upload(Uploader::Restic, Restraint::None),
+                "restic",
+                "restic",
+            ),
+            (
+                Self::Upload(Uploader::Restic, Restraint::Run),
+                "run-restic",
+                "fairbat run, restic",
+            ),
         ]
     };
 
@@ -297,7 +324,7 @@ impl Contender {
             | Self::Other(..) => Server::Nginx,
             Self::FairbatServed => Server::Serve,
             Self::Agent | Self::RclonePush => Server::Store,
-            Self::Utp(_) | Self::Iperf3(_) | Self::Sender(_) => Server::Own,
+            Self::Utp(_) | Self::Iperf3(_) | Self::Sender(_) | Self::Upload(..) => Server::Own,
         }
     }
 
@@ -472,7 +499,7 @@ mod tests {
              fairbat-undamped, fairbat-paper, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
              ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat, wget, aria2c-16, rclone-free, pip, many, run-curl, run-wget, \
-             run-aria2c-16, run-rclone, run-pip, run-many, trickle-curl"
+             run-aria2c-16, run-rclone, run-pip, run-many, trickle-curl, put, curl-put, run-curl-put, restic, run-restic"
         );
     }
 }

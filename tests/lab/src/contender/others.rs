@@ -28,7 +28,7 @@ const MANY: u32 = 64;
 const TRICKLED_SHARE: f64 = 0.4;
 
 /// Name of the file with what `fairbat run` tells.
-const EVENTS: &str = "run-events.jsonl";
+pub(super) const EVENTS: &str = "run-events.jsonl";
 
 /// The program that is run.
 pub(crate) fn program(downloader: Downloader) -> &'static str {
@@ -90,7 +90,7 @@ pub(crate) fn run(
 }
 
 /// The words before the command.
-fn restrained(site: &Site, restraint: Restraint, events: &Path) -> Vec<String> {
+pub(super) fn restrained(site: &Site, restraint: Restraint, events: &Path) -> Vec<String> {
     match restraint {
         Restraint::None => Vec::new(),
         Restraint::Run => {
@@ -166,16 +166,16 @@ fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<St
 }
 
 /// Bytes that have come by what `fairbat run` has told last.
-fn told(events: &str) -> u64 {
+pub(super) fn told(events: &str) -> u64 {
     let bytes = |event: Value| {
         let done = event["bytes_done"].as_u64();
-        done.or_else(|| event["bytes_received"].as_u64())
+        done.or_else(|| Some(event["bytes_received"].as_u64()? + event["bytes_sent"].as_u64()?))
     };
     parse(events).filter_map(bytes).last().unwrap_or(0)
 }
 
 /// Bytes that have been written of the files below a directory.
-fn written_below(directory: &Path) -> io::Result<u64> {
+pub(super) fn written_below(directory: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();

@@ -1,0 +1,239 @@
+//! The proxy of HTTP: tunnels (CONNECT, RFC 9110 section 9.3.6), and requests of plain HTTP, which are
+//! passed on (section 7.6).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{
+    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    TE, TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+
+use super::Site;
+use super::access::Refused;
+use super::connection::PATIENCE;
+use super::upstream::{DialError, relay};
+
+/// Ports if a URL or the target of CONNECT names none.
+const HTTP_PORT: u16 = 80;
+
+/// What this proxy calls itself (RFC 9110, section 7.6.3).
+const VIA_US: HeaderValue = HeaderValue::from_static("1.1 fairbat");
+
+/// Fields for the next hop only, besides those that Connection names (RFC 9110, section 7.6.1).
+const HOP_BY_HOP: [HeaderName; 7] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHORIZATION,
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+type Body = BoxBody<Bytes, hyper::Error>;
+
+/// Serves a client that speaks it.
+///
+/// # Errors
+/// It does not keep to the protocol, or its connection breaks.
+pub(super) async fn serve(
+    stream: TcpStream,
+    client: IpAddr,
+    site: Arc<Site>,
+) -> Result<(), String> {
+    let answer = move |request| {
+        let site = Arc::clone(&site);
+        async move { Ok::<_, hyper::Error>(answer(request, client, site).await) }
+    };
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .preserve_header_case(true)
+        .title_case_headers(true)
+        .serve_connection(TokioIo::new(stream), service_fn(answer))
+        .with_upgrades()
+        .await
+        .map_err(|error| error.to_string())
+}
+
+async fn answer(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> Response<Body> {
+    match site.access.check(client, request.headers()) {
+        Ok(()) if request.method() == Method::CONNECT => tunnel(request, client, site).await,
+        Ok(()) => pass_on(request, client, &site).await,
+        Err(Refused::Network) => said(
+            StatusCode::FORBIDDEN,
+            &format!("{client} may not use this proxy; its owner can allow it with --allow"),
+        ),
+        Err(Refused::Token) => {
+            let mut response = said(
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+                "this proxy needs its token, as the password of any user",
+            );
+            let basic = HeaderValue::from_static("Basic realm=\"fairbat proxy\"");
+            response.headers_mut().insert(PROXY_AUTHENTICATE, basic);
+            response
+        }
+    }
+}
+
+/// Connects the client with a server, whatever they have to say to each other.
+async fn tunnel(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> Response<Body> {
+    let Some((host, port)) = request.uri().host().zip(request.uri().port_u16()) else {
+        return said(StatusCode::BAD_REQUEST, "CONNECT takes a host and a port");
+    };
+    let mut server = match site.upstream.dial(host, port, client).await {
+        Ok(server) => server,
+        Err(error) => return not_connected(&error, client),
+    };
+    tokio::spawn(async move {
+        match hyper::upgrade::on(request).await {
+            Ok(upgraded) => relay(&mut TokioIo::new(upgraded), &mut server).await,
+            Err(error) => tracing::debug!(%client, %error, "no tunnel"),
+        }
+    });
+    Response::new(empty())
+}
+
+/// Passes a request on, and its response back.
+async fn pass_on(mut request: Request<Incoming>, client: IpAddr, site: &Site) -> Response<Body> {
+    let uri = request.uri().clone();
+    let (Some("http"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return said(
+            StatusCode::BAD_REQUEST,
+            "this is a proxy: it takes CONNECT, and requests for http:// URLs",
+        );
+    };
+    let port = authority.port_u16().unwrap_or(HTTP_PORT);
+    let server = match site.upstream.dial(authority.host(), port, client).await {
+        Ok(server) => server,
+        Err(error) => return not_connected(&error, client),
+    };
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let named = path
+        .parse::<Uri>()
+        .ok()
+        .zip(HeaderValue::from_str(without_user(authority.as_str())).ok());
+    let Some((path, host)) = named else {
+        return said(StatusCode::BAD_REQUEST, "this URL cannot be passed on");
+    };
+    *request.uri_mut() = path;
+    *request.version_mut() = Version::HTTP_11;
+    for_next_hop(request.headers_mut());
+    request.headers_mut().insert(HOST, host);
+    match send(server, request).await {
+        Ok(mut response) => {
+            for_next_hop(response.headers_mut());
+            response.map(|body| body.boxed())
+        }
+        Err(error) => {
+            tracing::info!(%client, %error, "no answer");
+            said(
+                StatusCode::BAD_GATEWAY,
+                &format!("{}: {error}", authority.host()),
+            )
+        }
+    }
+}
+
+/// The host and port of an authority, without what precedes them.
+fn without_user(authority: &str) -> &str {
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
+}
+
+async fn send(
+    server: TcpStream,
+    request: Request<Incoming>,
+) -> Result<Response<Incoming>, hyper::Error> {
+    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+        .preserve_header_case(true)
+        .handshake(TokioIo::new(server))
+        .await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to a server broke");
+        }
+    });
+    sender.send_request(request).await
+}
+
+/// Removes the fields that were for this hop only, and tells of it.
+fn for_next_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+    headers.append(VIA, VIA_US);
+}
+
+fn not_connected(error: &DialError, client: IpAddr) -> Response<Body> {
+    tracing::info!(%client, %error, "not connected");
+    let status = match error {
+        DialError::Private(_) => StatusCode::FORBIDDEN,
+        DialError::Silent(_) => StatusCode::GATEWAY_TIMEOUT,
+        DialError::Unknown(..) | DialError::Refused(..) => StatusCode::BAD_GATEWAY,
+    };
+    said(status, &error.to_string())
+}
+
+/// A response of the proxy's own.
+fn said(status: StatusCode, text: &str) -> Response<Body> {
+    let body = Full::new(Bytes::from(format!("fairbat proxy: {text}\n")));
+    let mut response = Response::new(body.map_err(|never| match never {}).boxed());
+    *response.status_mut() = status;
+    response
+}
+
+fn empty() -> Body {
+    let body = Full::new(Bytes::new());
+    body.map_err(|never| match never {}).boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_for_one_hop_is_not_passed_on() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Hop"),
+            ("x-hop", "1"),
+            ("proxy-authorization", "Basic x"),
+            ("proxy-connection", "keep-alive"),
+            ("te", "trailers"),
+            ("upgrade", "h2c"),
+            ("accept", "*/*"),
+            ("range", "bytes=0-1"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        for_next_hop(&mut headers);
+        let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["accept", "range", "via"]);
+    }
+
+    #[test]
+    fn credentials_in_an_authority_stay_here() {
+        assert_eq!(without_user("me:pw@h:8080"), "h:8080");
+        assert_eq!(without_user("h"), "h");
+    }
+}

@@ -1,0 +1,242 @@
+//! `fairbat proxy`: standard clients go through it unmodified, nobody else may, and what it
+//! connects is held.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use dalbe::process::ForeignProcess;
+use fairbat_tests::bin::{Fairbat, Running};
+use fairbat_tests::content::Content;
+use fairbat_tests::nginx::{Config, Nginx};
+use fairbat_tests::poll::wait_for;
+use fairbat_tests::tls::Identity;
+use fairbat_tests::workdir::{Workdir, write_secret};
+
+const FILE: Content = Content::new(13, 3_000_000);
+
+/// A proxy at work.
+struct Proxy {
+    running: Running,
+    address: SocketAddr,
+    work: Workdir,
+}
+
+impl Proxy {
+    fn start(flags: &[&str]) -> Self {
+        let work = Workdir::new();
+        write_secret(&work.join("token"), "s3cret");
+        let running = Fairbat::new(work.path())
+            .args([
+                "proxy",
+                "--json",
+                "--listen",
+                "127.0.0.1:0",
+                "--include-local",
+            ])
+            .args(flags)
+            .timeout(Duration::from_secs(120))
+            .spawn();
+        let address = wait_for("the proxy", Duration::from_secs(20), || {
+            let events = running.events();
+            events.first()?["address"].as_str()?.parse().ok()
+        });
+        Self {
+            running,
+            address,
+            work,
+        }
+    }
+
+    fn curl(&self, proxy: &str, args: &[&str]) -> Output {
+        Command::new("curl")
+            .args(["-sS", "--max-time", "30", "--noproxy", "", "-x"])
+            .arg(format!("{proxy}{}", self.address))
+            .args(args)
+            .output()
+            .expect("start curl")
+    }
+
+    /// How many connections it holds now, by the locks on their receive buffers.
+    fn held(&self) -> usize {
+        let process = ForeignProcess::open(self.running.id().cast_signed()).expect("it runs");
+        let sockets = process.sockets().expect("its own user's").into_iter();
+        let held = sockets.filter(|(descriptor, _)| {
+            let socket = process.socket(*descriptor).ok();
+            let socket = socket.filter(|socket| socket.peer_addr().is_ok());
+            socket.is_some_and(|socket| socket.receiver().holds_receive_buffer().unwrap_or(false))
+        });
+        held.count()
+    }
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+#[test]
+fn plain_http_tunnels_and_socks_bring_the_file() {
+    let proxy = Proxy::start(&[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let identity = Identity::issue(directory.path(), &["localhost", "127.0.0.1"], 2099);
+    let authority = identity.authority.to_str().expect("UTF-8").to_owned();
+    let plain = Nginx::with_file(&FILE, |_: &mut Config| {});
+    let secret = Nginx::with_file(&FILE, |config: &mut Config| config.tls = Some(identity));
+    for (kind, url) in [
+        ("http://", plain.url("file")),
+        ("http://", secret.url_by_name("file")),
+        ("socks5://", plain.url("file")),
+        ("socks5h://", secret.url_by_name("file")),
+    ] {
+        let output = proxy.curl(kind, &["--cacert", &authority, &url]);
+        assert!(
+            output.stdout == FILE.all(),
+            "{kind} {url}: {:?}",
+            output.stderr
+        );
+    }
+    // A request with a body, and one that wants a part.
+    let part = proxy.curl("http://", &["-r", "5-9", &plain.url("file")]);
+    assert!(part.stdout == FILE.bytes(5..10), "{part:?}");
+    let missing = proxy.curl("http://", &["-f", &plain.url("missing")]);
+    assert_eq!(code(&missing), Some(22), "{missing:?}");
+}
+
+#[test]
+fn what_it_connects_is_held_and_counts_as_one() {
+    let proxy = Proxy::start(&[]);
+    let nginx = Nginx::with_file(&FILE, |config: &mut Config| {
+        config.limit_rate = Some(300_000)
+    });
+    let mut clients: Vec<_> = ["http://", "socks5://", "http://"]
+        .into_iter()
+        .map(|kind| {
+            Command::new("curl")
+                .args(["-sS", "-o", "/dev/null", "--noproxy", "", "-x"])
+                .arg(format!("{kind}{}", proxy.address))
+                .arg(nginx.url("file"))
+                .spawn()
+                .expect("start curl")
+        })
+        .collect();
+    wait_for(
+        "three connections to be held",
+        Duration::from_secs(10),
+        || (proxy.held() == 3).then_some(()),
+    );
+    for client in &mut clients {
+        let _ = (client.kill(), client.wait());
+    }
+}
+
+#[test]
+fn without_the_token_nobody_passes() {
+    let proxy = Proxy::start(&["--token-file", "token"]);
+    let nginx = Nginx::with_file(&FILE, |_: &mut Config| {});
+    let url = nginx.url("file");
+    for kind in [
+        "http://",
+        "socks5://",
+        "http://me:wrong@",
+        "socks5://me:wrong@",
+    ] {
+        let output = proxy.curl(kind, &["-f", &url]);
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{kind}"
+        );
+    }
+    let refused = proxy.curl("http://", &["-o", "/dev/null", "-w", "%{http_code}", &url]);
+    assert_eq!(refused.stdout, b"407");
+    for kind in ["http://me:s3cret@", "socks5://anybody:s3cret@"] {
+        let output = proxy.curl(kind, &["-f", &url]);
+        assert!(output.stdout == FILE.all(), "{kind}: {:?}", output.stderr);
+    }
+    assert_eq!(nginx.settled_accesses().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_reached_has_an_answer() {
+    let proxy = Proxy::start(&["--connect-timeout", "1s"]);
+    let status = |args: &[&str]| {
+        let args = [&["-o", "/dev/null", "-w", "%{http_code}"], args].concat();
+        String::from_utf8(proxy.curl("http://", &args).stdout).expect("a number")
+    };
+    assert_eq!(status(&["http://127.0.0.1:1/"]), "502");
+    assert_eq!(status(&["http://no-such-host.invalid/"]), "502");
+    let tunnel = proxy.curl("http://", &["https://127.0.0.1:1/"]);
+    assert_eq!(code(&tunnel), Some(56), "{tunnel:?}");
+    let socks = proxy.curl("socks5://", &["http://127.0.0.1:1/"]);
+    assert_eq!(code(&socks), Some(97), "{socks:?}");
+    assert!(asked(proxy.address, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").contains(" 400 "));
+    assert_eq!(
+        asked(
+            proxy.address,
+            b"\x05\x01\x00\x05\x02\x00\x01\x7f\x00\x00\x01\x00\x01"
+        ),
+        "\u{5}\0\u{5}\u{7}\0\u{1}\0\0\0\0\0\0"
+    );
+}
+
+/// What it answers to these bytes.
+fn asked(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).expect("connect");
+    let patience = Some(Duration::from_secs(2));
+    stream.set_read_timeout(patience).expect("a socket");
+    stream.write_all(bytes).expect("send");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn other_programs_go_through_it_unmodified() {
+    let proxy = Proxy::start(&[]);
+    let nginx = Nginx::with_file(&FILE, |_: &mut Config| {});
+    let url = nginx.url("file");
+    let python =
+        "import sys, urllib.request as u; sys.stdout.buffer.write(u.urlopen(sys.argv[1]).read())";
+    for command in [
+        &["wget", "-q", "-O", "-", &url][..],
+        &["python3", "-c", python, &url],
+    ] {
+        let output = Command::new(command[0])
+            .args(&command[1..])
+            .current_dir(proxy.work.path())
+            .env("http_proxy", format!("http://{}", proxy.address))
+            .env("HTTP_PROXY", format!("http://{}", proxy.address))
+            .env("no_proxy", "")
+            .env("NO_PROXY", "")
+            .output()
+            .expect("start a client");
+        assert!(
+            output.stdout == FILE.all(),
+            "{command:?}: {:?}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn a_signal_ends_it() {
+    let mut proxy = Proxy::start(&[]);
+    proxy.running.signal("TERM");
+    proxy.running.wait().expect_code(0);
+}
+
+#[test]
+fn wrong_flags_are_usage_errors_and_a_taken_port_is_told() {
+    let work = Workdir::new();
+    let run = |flags: &[&str]| Fairbat::new(work.path()).arg("proxy").args(flags).run();
+    run(&["--allow", "10.0.0.0/33"])
+        .expect_code(2)
+        .expect_said(&["192.168.0.0/16"]);
+    run(&["--listen", "here"]).expect_code(2);
+    run(&["--token-file", "none"]).expect_said(&["token"]);
+    let proxy = Proxy::start(&[]);
+    let address = proxy.address.to_string();
+    run(&["--listen", &address])
+        .expect_code(1)
+        .expect_said(&["cannot listen"]);
+}
