@@ -107,7 +107,7 @@ fn plain_http_tunnels_and_socks_bring_the_file() {
 fn what_it_connects_is_held_and_counts_as_one() {
     let proxy = Proxy::start(&[]);
     let nginx = Nginx::with_file(&FILE, |config: &mut Config| {
-        config.limit_rate = Some(300_000)
+        config.limit_rate = Some(300_000);
     });
     let mut clients: Vec<_> = ["http://", "socks5://", "http://"]
         .into_iter()

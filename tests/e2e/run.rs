@@ -13,6 +13,7 @@ mod alike;
 mod attached;
 mod held;
 mod killed;
+mod planned;
 mod watched;
 
 /// A file that [`slow_server`] takes five seconds for.

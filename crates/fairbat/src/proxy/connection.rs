@@ -2,15 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{Site, http, socks};
-
-/// A client says what it wants within this time.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+use super::site::{PATIENCE, Site};
+use super::{http, socks};
 
 /// Serves one client until its connection ends.
 pub(super) async fn serve(stream: TcpStream, client: SocketAddr, site: Arc<Site>) {

@@ -11,16 +11,15 @@ use http::header::{
 };
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 
-use super::Site;
 use super::access::Refused;
-use super::connection::PATIENCE;
+use super::site::{PATIENCE, Site};
 use super::upstream::{DialError, relay};
 
 /// Ports if a URL or the target of CONNECT names none.
@@ -133,7 +132,7 @@ async fn pass_on(mut request: Request<Incoming>, client: IpAddr, site: &Site) ->
     match send(server, request).await {
         Ok(mut response) => {
             for_next_hop(response.headers_mut());
-            response.map(|body| body.boxed())
+            response.map(BodyExt::boxed)
         }
         Err(error) => {
             tracing::info!(%client, %error, "no answer");

@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `access` | who may use it, and for which destinations |
+//! | `site` | what all connections share |
 //! | `connection` | one client's connection: which protocol |
 //! | `http` | HTTP: tunnels and requests |
 //! | `socks` | SOCKS5 |
@@ -15,6 +16,7 @@
 mod access;
 mod connection;
 mod http;
+mod site;
 mod socks;
 mod upstream;
 
@@ -32,6 +34,7 @@ use tokio::net::TcpListener;
 use self::access::Access;
 pub use self::access::{Network, NetworkError};
 use self::connection::serve;
+use self::site::Site;
 use self::upstream::Upstream;
 use crate::accept::{AcceptLimits, Accepted, accept_until};
 use crate::error::{ErrorKind, TransferError};
@@ -62,13 +65,6 @@ pub struct Proxy {
     address: SocketAddr,
     max_connections: u32,
     site: Arc<Site>,
-}
-
-/// What all connections share.
-#[derive(Debug)]
-pub(crate) struct Site {
-    pub(crate) access: Access,
-    pub(crate) upstream: Upstream,
 }
 
 impl Proxy {

@@ -6,8 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::Site;
-use super::connection::PATIENCE;
+use super::site::{PATIENCE, Site};
 use super::upstream::{DialError, relay};
 
 /// The version of the protocol, and so the first byte of a connection.

@@ -158,8 +158,8 @@ fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<St
             ])
         }
         Downloader::Many => {
-            let each = format!("curl -sS -f -o {to}/N {url}");
-            let script = format!("seq {MANY} | xargs -P {MANY} -I N {each}");
+            let each = format!("curl -sS -f -o {to}/%% {url}");
+            let script = format!("seq {MANY} | xargs -P {MANY} -I %% {each}");
             words(&["sh", "-c", &script])
         }
     }

@@ -79,8 +79,8 @@ impl Taker {
     /// Where it keeps what has come.
     fn directory(&self, site: &Site) -> PathBuf {
         match self {
-            // Its temporary files are beside the root.
-            Self::Web(nginx) => nginx.path("..").to_owned(),
+            // What comes is there until it is whole.
+            Self::Web(nginx) => nginx.path("../temp"),
             Self::Objects(_) => site.download.join(BUCKET),
         }
     }
