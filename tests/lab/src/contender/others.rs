@@ -159,10 +159,15 @@ fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<St
         }
         Downloader::Many => {
             let each = format!("curl -sS -f -o {to}/%% {url}");
-            let script = format!("seq {MANY} | xargs -P {MANY} -I %% {each}");
-            words(&["sh", "-c", &script])
+            shell(&format!("seq {MANY} | xargs -P {MANY} -I %% {each}"))
         }
     }
+}
+
+/// A shell that runs this. When it is asked to end, all that it has started ends too.
+pub(super) fn shell(script: &str) -> Vec<String> {
+    let script = format!("trap 'trap - TERM; kill -- -$$' TERM; {{ {script}; }} & wait");
+    words(&["setsid", "sh", "-c", &script])
 }
 
 /// Bytes that have come by what `fairbat run` has told last.

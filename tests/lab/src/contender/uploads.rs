@@ -10,7 +10,7 @@ use fairbat_tests::nginx::{Config, Nginx};
 
 use crate::contender::error::{ContenderError, require as require_program};
 use crate::contender::kind::{Restraint, Uploader};
-use crate::contender::others::{EVENTS, restrained, told, written_below};
+use crate::contender::others::{EVENTS, restrained, shell, told, written_below};
 use crate::contender::process::Over;
 use crate::contender::served::{BUCKET, FILE};
 use crate::contender::servers::{ACCESS_KEY, SECRET_KEY, Store, bytes};
@@ -131,12 +131,11 @@ fn upload(site: &Site, taker: &Taker, uploader: Uploader) -> Vec<String> {
             let keys = format!("AWS_ACCESS_KEY_ID={ACCESS_KEY} AWS_SECRET_ACCESS_KEY={SECRET_KEY}");
             let repository = format!("s3:{}/{BUCKET}", store.endpoint());
             // What is the same twice is stored once.
-            let script = format!(
+            shell(&format!(
                 "export {keys} RESTIC_PASSWORD=lab RESTIC_REPOSITORY={repository}; \
                  restic -q --no-cache init && \
                  restic -q --no-cache backup --stdin < /dev/urandom"
-            );
-            words(&["sh", "-c", &script])
+            ))
         }
     }
 }
