@@ -38,7 +38,8 @@ const PASSED_ON: [Signal; 6] = [
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     // Before anything is opened.
-    let inherited = Inherited::take(&PASSED_ON.map(|signal| signal as i32));
+    let is_attached = args.command.is_empty();
+    let inherited = Inherited::take(&PASSED_ON.map(|signal| signal as i32), is_attached);
     let asked = plan(args).and_then(|plan| Ok((plan, log_filter(&args.log)?)));
     with_valid(asked, |(plan, filter)| {
         let console = Console::plain();

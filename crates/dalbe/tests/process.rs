@@ -16,7 +16,7 @@ use dalbe::process::{ForeignProcess, Inherited, Intent, LastNotice, descendants,
 /// What a command is about to do, in order, with its exit status.
 fn told(command: Command) -> (Vec<Intent>, Option<i32>) {
     let (heard, intents) = mpsc::channel();
-    let inherited = Inherited::take(&[]).expect("/proc");
+    let inherited = Inherited::take(&[], false).expect("/proc");
     let child = launch(command, &inherited, move |listener| {
         let listener = listener.expect("a listener");
         let last = LastNotice::new().expect("memory");

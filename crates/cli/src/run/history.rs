@@ -94,6 +94,27 @@ impl History {
         })
     }
 
+    /// Makes sure that a run can be added later.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn prepare(&self) -> Result<(), UsageError> {
+        self.open().map(drop).map_err(|error| {
+            let path = self.path.display();
+            UsageError::new(format!(
+                "--name: {path}: {error}; set $XDG_STATE_HOME to a directory that you can write to"
+            ))
+        })
+    }
+
+    fn open(&self) -> io::Result<File> {
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).open(&self.path)
+    }
+
     /// All of them, the oldest first. Lines that are no runs are left out.
     ///
     /// # Errors
@@ -114,14 +135,8 @@ impl History {
     /// # Errors
     /// The file cannot be written.
     pub(crate) fn add(&self, run: &PastRun) -> io::Result<()> {
-        if let Some(directory) = self.path.parent() {
-            fs::create_dir_all(directory)?;
-        }
         let line = serde_json::to_string(run)? + "\n";
-        let mut file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&self.path)?;
+        let mut file = self.open()?;
         file.write_all(line.as_bytes())?;
         let runs = self.runs()?;
         if runs.len() > 2 * KEPT {

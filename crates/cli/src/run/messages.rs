@@ -113,8 +113,8 @@ pub(super) fn ended(report: &HoldReport) -> String {
     );
     also(
         report.local_connections,
-        "connection within this machine was left alone",
-        "connections within this machine were left alone",
+        "connection within this machine was left alone (--include-local holds it)",
+        "connections within this machine were left alone (--include-local holds them)",
     );
     text
 }

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dalbe::process::ForeignProcess;
 use fairbat::hold::{HoldSettings, Scope};
 
 use super::history::{History, expected};
@@ -55,6 +57,13 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
         (None, Some(bytes)) if deadline.is_some() => Some(messages::planned(bytes)),
         _ => None,
     };
+    if let Some(history) = &history {
+        history.prepare()?;
+    }
+    if args.events.as_deref() == Some(Path::new("-")) {
+        let what = "--events -: standard output is the command's; name a file";
+        return Err(UsageError::new(what));
+    }
     let events = args.events.as_deref().map(|path| {
         File::create(path)
             .map_err(|error| UsageError::new(format!("--events {}: {error}", path.display())))
@@ -87,12 +96,24 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
 /// It does not run.
 fn target(args: &RunArgs) -> Result<Target, UsageError> {
     if let Some(process) = args.pid {
-        let scope = Scope::Tree(process);
-        if process <= 0 || !Path::new("/proc").join(process.to_string()).exists() {
-            let what = format!("--pid {process}: there is no such process");
-            return Err(UsageError::new(what));
+        let wrong = |what: &str| UsageError::new(format!("--pid {process}: {what}"));
+        if process == 1 {
+            return Err(wrong(
+                "all of this machine descends from it; name another process",
+            ));
         }
-        return Ok(Target::Running(format!("process {process}"), scope));
+        let found = ForeignProcess::open(process);
+        let found = found.map_err(|_| wrong("there is no such process"))?;
+        if !can_reach(&found) {
+            return Err(wrong(
+                "its sockets cannot be reached: it runs as another user or with more rights, or \
+                 this machine forbids it; fairbat doctor tells",
+            ));
+        }
+        return Ok(Target::Running(
+            format!("process {process}"),
+            Scope::Tree(process),
+        ));
     }
     if let Some(unit) = &args.unit {
         let group = Scope::Group(control_group(unit)?);
@@ -113,6 +134,15 @@ fn target(args: &RunArgs) -> Result<Target, UsageError> {
         return Ok(Target::Running(what, scope));
     }
     Ok(Target::Command(args.command.clone()))
+}
+
+/// Whether the descriptors of a process can be duplicated; it may have no first one.
+fn can_reach(process: &ForeignProcess) -> bool {
+    let denied = io::ErrorKind::PermissionDenied;
+    let is_denied = |error: io::Error| error.kind() == denied;
+    let listed = process.sockets().err().is_some_and(is_denied);
+    let duplicated = process.duplicate(0).err().is_some_and(is_denied);
+    !listed && !duplicated
 }
 
 /// Where control groups are (cgroups(7), version 2), ...

@@ -82,8 +82,6 @@ pub(super) fn run(
             console.line(&format!("fairbat: {text}"));
         }
     };
-    say(messages::started(&what, holder.levers(), plan.hold.weight));
-    plan.remark.take().into_iter().for_each(&say);
     let started_at = now().timestamp();
     let command = match &plan.target {
         Target::Command(words) => match start(
@@ -104,6 +102,8 @@ pub(super) fn run(
         },
         Target::Running(..) => None,
     };
+    say(messages::started(&what, holder.levers(), plan.hold.weight));
+    plan.remark.take().into_iter().for_each(&say);
     // The command is in the process group of the front. Signals of the terminal are for them.
     let _ = setpgid(None, None);
     detach(&[rustix::stdio::dup2_stdin, rustix::stdio::dup2_stdout]);

@@ -20,13 +20,18 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Finds out, and blocks these signals from now on, except those that are ignored (as under
-    /// nohup). To be called before anything is opened, and before there are threads.
+    /// Finds out, and blocks these signals from now on. With `leaves_ignored`, those are left out that
+    /// are ignored already, as under nohup. To be called before anything is opened, and before there
+    /// are threads.
     ///
     /// # Errors
     /// `/proc` cannot be read.
-    pub fn take(signals: &[i32]) -> io::Result<Self> {
-        let ignored = ignored_signals()?;
+    pub fn take(signals: &[i32], leaves_ignored: bool) -> io::Result<Self> {
+        let ignored = if leaves_ignored {
+            ignored_signals()?
+        } else {
+            0
+        };
         let is_heeded = |signal: &&i32| ignored >> (**signal - 1) & 1 == 0;
         let blocked: Vec<i32> = signals.iter().filter(is_heeded).copied().collect();
         let mut descriptors = Vec::new();

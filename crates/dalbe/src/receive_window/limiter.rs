@@ -59,6 +59,10 @@ const FREE_WINDOW_MEMORY: Duration = Duration::from_secs(10);
 /// the flow.
 const SMALL_WINDOW: f64 = 4.0;
 
+/// So many segments after a wait for the sender's timer, the kernel's average of the round-trip time
+/// (gain 1/8, an update for every other segment) has forgotten nine tenths of it.
+const BLURRED_SEGMENTS: u32 = 36;
+
 /// Knowledge of a path that one connection hands to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathMemory {
@@ -106,6 +110,8 @@ pub struct ReceiveWindowLimiter {
     is_foreign: bool,
     /// Bytes received at the last sample.
     bytes: u64,
+    /// Segments when a piece last came; 0 before.
+    piece_at: u32,
 }
 
 impl ReceiveWindowLimiter {
@@ -136,6 +142,7 @@ impl ReceiveWindowLimiter {
             doubt: 0.0,
             is_foreign: false,
             bytes: 0,
+            piece_at: 0,
         }
     }
 
@@ -265,8 +272,14 @@ impl ReceiveWindowLimiter {
         self.segment = self.segment.max(largest_segment(info));
         let segment = self.segment;
         let more = bytes.saturating_sub(std::mem::replace(&mut self.bytes, bytes));
-        // A piece of a segment has waited for the sender's timer.
-        let is_piece = self.is_foreign && pauses && (more as f64) < segment;
+        // A piece of a segment has waited for the sender's timer. Where pieces follow each other, the
+        // kernel takes them for segments, and its average needs some real ones to forget how long.
+        let is_piece = pauses && (more as f64) < segment;
+        if is_piece && self.waits() {
+            self.piece_at = segments;
+        }
+        let is_blurred = segments.wrapping_sub(self.piece_at) < BLURRED_SEGMENTS;
+        let is_piece = self.is_foreign && (is_piece || is_blurred && self.piece_at > 0);
         let sample = ConnectionSample {
             rtt,
             base,

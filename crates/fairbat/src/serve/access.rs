@@ -125,9 +125,9 @@ impl Secret {
             let chmod = (mode & 0o077 != 0).then(|| format!("chmod 600 {file}"));
             let commands: Vec<_> = chown.into_iter().chain(chmod).collect();
             return Err(unusable(&error).with_hint(format!(
-                "run {} (it has to belong to root, or to the user who serves), and make a new \
+                "run {} (it has to belong to root, or to the user of this process), and make a new \
                  {what} if you do not trust these users; if you cannot change the file, as in a \
-                 container, use a pipe (cat {file} | fairbat serve {flag} /dev/stdin), or \
+                 container, use a pipe (cat {file} | fairbat ... {flag} /dev/stdin), or \
                  LoadCredential= of systemd",
                 commands.join(" && ")
             )));
