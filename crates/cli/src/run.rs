@@ -15,6 +15,9 @@ mod reaper;
 mod streams;
 mod worker;
 
+use std::io;
+use std::os::unix::net::UnixStream;
+
 use dalbe::process::{Half, Inherited, LastNotice, split};
 use nix::sys::signal::Signal;
 
@@ -43,16 +46,19 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
     let asked = plan(args).and_then(|plan| Ok((plan, log_filter(&args.log)?)));
     with_valid(asked, |(plan, filter)| {
         let console = Console::plain();
-        let started_with = inherited.and_then(|it| Ok((it, LastNotice::new()?)));
-        match started_with.and_then(|it| Ok((it, split()?))) {
-            Ok((started_with, Half::First { other, channel })) => {
+        let before = || Ok((inherited?, LastNotice::new()?, UnixStream::pair()?));
+        let before: io::Result<_> = before();
+        match before.and_then(|it| Ok((it, split()?))) {
+            Ok(((inherited, last, (listener, _)), Half::First { other, channel })) => {
+                let started_with = (inherited, last, listener);
                 let attached = match plan.target {
                     Target::Command(_) => None,
                     Target::Running(_, scope) => Some(scope),
                 };
                 front::run(other, channel, attached, started_with, &console)
             }
-            Ok((started_with, Half::Second { channel })) => {
+            Ok(((inherited, last, (_, listener)), Half::Second { channel })) => {
+                let started_with = (inherited, last, listener);
                 start_log(filter, &args.log, &console);
                 warn_if_late(plan.hold.deadline);
                 worker::run(plan, channel, started_with, &console)

@@ -7,6 +7,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,8 @@ use dalbe::process::{ForeignProcess, Inherited, Intent, LastNotice, descendants,
 fn told(command: Command) -> (Vec<Intent>, Option<i32>) {
     let (heard, intents) = mpsc::channel();
     let inherited = Inherited::take(&[], false).expect("/proc");
-    let child = launch(command, &inherited, move |listener| {
+    let (second, _other) = UnixStream::pair().expect("a pair");
+    let child = launch(command, &inherited, second, move |listener| {
         let listener = listener.expect("a listener");
         let last = LastNotice::new().expect("memory");
         while let Some(notice) = listener.next(&last).expect("notices") {

@@ -12,6 +12,7 @@ use fairbat_tests::netns::skipped;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::workdir::Workdir;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::events;
 use super::watched::{connections, number, wait_until_held};
@@ -42,12 +43,18 @@ fn attach(work: &Workdir, child: &Child) -> Fairbat {
         .arg(child.id().to_string())
 }
 
-/// Ends a shell and what it has started.
+/// Ends a shell and what it has started. It starts nothing more while that is looked for.
 fn end(mut child: Child) {
-    let children = Command::new("pkill")
-        .args(["-P", &child.id().to_string()])
-        .status();
-    let _ = (child.kill(), children, child.wait());
+    let number = child.id().cast_signed();
+    let send = |process, signal| {
+        let process = Pid::from_raw(process).expect("a process");
+        let _ = kill_process(process, signal);
+    };
+    send(number, Signal::STOP);
+    for process in descendants([number]).expect("/proc") {
+        send(process, Signal::KILL);
+    }
+    let _ = (child.kill(), child.wait());
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! The process that the user started: passes signals on, and ends as the command does.
 
-use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use dalbe::process::{ForeignProcess, Inherited, LastNotice, Listener, descendants};
+use dalbe::process::{ForeignProcess, Inherited, LastNotice, Listener, descendants, receive};
 use fairbat::hold::{Scope, free};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, Signal, raise};
@@ -25,6 +24,8 @@ const TIME_TO_END: Duration = Duration::from_millis(50);
 
 /// What happens to the front.
 enum News {
+    /// System calls of the command are told.
+    Listener(Listener),
     Message(Message),
     /// The worker is gone.
     Alone,
@@ -42,11 +43,16 @@ pub(super) fn run(
     worker: i32,
     channel: UnixStream,
     attached: Option<Scope>,
-    started_with: (Inherited, LastNotice),
+    started_with: (Inherited, LastNotice, UnixStream),
     console: &Console,
 ) -> ExitCode {
-    let (inherited, last) = started_with;
+    let (inherited, last, listener) = started_with;
     let (news, heard) = mpsc::channel();
+    {
+        let news = news.clone();
+        // Nobody is told if there is none.
+        thread::spawn(move || receive(&listener).map(|it| news.send(News::Listener(it))));
+    }
     let blocked = inherited.blocked().iter();
     let signals: SigSet = blocked
         .filter_map(|it| Signal::try_from(*it).ok())
@@ -75,6 +81,7 @@ pub(super) fn run(
         inherited,
         last: Some(last),
         listener: None,
+        is_alone: false,
         command: None,
         early: Vec::new(),
         ending: None,
@@ -96,8 +103,10 @@ struct Front<'a> {
     letting_go: Option<UnixStream>,
     inherited: Inherited,
     last: Option<LastNotice>,
-    /// A copy of the worker's listener.
+    /// In place of the worker's.
     listener: Option<Listener>,
+    /// Whether the worker is gone.
+    is_alone: bool,
     command: Option<ForeignProcess>,
     /// Signals that came before the command was there.
     early: Vec<Signal>,
@@ -111,7 +120,10 @@ impl Front<'_> {
     fn follow(mut self, news: &Sender<News>, heard: &Receiver<News>) -> Ending {
         for each in heard {
             match each {
-                News::Message(Message::Listening { listener }) => self.copy(listener),
+                News::Listener(listener) => {
+                    self.listener = Some(listener);
+                    self.answer();
+                }
                 News::Message(Message::Started { pid }) => self.started(pid),
                 News::Message(Message::Ended(ending)) => return ending,
                 News::Signal(_) | News::FromTerminal if self.attached.is_some() => self.let_go(),
@@ -143,16 +155,13 @@ impl Front<'_> {
         self.ending.unwrap_or(Ending::Exit(FAILED))
     }
 
-    /// Copies the worker's listener.
-    fn copy(&mut self, listener: i32) {
-        let copy = ForeignProcess::open(self.worker).and_then(|it| it.duplicate(listener));
-        match copy {
-            Ok(copy) => self.listener = Some(Listener::from_fd(copy)),
-            // A short command may be over already.
-            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {}
-            Err(error) => self.console.line(&format!(
-                "warning: fairbat's first process cannot stand in for the second: {error}"
-            )),
+    /// Answers system calls, if the worker does not.
+    fn answer(&mut self) {
+        if self.is_alone
+            && let Some(listener) = self.listener.take()
+            && let Some(last) = self.last.take()
+        {
+            thread::spawn(move || listener.pass(&last));
         }
     }
 
@@ -203,9 +212,8 @@ impl Front<'_> {
             "warning: fairbat's second process has ended; the connections of the command do not \
              yield any more",
         );
-        if let Some((listener, last)) = self.listener.take().zip(self.last.take()) {
-            thread::spawn(move || listener.pass(&last));
-        }
+        self.is_alone = true;
+        self.answer();
         free(Scope::Below(own));
         let news = news.clone();
         thread::spawn(move || reap(|reaped| drop(news.send(News::Reaped(reaped)))));

@@ -13,11 +13,6 @@ pub(super) const FAILED: i32 = 125;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub(super) enum Message {
-    /// System calls of the command are told.
-    Listening {
-        /// The worker's descriptor of the listener.
-        listener: i32,
-    },
     /// The command runs.
     Started {
         /// Its process.

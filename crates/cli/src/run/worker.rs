@@ -53,10 +53,10 @@ enum News {
 pub(super) fn run(
     mut plan: Plan,
     channel: UnixStream,
-    started_with: (Inherited, LastNotice),
+    started_with: (Inherited, LastNotice, UnixStream),
     console: &Console,
 ) -> ExitCode {
-    let (mut inherited, last) = started_with;
+    let (mut inherited, last, second) = started_with;
     // Its lines are for the terminal, though it is no process of the foreground.
     let terminal: SigSet = [Signal::SIGTTOU].into_iter().collect();
     let _ = terminal.thread_block();
@@ -86,9 +86,8 @@ pub(super) fn run(
     let command = match &plan.target {
         Target::Command(words) => match start(
             words,
-            &channel,
             &inherited,
-            plan.notifies.then_some(last),
+            plan.notifies.then_some((last, second)),
             &news,
         ) {
             Ok(pid) => Some(pid),
@@ -295,25 +294,24 @@ impl Worker {
     }
 }
 
-/// Starts the command, in the process group of this process. With a note of the last system call,
-/// system calls are told.
+/// Starts the command, in the process group of this process. With `told`, a note of the last system
+/// call and the socket that leads to the front, system calls are told.
 ///
 /// # Errors
 /// It cannot be run.
 fn start(
     words: &[OsString],
-    channel: &UnixStream,
     inherited: &Inherited,
-    last: Option<LastNotice>,
+    told: Option<(LastNotice, UnixStream)>,
     news: &Sender<News>,
 ) -> io::Result<i32> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
-    let child = match last {
-        Some(last) => {
-            let (news, channel) = (news.clone(), channel.try_clone()?);
-            launch(command, inherited, move |listener| {
-                listen(listener, &last, &channel, &news);
+    let child = match told {
+        Some((last, second)) => {
+            let news = news.clone();
+            launch(command, inherited, second, move |listener| {
+                listen(listener, &last, &news);
             })?
         }
         None => process::start(command, inherited)?,
@@ -322,12 +320,7 @@ fn start(
 }
 
 /// Tells of system calls until no process is left.
-fn listen(
-    listener: Result<Listener, ListenError>,
-    last: &LastNotice,
-    channel: &UnixStream,
-    news: &Sender<News>,
-) {
+fn listen(listener: Result<Listener, ListenError>, last: &LastNotice, news: &Sender<News>) {
     let listener = match listener {
         Ok(listener) => listener,
         Err(error) => {
@@ -335,8 +328,6 @@ fn listen(
             return;
         }
     };
-    let number = listener.number();
-    send(channel, Message::Listening { listener: number });
     let _ = news.send(News::Listening(Ok(())));
     loop {
         match listener.next(last) {

@@ -67,7 +67,7 @@ struct Watched {
     mask: sigset_t,
     /// For a process with privilege, and for one without.
     filters: Option<[Filter; 2]>,
-    socket: UnixStream,
+    sockets: [UnixStream; 2],
 }
 
 impl Preparation for Watched {
@@ -77,7 +77,10 @@ impl Preparation for Watched {
             Some([with_privilege, without]) => install(with_privilege, without),
             None => Err(libc::ENOSYS),
         };
-        send(&self.socket, &installed)
+        let [first, second] = &self.sockets;
+        // Nobody may wait at the second.
+        let _ = send(second, &installed);
+        send(first, &installed)
     }
 }
 
@@ -88,6 +91,8 @@ impl Preparation for Watched {
 /// Without CAP_SYS_ADMIN, the program and all that descend from it get no privileges by
 /// set-user-ID programs (`PR_SET_NO_NEW_PRIVS`). Then the calls that run a program are told too.
 ///
+/// The listener is also sent to the other end of `second`, for [`receive`].
+///
 /// If system calls cannot be told, the program is started all the same.
 ///
 /// # Errors
@@ -95,6 +100,7 @@ impl Preparation for Watched {
 pub fn launch(
     mut command: Command,
     inherited: &Inherited,
+    second: UnixStream,
     listen: impl FnOnce(Result<Listener, ListenError>) + Send + 'static,
 ) -> io::Result<Child> {
     let (ours, theirs) = UnixStream::pair()?;
@@ -106,7 +112,7 @@ pub fn launch(
         filters: filters[0]
             .zip(filters[1])
             .map(|(with, without)| [with, without]),
-        socket: theirs,
+        sockets: [theirs, second],
     };
     sys::before_exec(&mut command, preparation);
     // Dropped with the command is the other end: whoever waits for the listener hears of it.
@@ -143,8 +149,11 @@ fn send(socket: &UnixStream, installed: &Result<OwnedFd, i32>) -> io::Result<()>
     Ok(())
 }
 
-/// Waits for what [`send`] sends.
-fn receive(socket: &UnixStream) -> Result<Listener, ListenError> {
+/// Waits for the listener that [`launch`] sends, at the other end of its second socket.
+///
+/// # Errors
+/// There is none, or the program was not started.
+pub fn receive(socket: &UnixStream) -> Result<Listener, ListenError> {
     let refused = |error: rustix::io::Errno| ListenError::Refused(error.into());
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = RecvAncillaryBuffer::new(&mut room);

@@ -9,7 +9,7 @@
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
@@ -155,24 +155,8 @@ impl LastNotice {
 }
 
 impl Listener {
-    /// Takes the descriptor of a listener.
-    #[must_use]
-    pub fn from_fd(fd: OwnedFd) -> Self {
+    pub(crate) fn from_fd(fd: OwnedFd) -> Self {
         Self(fd)
-    }
-
-    /// The number of its descriptor in this process.
-    #[must_use]
-    pub fn number(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-
-    /// A second descriptor of the same listener.
-    ///
-    /// # Errors
-    /// There is no descriptor left.
-    pub fn try_clone(&self) -> io::Result<Self> {
-        self.0.try_clone().map(Self)
     }
 
     /// Waits for the next system call, and notes it; `None` when no process is left that could make

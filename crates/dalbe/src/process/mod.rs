@@ -24,7 +24,7 @@ mod trial;
 pub use self::descriptors::ForeignProcess;
 pub use self::halves::{Half, split};
 pub use self::inherited::Inherited;
-pub use self::launch::{ListenError, launch, start};
+pub use self::launch::{ListenError, launch, receive, start};
 pub use self::listener::{Intent, LastNotice, Listener, Notice};
 pub use self::tree::{descendants, members_of};
 pub(crate) use self::trial::{notices, sockets};
