@@ -25,7 +25,7 @@ RELEASE := $(TARGET)/release-files
 # What bench runs; quick variants are as long whatever the matrix. First what
 # every machine allows, then what takes the observer, and last what takes
 # congestion controls of ours.
-MATRICES := peers trust overhead lever deadlines deadline-changes $(if $(QUICK),,deadlines-long) \
+MATRICES := peers run trust overhead lever deadlines deadline-changes $(if $(QUICK),,deadlines-long) \
 	yielding yielding-vulture yielding-fairness yielding-robust yielding-cost yielding-unseen \
 	bottlenecks-bbr bottlenecks bottlenecks-more bottlenecks-unseen coupling weights robust \
 	$(if $(QUICK),,robust-hour) deadlines-controllers deadlines-served \
@@ -68,7 +68,7 @@ lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependen
 	@$(MAKE) --no-print-directory deny
 
 bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1: minutes, into target)
-	@.ci/deps test iperf3 libtorrent
+	@.ci/deps test iperf3 libtorrent pip restic trickle
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)
