@@ -22,6 +22,7 @@ const FILE: Content = Content::new(7, 1_500_000);
 /// `fairbat run` with these flags, whose events go to `events` in the directory.
 fn run(work: &Workdir, flags: &[&str], command: &[&str]) -> Fairbat {
     Fairbat::new(work.path())
+        .default_signals()
         .args(["run", "--events", "events"])
         .args(flags)
         .arg("--")

@@ -178,6 +178,15 @@ impl Fairbat {
         self
     }
 
+    /// With no signal ignored, whatever these tests were started with: a shell that finds one
+    /// ignored cannot catch it.
+    #[must_use]
+    pub fn default_signals(mut self) -> Self {
+        let launcher = ["env", "--default-signal"];
+        self.launcher.extend(launcher.map(OsString::from));
+        self
+    }
+
     /// With no more than this many files and sockets open at once.
     #[must_use]
     pub fn open_files(mut self, limit: u32) -> Self {

@@ -39,6 +39,7 @@ fn server() -> Nginx {
 
 fn attach(work: &Workdir, child: &Child) -> Fairbat {
     Fairbat::new(work.path())
+        .default_signals()
         .args(["run", "--include-local", "--events", "events", "--pid"])
         .arg(child.id().to_string())
 }
