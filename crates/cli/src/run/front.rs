@@ -5,12 +5,14 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use dalbe::process::{ForeignProcess, Inherited, LastNotice, Listener, descendants, receive};
+use dalbe::process::{
+    ForeignProcess, Inherited, LastNotice, Listener, descendants, own_number, receive,
+};
 use fairbat::hold::{Scope, free};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::message::{Ending, FAILED, Message, received};
 use super::reaper::{Reaped, reap};
@@ -191,21 +193,16 @@ impl Front<'_> {
     fn take_over(&mut self, news: &Sender<News>) -> Option<Ending> {
         // Its children become this one's.
         let _ = waitpid(Pid::from_raw(self.worker), WaitOptions::empty());
-        if let Some(scope) = self.attached.take() {
-            self.console
-                .line("error: fairbat's second process has ended");
-            free(scope);
-            return Some(Ending::Exit(FAILED));
-        }
-        let own = getpid().as_raw_nonzero().get();
-        if self.command.is_none() {
+        let attached = self.attached.take();
+        if attached.is_none() && self.command.is_none() {
             // It may have been started just before.
-            let below = descendants([own]).unwrap_or_default();
+            let below = descendants([own_number()]).unwrap_or_default();
             self.command = below.first().and_then(|it| ForeignProcess::open(*it).ok());
         }
         if self.command.is_none() {
             self.console
                 .line("error: fairbat's second process has ended");
+            attached.into_iter().for_each(free);
             return Some(Ending::Exit(FAILED));
         }
         self.console.line(
@@ -214,9 +211,8 @@ impl Front<'_> {
         );
         self.is_alone = true;
         self.answer();
-        free(Scope::Below(own));
-        let news = news.clone();
-        thread::spawn(move || reap(|reaped| drop(news.send(News::Reaped(reaped)))));
+        free(Scope::Below(own_number()));
+        reap(news.clone(), News::Reaped);
         None
     }
 }

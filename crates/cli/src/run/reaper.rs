@@ -1,5 +1,8 @@
 //! Waits for the processes below this one.
 
+use std::sync::mpsc::Sender;
+use std::thread;
+
 use rustix::io::Errno;
 use rustix::process::{WaitOptions, wait};
 
@@ -13,8 +16,13 @@ pub(super) enum Reaped {
     All,
 }
 
-/// Tells of each process below this one that ends, until none is left.
-pub(super) fn reap(tell: impl Fn(Reaped)) {
+/// Tells of each process below this one that ends, until none is left; has a thread of its own.
+pub(super) fn reap<News: Send + 'static>(news: Sender<News>, of: fn(Reaped) -> News) {
+    // The listener may have ended.
+    thread::spawn(move || wait_for_each(|reaped| drop(news.send(of(reaped)))));
+}
+
+fn wait_for_each(tell: impl Fn(Reaped)) {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((process, status))) => {

@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use dalbe::process::{
     self, ForeignProcess, Inherited, Intent, LastNotice, ListenError, Listener, Notice, launch,
+    own_number,
 };
 use dalbe::receive_window::WindowLever;
 use fairbat::hold::{HoldEvent, HoldReport, Holder, Scope};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
-use rustix::process::{getpid, setpgid};
+use rustix::process::setpgid;
 
 use super::history::{History, PastRun};
 use super::message::{Ending, FAILED, Message, send};
@@ -110,8 +111,7 @@ pub(super) fn run(
     allow_descriptors();
     if let Some(command) = command {
         send(&channel, Message::Started { pid: command });
-        let news = news.clone();
-        thread::spawn(move || reap(|reaped| drop(news.send(News::Reaped(reaped)))));
+        reap(news.clone(), News::Reaped);
     }
     if let Ok(channel) = channel.try_clone() {
         let news = news.clone();
@@ -403,8 +403,4 @@ fn wait_for_all(heard: &Receiver<News>) {
             return;
         }
     }
-}
-
-fn own_number() -> i32 {
-    getpid().as_raw_nonzero().get()
 }

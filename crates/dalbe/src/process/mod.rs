@@ -26,5 +26,5 @@ pub use self::halves::{Half, split};
 pub use self::inherited::Inherited;
 pub use self::launch::{ListenError, launch, receive, start};
 pub use self::listener::{Intent, LastNotice, Listener, Notice};
-pub use self::tree::{descendants, members_of};
+pub use self::tree::{descendants, members_of, own_number};
 pub(crate) use self::trial::{notices, sockets};

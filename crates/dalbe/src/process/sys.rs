@@ -15,7 +15,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use libc::{c_long, c_ulong, seccomp_notif, seccomp_notif_resp, sigset_t, sock_filter, sock_fprog};
+use libc::{
+    c_int, c_long, c_ulong, seccomp_notif, seccomp_notif_resp, sigset_t, sock_filter, sock_fprog,
+};
 
 /// Makes a copy of this process; returns the child's number, and `None` in the child.
 ///
@@ -128,11 +130,7 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<seccomp_notif> {
             &raw mut notice,
         )
     };
-    if result == 0 {
-        Ok(notice)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    succeeded(result).map(|()| notice)
 }
 
 /// Lets the system call of this notification go on as if nobody had asked.
@@ -154,9 +152,13 @@ pub(crate) fn go_on(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
             &raw mut answer,
         )
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
+    succeeded(result)
+}
+
+/// What a call that returns zero if it succeeds has returned.
+fn succeeded(result: c_int) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

@@ -5,6 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::{fs, io};
 
+/// The number of this process.
+#[must_use]
+pub fn own_number() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
 /// The processes that descend from these, as far as they can be seen.
 ///
 /// A process whose parent has ended descends from the nearest subreaper above it

@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd as _;
 
 use super::descriptors::ForeignProcess;
 use super::listener::ARCHITECTURE;
+use super::tree::own_number;
 
 /// How far Yama, a security module, restricts debuggers (`Documentation/admin-guide/LSM/Yama.rst`
 /// in the kernel's source).
@@ -15,9 +16,8 @@ const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 /// # Errors
 /// In plain words.
 pub(crate) fn sockets() -> Result<String, String> {
-    let own = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
     let probe = fs::File::open("/proc/self/status").map_err(|error| error.to_string())?;
-    ForeignProcess::open(own)
+    ForeignProcess::open(own_number())
         .and_then(|process| process.duplicate(probe.as_raw_fd()))
         .map_err(|error| format!("needs Linux 5.6 (pidfd_getfd): {error}"))?;
     let is_root = rustix::process::geteuid().is_root();

@@ -67,12 +67,29 @@ pub struct ArrivalWatch {
 
 impl ArrivalWatch {
     /// From one look to the next: less than a burst takes to come and to be read.
-    pub const TICK: Duration = Duration::from_micros(500);
+    const TICK: Duration = Duration::from_micros(500);
     /// How many looks a watch has.
-    pub const TICKS: usize = 240;
+    const TICKS: usize = 240;
+
+    /// Watches a connection. Each time `look` is called, it takes a look. `wait` waits for the
+    /// given time, and returns whether to go on.
+    pub fn of(
+        mut look: impl FnMut() -> (Duration, Option<TcpInfo>),
+        wait: impl Fn(Duration) -> bool,
+    ) -> Self {
+        let mut watch = Self::default();
+        for _ in 0..Self::TICKS {
+            let (now, info) = look();
+            watch.add(now, info.as_ref());
+            if !wait(Self::TICK) {
+                break;
+            }
+        }
+        watch
+    }
 
     /// Takes a look at the connection; `None` if that failed.
-    pub fn add(&mut self, now: Duration, info: Option<&TcpInfo>) {
+    fn add(&mut self, now: Duration, info: Option<&TcpInfo>) {
         let bytes = info.and_then(|info| info.bytes_received);
         let Some((bytes, info)) = bytes.zip(info) else {
             self.is_void = true;

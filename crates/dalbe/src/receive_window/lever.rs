@@ -134,6 +134,12 @@ impl WindowLever {
         socket.receiver().set_window_clamp(FINE_WINDOW)
     }
 
+    /// Undoes [`Self::prepare`], as far as it can be: there will be no lever. Errors are ignored,
+    /// because nothing could be done about them.
+    pub fn forgo(socket: &TcpSocket) {
+        let _ = socket.receiver().set_window_clamp(u32::MAX);
+    }
+
     /// Ends the kernel's own tuning of the receive buffer, which would widen
     /// the window. Call it before the first data comes, unless
     /// [`WindowSettings::holds_on_demand`] is set.

@@ -110,8 +110,8 @@ pub struct ReceiveWindowLimiter {
     is_foreign: bool,
     /// Bytes received at the last sample.
     bytes: u64,
-    /// Segments when a piece last came; 0 before.
-    piece_at: u32,
+    /// Segments when a piece last came.
+    piece_at: Option<u32>,
 }
 
 impl ReceiveWindowLimiter {
@@ -142,7 +142,7 @@ impl ReceiveWindowLimiter {
             doubt: 0.0,
             is_foreign: false,
             bytes: 0,
-            piece_at: 0,
+            piece_at: None,
         }
     }
 
@@ -251,6 +251,18 @@ impl ReceiveWindowLimiter {
         self.wait.is_some()
     }
 
+    /// Whether the round-trip time is that of a piece of a segment, which has waited for the
+    /// sender's timer. Where pieces follow each other, the kernel takes them for segments, and its
+    /// average needs some real ones to forget how long. `more` are the bytes since the last sample.
+    fn shows_piece(&mut self, more: u64, segments: u32, pauses: bool) -> bool {
+        let is_piece = pauses && (more as f64) < self.segment;
+        if is_piece && self.waits() {
+            self.piece_at = Some(segments);
+        }
+        let since = self.piece_at.map(|at| segments.wrapping_sub(at));
+        is_piece || since.is_some_and(|since| since < BLURRED_SEGMENTS)
+    }
+
     /// The window to offer now, bytes; `None` before the first measurement.
     /// `remaining` is the rest of this response, bytes, if it is known. The window is
     /// not much larger.
@@ -272,14 +284,7 @@ impl ReceiveWindowLimiter {
         self.segment = self.segment.max(largest_segment(info));
         let segment = self.segment;
         let more = bytes.saturating_sub(std::mem::replace(&mut self.bytes, bytes));
-        // A piece of a segment has waited for the sender's timer. Where pieces follow each other, the
-        // kernel takes them for segments, and its average needs some real ones to forget how long.
-        let is_piece = pauses && (more as f64) < segment;
-        if is_piece && self.waits() {
-            self.piece_at = segments;
-        }
-        let is_blurred = segments.wrapping_sub(self.piece_at) < BLURRED_SEGMENTS;
-        let is_piece = self.is_foreign && (is_piece || is_blurred && self.piece_at > 0);
+        let is_piece = self.is_foreign && self.shows_piece(more, segments, pauses);
         let sample = ConnectionSample {
             rtt,
             base,

@@ -39,6 +39,7 @@ mod stale;
 mod vulture;
 mod yielding;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -51,6 +52,7 @@ pub use self::lever::{WindowLever, WindowOffer, WindowSettings};
 pub use self::limiter::{HELD_BACK_SHARE, PathMemory, ReceiveWindowLimiter, ReceiveWindowState};
 pub use self::policy::ReceiverPolicy;
 pub use self::stale::ConnectionRenewals;
+use crate::ebpf::Observer;
 use crate::socket::TcpInfo;
 
 /// What makes the downloads of this machine yield to others, best first.
@@ -73,6 +75,15 @@ impl LeverKind {
     #[must_use]
     pub fn holds_window(self) -> bool {
         matches!(self, Self::ObservedReceiveWindow | Self::ReceiveWindow)
+    }
+
+    /// The observer, for a lever that has one; `None` if it is gone.
+    #[must_use]
+    pub fn observer(self) -> Option<Arc<Observer>> {
+        match self {
+            Self::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
+            Self::ReceiveWindow | Self::DscpLe | Self::None => None,
+        }
     }
 
     /// The meaning for the flows, and the reason, in plain words.

@@ -45,7 +45,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(500);
 /// window sends small segments when its persist timer expires (RFC 9293,
 /// section 3.8.6.1; on Linux after 200 ms and two round trips). A small buffer
 /// has no room for them.
-const PERSIST_TIME: Duration = Duration::from_millis(200);
+pub(crate) const PERSIST_TIME: Duration = Duration::from_millis(200);
 
 /// A queue within this time after the last pause follows a gap in the other
 /// traffic. The last pause then applies again at once.

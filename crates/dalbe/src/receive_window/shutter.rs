@@ -9,8 +9,7 @@
 
 use std::time::Duration;
 
-/// The persist timer of Linux on short paths (`TCP_RTO_MIN`).
-const PERSIST_TIME: Duration = Duration::from_millis(200);
+use super::pause::PERSIST_TIME;
 
 /// The probe is acknowledged within so many round trips after the piece.
 const ROUND_TRIPS_OF_A_PROBE: u32 = 2;

@@ -299,13 +299,14 @@ impl Handle {
             places: vec![(process, descriptor)],
         };
         let watch = move || {
-            let mut watch = ArrivalWatch::default();
-            for _ in 0..ArrivalWatch::TICKS {
+            let look = || {
                 let info = handle.socket().and_then(|socket| socket.info().ok());
-                watch.add(clock.now(), info.as_ref());
-                std::thread::sleep(ArrivalWatch::TICK);
-            }
-            watch
+                (clock.now(), info)
+            };
+            ArrivalWatch::of(look, |tick| {
+                std::thread::sleep(tick);
+                true
+            })
         };
         let thread = std::thread::Builder::new().name("arrivals".to_owned());
         thread.spawn(watch).ok()

@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::capability::Capabilities;
-use dalbe::ebpf::Observer;
 use dalbe::receive_window::{LeverKind, WindowLever, WindowSettings};
 use dalbe::sender::{SenderLeverKind, SenderLevers};
 use dalbe::socket::TcpSocket;
@@ -104,10 +102,7 @@ impl Holder {
         let windows = WindowSettings {
             policy: settings.receiver,
             max_window: None,
-            observer: match lever {
-                LeverKind::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
-                LeverKind::ReceiveWindow | LeverKind::DscpLe | LeverKind::None => None,
-            },
+            observer: lever.observer(),
             holds_on_demand: false,
             is_foreign: true,
         };
@@ -315,9 +310,8 @@ impl Holder {
                 continue;
             };
             if !self.settings.include_local && (peer.is_loopback() || peer == local) {
-                // What was prepared is undone, as far as it can be.
                 if let Some(socket) = connecting.handle.socket().filter(|_| connecting.is_told) {
-                    let _ = socket.receiver().set_window_clamp(u32::MAX);
+                    WindowLever::forgo(&socket);
                 }
                 self.report.local_connections += 1;
                 self.left_alone.insert(inode);

@@ -1,6 +1,6 @@
 //! Who may use the proxy, and for which destinations. Pure.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use base64::Engine as _;
@@ -130,17 +130,9 @@ fn shown_token(header: &[u8]) -> Option<Vec<u8>> {
 /// of its link trust whoever reaches them (as the metadata of clouds, 169.254.169.254).
 pub(crate) fn is_private_to_machine(destination: IpAddr) -> bool {
     match destination.to_canonical() {
-        IpAddr::V4(v4) => v4.is_loopback() || v4.is_unspecified() || is_link_local(v4),
-        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unspecified() || is_unicast_link_local(v6),
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_unspecified() || v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unspecified() || v6.is_unicast_link_local(),
     }
-}
-
-fn is_link_local(address: Ipv4Addr) -> bool {
-    address.is_link_local()
-}
-
-fn is_unicast_link_local(address: Ipv6Addr) -> bool {
-    address.is_unicast_link_local()
 }
 
 #[cfg(test)]

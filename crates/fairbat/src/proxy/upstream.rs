@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use dalbe::process::own_number;
 use dalbe::receive_window::LeverKind;
 use dalbe::sender::SenderLeverKind;
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
@@ -118,12 +119,11 @@ impl Upstream {
 
 /// Holds what is told until nothing more can be.
 fn hold(mut holder: Holder, told: &mpsc::Receiver<i32>) {
-    let own = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
     loop {
         let next = holder.step();
         holder.events().clear();
         match told.recv_timeout(next) {
-            Ok(descriptor) => holder.connects(own, descriptor),
+            Ok(descriptor) => holder.connects(own_number(), descriptor),
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }

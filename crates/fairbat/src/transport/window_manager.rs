@@ -11,7 +11,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use dalbe::ebpf::Observer;
 use dalbe::receive_window::{
     ArrivalWatch, BottleneckKind, ConnectionRenewals, LeverKind, ReceiveWindowState,
     ReceiverPolicy, WindowLever, WindowSettings,
@@ -95,10 +94,7 @@ impl WindowManager {
                 max_window: window.max_window,
                 holds_on_demand: !window.is_held,
                 is_foreign: false,
-                observer: match kind {
-                    LeverKind::ObservedReceiveWindow => Observer::open().ok().map(Arc::new),
-                    LeverKind::ReceiveWindow | LeverKind::DscpLe | LeverKind::None => None,
-                },
+                observer: kind.observer(),
             };
             Arc::new(Self {
                 lane,
@@ -321,14 +317,10 @@ impl WindowGuard {
 /// Watches what arrives until the guard is gone. It has a thread of its own, since a runtime
 /// keeps time in milliseconds, and what comes in step with them would look spread.
 fn watch_arrivals(socket: &TcpSocket, lane: &Lane, guard: &mpsc::Receiver<()>) -> ArrivalWatch {
-    let mut watch = ArrivalWatch::default();
-    for _ in 0..ArrivalWatch::TICKS {
-        watch.add(lane.now(), socket.info().ok().as_ref());
-        if guard.recv_timeout(ArrivalWatch::TICK) != Err(mpsc::RecvTimeoutError::Timeout) {
-            break;
-        }
-    }
-    watch
+    ArrivalWatch::of(
+        || (lane.now(), socket.info().ok()),
+        |tick| guard.recv_timeout(tick) == Err(mpsc::RecvTimeoutError::Timeout),
+    )
 }
 
 impl Drop for WindowGuard {

@@ -1,21 +1,19 @@
 //! Programs that upload what has no end, `fairbat put` among them, alone or held back by
 //! `fairbat run`.
 
-use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use fairbat_tests::bin::fairbat_binary;
 use fairbat_tests::nginx::{Config, Nginx};
 
 use crate::contender::error::{ContenderError, require as require_program};
 use crate::contender::kind::{Restraint, Uploader};
-use crate::contender::others::{EVENTS, restrained, shell, told, written_below};
 use crate::contender::process::Over;
+use crate::contender::restrained::{self, shell, told, written_below};
 use crate::contender::served::{BUCKET, FILE};
 use crate::contender::servers::{ACCESS_KEY, SECRET_KEY, Store, bytes};
 use crate::contender::site::Site;
-use crate::contender::tools::{carry, words};
+use crate::contender::tools::words;
 use crate::samples::BackgroundRecord;
 
 /// The server that takes uploads; ends when it is dropped.
@@ -97,25 +95,20 @@ pub(crate) fn run(
     restraint: Restraint,
     over: &Over,
 ) -> Result<BackgroundRecord, String> {
-    let events = site.work.join(EVENTS);
-    let mut all = restrained(site, restraint, &events);
-    all.extend(upload(site, taker, uploader));
-    let mut command = Command::new(&all[0]);
-    command.args(&all[1..]);
-    let name = program(uploader);
+    let program = upload(site, taker, uploader);
     let directory = taker.directory(site);
-    carry(site, &site.server, name, command, over, |program, _| {
-        let come = match (restraint, uploader) {
-            (Restraint::Run, _) => told(&fs::read_to_string(&events).unwrap_or_default()),
-            (_, Uploader::Fairbat) => told(&program.stdout()),
-            (_, Uploader::Curl) => written_below(&directory).unwrap_or(0),
-            (_, Uploader::Restic) => bytes(&directory),
-        };
-        BackgroundRecord {
-            bytes: Some(come),
-            ..BackgroundRecord::default()
-        }
-    })
+    restrained::run(
+        site,
+        &site.server,
+        program,
+        restraint,
+        over,
+        |program| match uploader {
+            Uploader::Fairbat => told(&program.stdout()),
+            Uploader::Curl => written_below(&directory).unwrap_or(0),
+            Uploader::Restic => bytes(&directory),
+        },
+    )
 }
 
 /// The command.
