@@ -115,7 +115,8 @@ fn ctrl_c_at_a_terminal_reaches_the_command_once() {
     let inner = "trap \"echo caught >> heard\" INT; touch ready; while [ ! -s heard ]; do \
                  sleep 0.05; done; sleep 0.3; exit 6";
     let binary = fairbat_binary().display();
-    let command = format!("env --default-signal {binary} run -q -- sh -c '{inner}'");
+    // Without exec, the shell would end by the signal as well.
+    let command = format!("exec env --default-signal {binary} run -q -- sh -c '{inner}'");
     let mut script = Command::new("script")
         .args(["-qec", &command, "/dev/null"])
         .current_dir(work.path())
