@@ -142,6 +142,7 @@ fn status() -> AgentStatus {
         started: Timestamp::UNIX_EPOCH,
         now: Timestamp::UNIX_EPOCH,
         lanes: Vec::new(),
+        holds: Vec::new(),
         tasks: Vec::new(),
         added: None,
     }

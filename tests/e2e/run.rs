@@ -11,9 +11,12 @@ use serde_json::Value;
 
 mod alike;
 mod attached;
+mod control_group;
 mod held;
 mod killed;
 mod planned;
+mod told;
+mod units;
 mod watched;
 
 /// A file that [`slow_server`] takes five seconds for.

@@ -12,6 +12,7 @@
 //!   changed
 //! - [`object_name`]: the key of a file
 //! - [`confine`]: what the process gives up if root starts it
+//! - [`hold`]: connections of other programs that yield
 //! - `store_mount`: the disk that a local store is on
 //! - `reserved`, `disk_path`, `owner`: the files of the agent itself, where nothing else may
 //!   write, and whose they are
@@ -26,6 +27,7 @@ pub mod daemon;
 mod disk_path;
 pub mod entry;
 pub mod filter;
+pub mod hold;
 pub mod manifest;
 pub mod metrics;
 pub mod object_name;

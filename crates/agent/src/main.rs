@@ -20,6 +20,7 @@ fn main() -> std::process::ExitCode {
     match args::parse() {
         Command::Check(args) => check::run(&args),
         Command::Run(args) => service::run(&args),
+        Command::Hold(args) => service::hold(&args),
         Command::Gc(args) => service::collect(&args),
         Command::Key(args) => key::run(&args),
         Command::Completions { shell } => written(write_completions(&mut args::command(), shell)),

@@ -8,6 +8,8 @@ use std::ops::AddAssign;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::hold::status::HoldStatus;
+
 /// The status of the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentStatus {
@@ -22,6 +24,9 @@ pub struct AgentStatus {
     /// Jobs in the order of the configuration, then ad-hoc tasks in the order in which
     /// they were added.
     pub tasks: Vec<TaskStatus>,
+    /// Connections of other programs that are held, in the order of the configuration.
+    #[serde(default)]
+    pub holds: Vec<HoldStatus>,
     /// Counts of all ad-hoc tasks since the start, with those that are listed no longer;
     /// `None` before the first. Only the metrics have it.
     #[serde(skip)]

@@ -27,7 +27,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use get::{AllocationMethod, GetArgs, LawName, PlanArgs, StreamArgs};
 pub(crate) use proxy::ProxyArgs;
 pub(crate) use put::PutArgs;
-pub(crate) use run::{RunArgs, RunsArgs};
+pub(crate) use run::{ProgressFormat, RunArgs, RunSpeedArgs, RunsArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
 

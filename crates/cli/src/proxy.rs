@@ -36,6 +36,7 @@ fn settings(args: &ProxyArgs) -> ProxySettings {
         listen: args.listen,
         hold: HoldSettings {
             weight: args.weight,
+            floor: args.weight,
             receiver: args.receiver.into(),
             sender: args.sender.into(),
             controller: ControllerPolicy::Share,

@@ -10,7 +10,9 @@ mod front;
 pub(crate) mod history;
 mod message;
 mod messages;
+mod passage;
 mod plan;
+mod progress;
 mod reaper;
 mod streams;
 mod worker;
@@ -22,6 +24,7 @@ use dalbe::process::{Half, Inherited, LastNotice, split};
 use nix::sys::signal::Signal;
 
 use self::message::FAILED;
+use self::passage::Passage;
 use self::plan::{Target, plan};
 use crate::args::RunArgs;
 use crate::console::{Console, log_filter, start_log};
@@ -46,19 +49,27 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
     let asked = plan(args).and_then(|plan| Ok((plan, log_filter(&args.log)?)));
     with_valid(asked, |(plan, filter)| {
         let console = Console::plain();
-        let before = || Ok((inherited?, LastNotice::new()?, UnixStream::pair()?));
+        let passage = plan.progress.map(Passage::new);
+        let before = || {
+            Ok((
+                inherited?,
+                LastNotice::new()?,
+                UnixStream::pair()?,
+                passage.transpose()?,
+            ))
+        };
         let before: io::Result<_> = before();
         match before.and_then(|it| Ok((it, split()?))) {
-            Ok(((inherited, last, (listener, _)), Half::First { other, channel })) => {
-                let started_with = (inherited, last, listener);
+            Ok(((inherited, last, (listener, _), passage), Half::First { other, channel })) => {
+                let started_with = (inherited, last, listener, passage);
                 let attached = match plan.target {
                     Target::Command(_) => None,
                     Target::Running(_, scope) => Some(scope),
                 };
                 front::run(other, channel, attached, started_with, &console)
             }
-            Ok(((inherited, last, (_, listener)), Half::Second { channel })) => {
-                let started_with = (inherited, last, listener);
+            Ok(((inherited, last, (_, listener), passage), Half::Second { channel })) => {
+                let started_with = (inherited, last, listener, passage);
                 start_log(filter, &args.log, &console);
                 warn_if_late(plan.hold.deadline);
                 worker::run(plan, channel, started_with, &console)

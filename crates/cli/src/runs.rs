@@ -1,5 +1,6 @@
 //! `fairbat runs`: what the runs of each name have moved, and what the next one is expected to.
 
+use fairbat::hold::history::{PastRun, expected};
 use indicatif::BinaryBytes;
 use serde_json::json;
 
@@ -7,7 +8,7 @@ use crate::args::RunsArgs;
 use crate::console::{Console, shown};
 use crate::exit::ExitCode;
 use crate::progress::span;
-use crate::run::history::{History, PastRun, expected, names};
+use crate::run::history::{names, of};
 use crate::session::with_valid;
 use crate::settings::UsageError;
 
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &RunsArgs) -> ExitCode {
 /// The runs of these names.
 fn read(names: &[String]) -> Result<Vec<(String, Vec<PastRun>)>, UsageError> {
     let read = |name: &String| {
-        let runs = History::of(name)?.runs();
+        let runs = of(name)?.runs();
         let runs = runs.map_err(|error| UsageError::new(format!("runs of {name}: {error}")))?;
         Ok((name.clone(), runs))
     };

@@ -29,6 +29,7 @@ pub mod error;
 pub mod event;
 mod file_version;
 pub mod hold;
+pub mod hours;
 pub mod http;
 pub mod lane;
 #[cfg(feature = "manual")]

@@ -106,7 +106,11 @@ fn the_services_are_hardly_exposed() {
     let Some(units) = Units::new() else {
         return;
     };
-    for name in ["fairbat-agent.service", "fairbat-bpf.service"] {
+    for name in [
+        "fairbat-agent.service",
+        "fairbat-bpf.service",
+        "fairbat-hold.service",
+    ] {
         let path = units.directory.path().join(name);
         let args = ["--no-pager", "security", "--offline=yes"];
         let output = units.analyze(&args, &[path]);

@@ -1,19 +1,17 @@
 //! `--pid`: what runs already is held, and let go again.
 
-use std::fs;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use dalbe::process::descendants;
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::Content;
-use fairbat_tests::netns::skipped;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::workdir::Workdir;
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::control_group::ControlGroup;
 use super::events;
 use super::watched::{connections, number, wait_until_held};
 
@@ -21,7 +19,7 @@ use super::watched::{connections, number, wait_until_held};
 const LONG: Content = Content::new(11, 18_000_000);
 
 /// A shell whose child loads a file, and then another one.
-fn downloads(nginx: &Nginx) -> Child {
+pub(super) fn downloads(nginx: &Nginx) -> Child {
     let url = nginx.url("file");
     let script = format!("curl -sS {url}; curl -sS {url}");
     Command::new("sh")
@@ -31,7 +29,7 @@ fn downloads(nginx: &Nginx) -> Child {
         .expect("start sh")
 }
 
-fn server() -> Nginx {
+pub(super) fn server() -> Nginx {
     Nginx::with_file(&LONG, |config: &mut Config| {
         config.limit_rate = Some(300_000);
     })
@@ -45,7 +43,7 @@ fn attach(work: &Workdir, child: &Child) -> Fairbat {
 }
 
 /// Ends a shell and what it has started. It starts nothing more while that is looked for.
-fn end(mut child: Child) {
+pub(super) fn end(mut child: Child) {
     let number = child.id().cast_signed();
     let send = |process, signal| {
         let process = Pid::from_raw(process).expect("a process");
@@ -123,44 +121,26 @@ fn a_process_that_is_not_there_is_a_usage_error() {
     outcome.expect_code(2).expect_said(&["no such process"]);
 }
 
-/// Where control groups of version 2 are, on most machines and beside version 1.
-const CONTROL_GROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-
 #[test]
 fn a_control_group_and_those_below_it_are_held() {
-    let is_version_2 = |root: &&str| Path::new(root).join("cgroup.controllers").exists();
-    let root = CONTROL_GROUPS.into_iter().find(is_version_2);
-    let Some(root) = root.filter(|_| rustix::process::geteuid().is_root()) else {
-        return skipped("making a control group takes root, and version 2");
+    let own = std::process::id();
+    let Some(group) = ControlGroup::new(&format!("fairbat-test-{own}/below")) else {
+        return;
     };
-    let group = Path::new(root).join(format!("fairbat-test-{}", std::process::id()));
-    let below = group.join("below");
-    fs::create_dir_all(&below).expect("make a control group");
     let (nginx, work) = (server(), Workdir::new());
     let child = downloads(&nginx);
     let number = child.id().cast_signed();
     wait_until("a connection", Duration::from_secs(10), || {
         !connections(number).is_empty()
     });
-    for process in descendants([number])
-        .expect("/proc")
-        .into_iter()
-        .chain([number])
-    {
-        // One that has ended meanwhile is of no group.
-        let _ = fs::write(below.join("cgroup.procs"), process.to_string());
-    }
+    group.take(number);
     let mut running = Fairbat::new(work.path())
         .args(["run", "--include-local", "--cgroup"])
-        .arg(&group)
+        .arg(group.top())
         .spawn();
     wait_until_held(number, true);
     running.signal("TERM");
     running.wait().expect_code(0);
     wait_until_held(number, false);
     end(child);
-    wait_until("the group to be empty", Duration::from_secs(10), || {
-        fs::remove_dir(&below).is_ok()
-    });
-    fs::remove_dir(&group).expect("remove the control group");
 }

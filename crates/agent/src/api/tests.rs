@@ -27,6 +27,7 @@ fn status() -> AgentStatus {
         now: "2026-05-01T00:00:01Z".parse().unwrap(),
         lanes: Vec::new(),
         tasks: Vec::new(),
+        holds: Vec::new(),
         added: None,
     }
 }

@@ -57,6 +57,18 @@ pub(crate) enum Command {
     )]
     Run(ConfigArgs),
     #[command(
+        about = "Hold the connections of other services, until stopped",
+        long_about = "Holds the connections of the units and control groups that [[hold]] of the \
+            configuration names: they yield to other traffic, as those of a command under fairbat \
+            run do. Units may start and stop meanwhile. SIGTERM and SIGINT let all connections \
+            go.\n\n\
+            This takes the rights of a debugger (CAP_SYS_PTRACE), which the agent does not have. \
+            So it is a service of its own, fairbat-hold.service. fairbat status and the metrics of \
+            the agent show what it holds.\n\n\
+            It reads its configuration when it starts. Restart it after a change."
+    )]
+    Hold(ConfigArgs),
+    #[command(
         about = "Remove unfinished uploads of killed processes from the stores",
         long_about = "Removes unfinished uploads that this agent has begun and will not \
             continue, for all push jobs of the configuration. Each run of a job also does this. \
@@ -236,6 +248,7 @@ mod tests {
                 "fairbat-agent.8",
                 "fairbat-agent-check.8",
                 "fairbat-agent-run.8",
+                "fairbat-agent-hold.8",
                 "fairbat-agent-gc.8",
                 "fairbat-agent-key.8",
                 "fairbat-agent-completions.8",
@@ -278,6 +291,7 @@ mod tests {
                 "fairbat-agent",
                 "check",
                 "run",
+                "hold",
                 "gc",
                 "key",
                 "config",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fairbat::printable::printable;
 use fairbat_agent::config::{
-    self, Agent, Config, Course, Delete, Due, Job, Local, MaxDelete, Store, Timing,
+    self, Agent, Config, Course, Delete, Due, Hold, Job, Local, MaxDelete, Store, Timing,
 };
 use fairbat_agent::entry::EntryKind;
 use fairbat_agent::scan::{Scan, ScanOptions};
@@ -30,14 +30,17 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
             eprintln!("warning: {warning}");
         }
         eprintln!("checked as the user {}", user());
-        written(print(&config.jobs, &now))
+        written(print(&config, &now))
     })
 }
 
-fn print(jobs: &[Job], now: &Zoned) -> io::Result<()> {
+fn print(config: &Config, now: &Zoned) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    for job in jobs {
+    for job in &config.jobs {
         writeln!(out, "{}", line(job, now))?;
+    }
+    for hold in &config.holds {
+        writeln!(out, "{}", hold_line(hold, now))?;
     }
     out.flush()
 }
@@ -70,6 +73,18 @@ fn line(job: &Job, now: &Zoned) -> String {
         (Timing::ByHand, _) => "only by hand".to_owned(),
     };
     format!("{}: {what}{deletion}; {start}{due}", job.name)
+}
+
+/// Whose connections are held, and when.
+fn hold_line(hold: &Hold, now: &Zoned) -> String {
+    let when: Vec<_> = hold.hours.iter().map(ToString::to_string).collect();
+    let when = match when.is_empty() {
+        true => String::new(),
+        false => format!(" in {}", when.join(" and ")),
+    };
+    let due = hold.due.map(|due| by(due, None, now)).unwrap_or_default();
+    let what = printable(&hold.what());
+    format!("{}: hold the connections of {what}{when}{due}", hold.name)
 }
 
 /// The deadline of the run that starts at `start`, or of any run.
@@ -128,7 +143,7 @@ fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
         let found = over.into_iter().chain(unreadable).chain(blocked);
         warnings.extend(found.map(|what| format!("job `{}`: {what}", job.name)));
     }
-    if config.jobs.is_empty() {
+    if config.jobs.is_empty() && config.holds.is_empty() {
         warnings.push("there are no jobs; add [[jobs]]".to_owned());
     }
     warnings

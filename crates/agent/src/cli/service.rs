@@ -1,4 +1,5 @@
-//! `fairbat-agent run` and `fairbat-agent gc`: the daemon, and the clean-up of stores.
+//! `fairbat-agent run`, `hold` and `gc`: the daemon, what is held of others, and the clean-up of
+//! stores.
 
 use std::error::Error;
 use std::io;
@@ -11,6 +12,7 @@ use fairbat_agent::api::{self, Restorers};
 use fairbat_agent::config::Config;
 use fairbat_agent::confine::Confinement;
 use fairbat_agent::daemon::{self, Environment, StartError, handle};
+use fairbat_agent::hold::Holding;
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
 use nix::unistd::Group;
@@ -162,6 +164,38 @@ fn reload_by_signal() -> Result<Arc<Notify>, io::Error> {
         }
     });
     Ok(reload)
+}
+
+/// Holds the connections of other services until a signal comes.
+pub(crate) fn hold(args: &ConfigArgs) -> ExitCode {
+    in_runtime(
+        args,
+        |_| (),
+        async |config, ()| match keep_holding(&config).await {
+            Ok(()) => ExitCode::Done,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::Other
+            }
+        },
+    )
+}
+
+async fn keep_holding(config: &Config) -> io::Result<()> {
+    let mut stopped = stop_by_signal()?;
+    if config.holds.is_empty() {
+        tracing::warn!("there is nothing to hold; add [[hold]] to the configuration");
+    }
+    let mut holding = Holding::new(config, &config.agent.state.join("holds"));
+    loop {
+        let next = holding.step(&now());
+        tokio::select! {
+            () = tokio::time::sleep(next) => {}
+            _ = stopped.wait_for(|stop| *stop) => break,
+        }
+    }
+    holding.release(&now());
+    Ok(())
 }
 
 /// Removes unfinished uploads from the stores.

@@ -16,6 +16,9 @@ use super::table::Table;
 pub const STATE: &str = "/var/lib/fairbat";
 /// Default directory of the socket.
 pub const RUNTIME: &str = "/run/fairbat";
+/// Default file with what is held of others. Not below the directory of a service: both
+/// read it from here.
+const HOLD_STATUS: &str = "/run/fairbat/hold/status.json";
 /// Default address of the metrics and the page: this machine only.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9797);
 /// Default m_max of each direction. Four connections are enough to catch up on a long
@@ -35,6 +38,8 @@ pub struct Agent {
     pub socket: PathBuf,
     /// Address of the metrics and the page; `None` turns both off.
     pub listen: Option<SocketAddr>,
+    /// File in which `fairbat-agent hold` tells what it holds.
+    pub hold_status: PathBuf,
     /// m_max: connections of each direction, 1 to 64.
     pub connections: u32,
     /// w_min, 0.02 to 1, for jobs without their own.
@@ -60,10 +65,11 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub(crate) const KEYS: [&str; 12] = [
+    pub(crate) const KEYS: [&str; 13] = [
         "state",
         "socket",
         "listen",
+        "hold_status",
         "connections",
         "min_weight",
         "max_weight",
@@ -90,6 +96,7 @@ impl Agent {
             state: directory("STATE_DIRECTORY", STATE),
             socket: directory("RUNTIME_DIRECTORY", RUNTIME).join("agent.sock"),
             listen: Some(DEFAULT_LISTEN),
+            hold_status: PathBuf::from(HOLD_STATUS),
             connections: DEFAULT_CONNECTIONS,
             min_weight: MIN_WEIGHT,
             max_weight: DEFAULT_MAX_WEIGHT,
@@ -119,6 +126,9 @@ impl Agent {
         }
         if let Some(listen) = table.get("listen") {
             self.listen = address(&listen, &mut table);
+        }
+        if let Some(file) = table.path("hold_status") {
+            self.hold_status = file;
         }
         if let Some(number) = table.get("connections") {
             self.connections =

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fairbat::lane::Service;
-use jiff::civil::Time;
 use jiff::{Timestamp, Zoned};
 
+use super::due::Due;
 use super::store::Place;
 use crate::calendar::Calendar;
 use crate::filter::Filter;
@@ -114,30 +114,6 @@ impl Timing {
                 next.min_by_key(Zoned::timestamp)
             }
             Self::Every(_) | Self::ByHand => None,
-        }
-    }
-}
-
-/// The soft deadline of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
-    /// The next time local clocks show this time of day, after the start.
-    By(Time),
-    /// This long after the start; more than zero.
-    Within(Duration),
-}
-
-impl Due {
-    /// The deadline of a run with this start. A time of day follows the rules of
-    /// [`fairbat::units`]. `None` after the last year that dates can express.
-    #[must_use]
-    pub fn after(self, start: &Zoned) -> Option<Timestamp> {
-        match self {
-            Self::By(time) => {
-                let text = time.strftime("%H:%M").to_string();
-                fairbat::units::parse_deadline(&text, start).ok()
-            }
-            Self::Within(span) => start.timestamp().checked_add(span).ok(),
         }
     }
 }

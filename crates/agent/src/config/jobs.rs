@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use toml::de::DeValue;
 use toml::{Spanned, Value};
 
-use super::job::{Course, Delete, Detect, Due, Job, JobMode, MaxDelete, Timing, Verify};
+use super::job::{Course, Delete, Detect, Job, JobMode, MaxDelete, Timing, Verify};
 use super::problem::{Checker, suggestion};
 use super::store::{Place, Stores};
 use super::table::{NAME_ADVICE, Table, is_name, path_in_store};
@@ -50,8 +49,6 @@ const DEFAULT_CHECK_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Shortest time between two starts.
 const MIN_EVERY: Duration = Duration::from_secs(60);
-/// Shortest time to a deadline.
-const MIN_WITHIN: Duration = Duration::from_secs(1);
 
 // The words of each closed set. The first word is the default.
 const DIRECTION: [(&str, LaneDirection); 2] =
@@ -109,7 +106,7 @@ impl JobReader<'_, '_> {
         let course = self.course();
         let timing = self.timing();
         let check = self.check();
-        let due = self.due();
+        let due = self.table.due();
         let mode = self.mode();
         let delete = self.delete();
         let table = &mut self.table;
@@ -258,13 +255,7 @@ impl JobReader<'_, '_> {
 
     /// One calendar expression, or a list of them.
     fn calendars(&mut self, key: &str) -> Option<Vec<Calendar>> {
-        let given: Value = self.table.get(key)?;
-        let texts: Option<Vec<&str>> = match &given {
-            Value::String(text) => Some(vec![text]),
-            Value::Array(list) if !list.is_empty() => list.iter().map(Value::as_str).collect(),
-            _ => None,
-        };
-        let Some(texts) = texts else {
+        let Some(texts) = self.table.texts(key) else {
             let advice = match key {
                 "check" => "write for example \"weekly\", a list of expressions, or false",
                 _ => {
@@ -276,7 +267,7 @@ impl JobReader<'_, '_> {
             self.table.wrong(key, what, advice);
             return None;
         };
-        let calendars = texts.into_iter().map(|text| self.calendar(key, text));
+        let calendars = texts.iter().map(|text| self.calendar(key, text));
         let calendars: Vec<Option<Calendar>> = calendars.collect();
         calendars.into_iter().collect()
     }
@@ -292,23 +283,6 @@ impl JobReader<'_, '_> {
             return None;
         }
         Some(calendar)
-    }
-
-    fn due(&mut self) -> Option<Due> {
-        if self.table.exclude_each_other("by", "within") {
-            return None;
-        }
-        if let Some(within) = self.table.duration("within", MIN_WITHIN) {
-            return Some(Due::Within(within));
-        }
-        let by: Value = self.table.get("by")?;
-        let time = by.as_str();
-        let time = time.and_then(|text| Time::strptime("%H:%M", text).ok());
-        if time.is_none() {
-            let advice = "write hours and minutes in quotes, such as \"06:00\"";
-            self.table.wrong("by", "is not a time of day", advice);
-        }
-        time.map(Due::By)
     }
 
     /// The mode of a job without a deadline. With one, that decides.
@@ -358,16 +332,6 @@ impl JobReader<'_, '_> {
 }
 
 impl Table<'_, '_> {
-    /// Reports the later of two keys if both are there.
-    fn exclude_each_other(&mut self, one: &str, other: &str) -> bool {
-        let both = self.has(one) && self.has(other);
-        if both {
-            let what = format!("`{one}` and `{other}` exclude each other");
-            self.report(other, what, "keep one of them");
-        }
-        both
-    }
-
     /// The files that match the patterns.
     fn filter(&mut self) -> Option<Filter> {
         let include: Vec<String> = self.get("include").unwrap_or_default();

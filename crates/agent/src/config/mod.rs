@@ -1,14 +1,17 @@
 //! The configuration, `/etc/fairbat/agent.toml`: the agent's settings, its stores and its
 //! jobs.
 //!
+//! - `due`: the deadlines of runs
 //! - `table`, `problem`: a table of the file, and all that is wrong with the file
-//! - `agent`, `store`, `job`: the meaning of the tables; `agent`, `store` and `jobs` read
-//!   them
+//! - `agent`, `store`, `job`, `hold`: the meaning of the tables; `agent`, `store`, `jobs` and
+//!   `hold` read them
 //! - `overlaps`: jobs that write to the same directory
 //! - [`credentials`]: the credentials of a store, read when it is used
 
 mod agent;
 pub mod credentials;
+mod due;
+mod hold;
 mod job;
 mod jobs;
 mod overlaps;
@@ -28,7 +31,9 @@ use self::table::Table;
 
 pub use self::agent::{Agent, RUNTIME, STATE};
 pub use self::credentials::Secret;
-pub use self::job::{Course, Delete, Detect, Due, Job, JobMode, MaxDelete, Timing, Verify};
+pub use self::due::Due;
+pub use self::hold::{Hold, HoldTarget};
+pub use self::job::{Course, Delete, Detect, Job, JobMode, MaxDelete, Timing, Verify};
 pub use self::problem::{ConfigError, Problem, Problems};
 pub use self::store::{DEFAULT_FILE_MODE, Http, Local, Place, S3, Store};
 
@@ -46,6 +51,8 @@ pub struct Config {
     pub stores: BTreeMap<String, Store>,
     /// The jobs in the order of the file.
     pub jobs: Vec<Job>,
+    /// What is held of others, in the order of the file.
+    pub holds: Vec<Hold>,
 }
 
 impl Config {
@@ -117,9 +124,13 @@ impl Config {
         let jobs = jobs.map_or(Vec::new(), |value| {
             jobs::jobs(value, &stores, agent.min_weight, &mut check)
         });
+        let holds = file.remove("hold");
+        let holds = holds.map_or(Vec::new(), |value| {
+            hold::holds(value, agent.min_weight, &mut check)
+        });
         for key in file.keys() {
             let name = key.get_ref();
-            let advice = suggestion(name, &["agent", "stream", "stores", "jobs"]);
+            let advice = suggestion(name, &["agent", "stream", "stores", "jobs", "hold"]);
             check.add(key.span(), format!("unknown key `{name}`"), advice);
         }
         overlaps::check_overlaps(&jobs, &stores, &mut check);
@@ -132,6 +143,7 @@ impl Config {
                 .filter_map(|(name, store)| Some((name, store?)))
                 .collect(),
             jobs: jobs.into_iter().map(|located| located.job).collect(),
+            holds,
         })
     }
 

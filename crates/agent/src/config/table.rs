@@ -212,7 +212,8 @@ impl<'a, 't> Table<'a, 't> {
         self.bytes("check_bytes_per_day", "is not a number of bytes", advice)
     }
 
-    fn bytes(&mut self, key: &str, what: &str, advice: &str) -> Option<u64> {
+    /// A number of bytes: `"2G"`, or a number.
+    pub(crate) fn bytes(&mut self, key: &str, what: &str, advice: &str) -> Option<u64> {
         match self.get(key)? {
             Value::String(text) => self.parsed(key, parse_size(&text)),
             Value::Integer(bytes) if bytes > 0 => Some(bytes.unsigned_abs()),
@@ -232,6 +233,28 @@ impl<'a, 't> Table<'a, 't> {
             self.wrong(key, "is too short", &advice);
         }
         Some(duration)
+    }
+
+    /// Reports the later of two keys if both are there.
+    pub(crate) fn exclude_each_other(&mut self, one: &str, other: &str) -> bool {
+        let both = self.has(one) && self.has(other);
+        if both {
+            let what = format!("`{one}` and `{other}` exclude each other");
+            self.report(other, what, "keep one of them");
+        }
+        both
+    }
+
+    /// One text, or a list of some.
+    pub(crate) fn texts(&mut self, key: &str) -> Option<Vec<String>> {
+        match self.get(key)? {
+            Value::String(text) => Some(vec![text]),
+            Value::Array(list) if !list.is_empty() => list
+                .into_iter()
+                .map(|it| it.as_str().map(str::to_owned))
+                .collect(),
+            _ => None,
+        }
     }
 
     /// Reads an `http` or `https` URL, and refuses one with a secret. Problems never show

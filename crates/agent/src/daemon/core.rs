@@ -17,6 +17,7 @@ use super::schedule::TaskState;
 use super::systemd::{ServiceManager, status_line};
 use crate::config::{Config, ConfigError};
 use crate::confine::Confinement;
+use crate::hold;
 use crate::state::{CommitHandle, DAMAGED_HINT, StateDatabase, StateError, StateWriter};
 use crate::status::{AgentStatus, LaneDirection, TaskStatus, Totals};
 use crate::sync::RunReport;
@@ -184,6 +185,7 @@ impl Daemon {
             started: self.started,
             now,
             tasks: tasks.collect(),
+            holds: hold::status::read(&self.config.agent.hold_status, &self.config.holds, now),
             added,
             lanes,
         }

@@ -27,6 +27,7 @@ pub fn starting_status(now: Timestamp) -> AgentStatus {
         now,
         lanes: Vec::new(),
         tasks: Vec::new(),
+        holds: Vec::new(),
         added: None,
     }
 }

@@ -81,6 +81,18 @@ families! {
     LANE_YIELDED: Counter "fairbat_lane_yielded_seconds_total", "How long the connections have had less than full weight while data moved or waited.";
     LANE_LEVER: Gauge "fairbat_lane_lever_info", "The lever that makes the connections yield, as a label; always 1.";
     LANE_CAN_YIELD: Gauge "fairbat_lane_can_yield", "Whether the lever makes the connections yield at all.";
+
+    HOLD_BYTES: Counter "fairbat_hold_bytes_total", "Bytes that the connections of other programs have moved while they were held, by direction: push, pull.";
+    HOLD_YIELDED: Counter "fairbat_hold_yielded_seconds_total", "How long they have yielded to other traffic.";
+    HOLD_LATE_RUNS: Counter "fairbat_hold_late_runs_total", "Runs that ended after their deadline.";
+    HOLD_HOLDING: Gauge "fairbat_hold_holding", "Whether connections are held: 0 if there are no processes, out of the hours, or without the service.";
+    HOLD_ON: Gauge "fairbat_hold_service_up", "Whether the service that holds them runs.";
+    HOLD_CONNECTIONS: Gauge "fairbat_hold_connections", "Connections that are held now.";
+    HOLD_WEIGHT: Gauge "fairbat_hold_weight", "Weight of all of them together (w), 0.02 to 1; 1 is one best-effort flow.";
+    HOLD_RATE: Gauge "fairbat_hold_rate_bytes_per_second", "Mean rate over the last second, both ways.";
+    HOLD_DEMANDED: Gauge "fairbat_hold_demanded_rate_bytes_per_second", "Lowest rate that still meets the deadline (zeta). Absent without one.";
+    HOLD_DEADLINE: Gauge "fairbat_hold_deadline_timestamp_seconds", "Deadline of the run under way, s since 1970.";
+    HOLD_LATE: Gauge "fairbat_hold_late_seconds", "How late the run will probably be. 0 when in time.";
 }
 
 /// The interface of the recorder needs it. It has no effect.

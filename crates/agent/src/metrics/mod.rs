@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 pub use self::families::NAMES;
 use self::families::{self as family, Exposition};
+use crate::hold::status::{HoldPhase, HoldStatus};
 use crate::status::{AgentStatus, LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
 
 /// Media type of the text.
@@ -31,6 +32,9 @@ pub fn render(status: &AgentStatus) -> String {
         .filter(|task| task.kind == TaskKind::Job);
     for task in jobs {
         job(&out, task);
+    }
+    for hold in &status.holds {
+        self::hold(&out, hold);
     }
     if let Some(added) = &status.added {
         adhoc_tasks(&out, added, &status.tasks);
@@ -84,6 +88,47 @@ fn lane(out: &Exposition, lane: &LaneStatus) {
     out.count(&family::LANE_BYTES, &[direction], lane.bytes);
     // A counter is a whole number, and whole seconds are precise enough for hours.
     out.count(&family::LANE_YIELDED, &[direction], lane.yielded_s as u64);
+}
+
+fn hold(out: &Exposition, hold: &HoldStatus) {
+    let name = ("hold", hold.name.as_str());
+    let totals = &hold.totals;
+    let bytes = [
+        (LaneDirection::Push, totals.bytes_sent),
+        (LaneDirection::Pull, totals.bytes_received),
+    ];
+    let is_on = hold.phase != HoldPhase::Off;
+    out.gauge(&family::HOLD_ON, &[name], flag(is_on));
+    out.gauge(
+        &family::HOLD_HOLDING,
+        &[name],
+        flag(hold.phase == HoldPhase::Holding),
+    );
+    if !is_on {
+        return;
+    }
+    for (direction, bytes) in bytes {
+        let direction = ("direction", direction.name());
+        out.count(&family::HOLD_BYTES, &[name, direction], bytes);
+    }
+    out.count(&family::HOLD_YIELDED, &[name], totals.yielded_s as u64);
+    out.count(&family::HOLD_LATE_RUNS, &[name], totals.late_runs);
+    let perhaps = [
+        (&family::HOLD_CONNECTIONS, Some(hold.connections as f64)),
+        (&family::HOLD_RATE, Some(hold.rate)),
+        (&family::HOLD_WEIGHT, hold.w),
+        (&family::HOLD_DEMANDED, hold.zeta),
+        (&family::HOLD_DEADLINE, hold.deadline.map(seconds)),
+        (
+            &family::HOLD_LATE,
+            hold.deadline.map(|_| hold.late_s.unwrap_or(0.0)),
+        ),
+    ];
+    for (family, value) in perhaps {
+        if let Some(value) = value {
+            out.gauge(family, &[name], value);
+        }
+    }
 }
 
 fn job(out: &Exposition, task: &TaskStatus) {

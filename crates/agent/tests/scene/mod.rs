@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 
 use fairbat_agent::daemon::handle::{DaemonPort, channel};
+use fairbat_agent::hold::status::{HoldPhase, HoldStatus, HoldTotals};
 use fairbat_agent::status::{
     AgentStatus, CheckStatus, FileFailure, HistorySample, LaneDirection, LaneStatus, LastRun,
     Outcomes, Phase, Retries, StreamStatus, TaskKind, TaskStatus, Totals,
@@ -322,6 +323,48 @@ fn lane(direction: LaneDirection, now: Timestamp, ago: u32) -> LaneStatus {
     }
 }
 
+/// A unit that downloads by a deadline.
+fn ollama(ago: u32) -> HoldStatus {
+    HoldStatus {
+        name: "ollama.service".into(),
+        what: "ollama.service".into(),
+        phase: HoldPhase::Holding,
+        connections: 16,
+        w: Some(0.31),
+        rate: 2_100_000.0,
+        zeta: Some(1_900_000.0),
+        deadline: Some(at("2026-03-25T05:00:00Z")),
+        bytes: Some(40_000_000_000),
+        bytes_done: 12_000_000_000,
+        late_s: Some(900.0),
+        totals: HoldTotals {
+            bytes_received: 31_000_000_000 - 2_100_000 * u64::from(ago),
+            bytes_sent: 12_000_000,
+            connections: 240,
+            yielded_s: 9_120.0 - f64::from(ago),
+            ..HoldTotals::default()
+        },
+    }
+}
+
+/// A control group whose service does not run.
+fn dump() -> HoldStatus {
+    HoldStatus {
+        name: "dump".into(),
+        what: "/sys/fs/cgroup/dump.slice".into(),
+        phase: HoldPhase::Off,
+        connections: 0,
+        w: None,
+        rate: 0.0,
+        zeta: None,
+        deadline: None,
+        bytes: None,
+        bytes_done: 0,
+        late_s: None,
+        totals: HoldTotals::default(),
+    }
+}
+
 /// How it stands so many seconds before now: the lanes of then, the tasks of now.
 pub(crate) fn status(ago: u32) -> AgentStatus {
     let then = now() - SignedDuration::from_secs(ago.into());
@@ -334,6 +377,7 @@ pub(crate) fn status(ago: u32) -> AgentStatus {
             lane(LaneDirection::Pull, now(), ago),
         ],
         tasks: vec![home(), mail(), etc(), image()],
+        holds: vec![ollama(ago), dump()],
         added: Some(image().totals),
     }
 }

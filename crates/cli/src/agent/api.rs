@@ -13,6 +13,26 @@ pub(crate) struct Status {
     pub(crate) now: Timestamp,
     pub(crate) lanes: Vec<LaneStatus>,
     pub(crate) tasks: Vec<Task>,
+    pub(crate) holds: Vec<Hold>,
+}
+
+/// Connections of other programs that are held, or are not at the moment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Hold {
+    pub(crate) name: String,
+    /// `holding`, `waiting`, `resting` or `off`.
+    pub(crate) phase: String,
+    /// Connections that are held now.
+    pub(crate) connections: u64,
+    /// Weight w of all of them together.
+    pub(crate) w: Option<f64>,
+    /// Mean rate, byte/s.
+    pub(crate) rate: f64,
+    /// Lowest rate that still meets the deadline, byte/s.
+    pub(crate) zeta: Option<f64>,
+    /// How late the run will probably be, s.
+    pub(crate) late_s: Option<f64>,
 }
 
 /// The direction of a transfer, as the agent sees it.

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::api::{Direction, LaneStatus, LastRun, Phase, Status, Task};
+use super::api::{Direction, Hold, LaneStatus, LastRun, Phase, Status, Task};
 use crate::console::per_second;
 use crate::progress::span;
 
@@ -71,6 +71,9 @@ pub(crate) fn text(status: &Status, before: Option<&Status>, options: &TableOpti
     }
     for lane in &status.lanes {
         text += &lane_line(lane);
+    }
+    for hold in &status.holds {
+        text += &hold_line(hold);
     }
     text
 }
@@ -261,6 +264,38 @@ fn files(count: u64) -> String {
     }
 }
 
+/// Connections of other programs.
+fn hold_line(hold: &Hold) -> String {
+    let name = printable(&hold.name);
+    let state = match hold.phase.as_str() {
+        "holding" => connections(hold.connections),
+        "waiting" => "does not run".to_owned(),
+        "resting" => "not in its hours".to_owned(),
+        "off" => "not held, because fairbat-hold.service does not run".to_owned(),
+        other => printable(other),
+    };
+    let mut line = format!("{name}: {state}");
+    if hold.connections > 0 {
+        line += &format!(", {}", per_second(hold.rate));
+        let weight = |w: f64| format!(", weight {w:.2}");
+        line += &hold.w.map_or(String::new(), weight);
+        let needed = hold.zeta.map(per_second);
+        line += &needed.map_or(String::new(), |needed| format!(", {needed} needed"));
+    }
+    let late = hold.late_s.map(span);
+    line += &late.map_or(String::new(), |late| format!(", probably {late} late"));
+    line.push('\n');
+    line
+}
+
+fn connections(count: u64) -> String {
+    match count {
+        0 => "idle".to_owned(),
+        1 => "1 connection".to_owned(),
+        count => format!("{count} connections"),
+    }
+}
+
 fn lane_line(lane: &LaneStatus) -> String {
     let sample = lane.sample;
     let direction = match lane.direction {
@@ -268,12 +303,7 @@ fn lane_line(lane: &LaneStatus) -> String {
         Direction::Pull => "pull",
         Direction::Unknown => "other",
     };
-    let connections = match sample.active {
-        0 => "idle".to_owned(),
-        1 => "1 connection".to_owned(),
-        active => format!("{active} connections"),
-    };
-    let mut line = format!("{direction}: {connections}");
+    let mut line = format!("{direction}: {}", connections(sample.active));
     if sample.active > 0 {
         line += &format!(", {}", per_second(sample.rate.unwrap_or(0.0)));
         let weight = |w: f64| format!(", weight {w:.2}");

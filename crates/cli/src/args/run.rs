@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 use fairbat::units::parse_size;
 
@@ -88,6 +88,17 @@ pub(crate) struct RunArgs {
     pub(crate) log: LogArgs,
 }
 
+/// How a command tells how far along it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProgressFormat {
+    /// `restic --json`: status messages on standard output.
+    ResticJson,
+    /// `rclone --use-json-log`: statistics on standard error.
+    RcloneJson,
+    /// `rsync --info=progress2`: one line on standard output.
+    Rsync,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Deadline and speed")]
 pub(crate) struct RunSpeedArgs {
@@ -111,6 +122,14 @@ pub(crate) struct RunSpeedArgs {
     /// In powers of 1024. It replaces what earlier runs tell.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) bytes: Option<u64>,
+
+    /// Learn from the command's own output how far along it is: restic-json, rclone-json or rsync
+    ///
+    /// restic-json: restic --json, on standard output. rclone-json: rclone --use-json-log -v
+    /// --stats 1s, on standard error. rsync: rsync --info=progress2, on standard output. That stream
+    /// is passed on unchanged, through a pipe. What is left to move follows from it.
+    #[arg(long, value_name = "FORMAT", requires = "deadline", conflicts_with_all = ["pid", "unit", "cgroup"])]
+    pub(crate) progress_from: Option<ProgressFormat>,
 
     /// The lowest weight with a deadline as long as nothing tells how much there is to move
     ///

@@ -15,6 +15,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::message::{Ending, FAILED, Message, received};
+use super::passage::Passage;
 use super::reaper::{Reaped, reap};
 use super::streams::detach;
 use crate::console::Console;
@@ -45,10 +46,11 @@ pub(super) fn run(
     worker: i32,
     channel: UnixStream,
     attached: Option<Scope>,
-    started_with: (Inherited, LastNotice, UnixStream),
+    started_with: (Inherited, LastNotice, UnixStream, Option<Passage>),
     console: &Console,
 ) -> ExitCode {
-    let (inherited, last, listener) = started_with;
+    let (inherited, last, listener, mut passage) = started_with;
+    passage.iter_mut().for_each(Passage::leave);
     let (news, heard) = mpsc::channel();
     {
         let news = news.clone();
@@ -83,6 +85,7 @@ pub(super) fn run(
         inherited,
         last: Some(last),
         listener: None,
+        passage,
         is_alone: false,
         command: None,
         early: Vec::new(),
@@ -107,6 +110,8 @@ struct Front<'a> {
     last: Option<LastNotice>,
     /// In place of the worker's.
     listener: Option<Listener>,
+    /// In place of the worker's.
+    passage: Option<Passage>,
     /// Whether the worker is gone.
     is_alone: bool,
     command: Option<ForeignProcess>,
@@ -128,6 +133,7 @@ impl Front<'_> {
                 }
                 News::Message(Message::Started { pid }) => self.started(pid),
                 News::Message(Message::Ended(ending)) => return ending,
+                News::Message(Message::Closed) => self.passage = None,
                 News::Signal(_) | News::FromTerminal if self.attached.is_some() => self.let_go(),
                 News::Signal(signal) => match (&self.command, self.ending) {
                     // What goes on in the background is not ours to signal.
@@ -151,7 +157,10 @@ impl Front<'_> {
                     }
                 }
                 // What is left in the background would fail to connect without a listener.
-                News::Reaped(Reaped::All) => break,
+                News::Reaped(Reaped::All) => {
+                    self.passage.iter().for_each(Passage::drain);
+                    break;
+                }
             }
         }
         self.ending.unwrap_or(Ending::Exit(FAILED))
@@ -212,6 +221,16 @@ impl Front<'_> {
         self.is_alone = true;
         self.answer();
         free(Scope::Below(own_number()));
+        let closed = {
+            let news = news.clone();
+            move || {
+                let _ = news.send(News::Message(Message::Closed));
+            }
+        };
+        if let Some(Err(error)) = self.passage.as_ref().map(|it| it.pass(drop, closed)) {
+            let what = format!("error: what the command writes cannot be passed on: {error}");
+            self.console.line(&what);
+        }
         reap(news.clone(), News::Reaped);
         None
     }

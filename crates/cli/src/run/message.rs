@@ -18,6 +18,8 @@ pub(super) enum Message {
         /// Its process.
         pid: i32,
     },
+    /// Nobody writes to the stream that passes through, or nobody reads it.
+    Closed,
     /// All is over for the front, which ends like this.
     Ended(Ending),
 }

@@ -8,6 +8,7 @@ use dalbe::sender::SenderLeverKind;
 use fairbat::hold::HoldReport;
 use indicatif::BinaryBytes;
 
+use crate::args::RunSpeedArgs;
 use crate::console::per_second;
 use crate::progress::span;
 
@@ -34,14 +35,20 @@ pub(super) fn planned(bytes: u64) -> String {
 }
 
 /// Nothing tells of the size.
-pub(super) fn unplanned(floor: f64, has_name: bool) -> String {
-    let next = match has_name {
-        true => "no earlier run of this name has ended well",
-        false => "use --bytes, or --name to learn from this run",
+pub(super) fn unplanned(asked: &RunSpeedArgs) -> String {
+    let floor = asked.floor;
+    let until = match asked.progress_from {
+        Some(_) => " until it tells how far along it is",
+        None => "",
+    };
+    let next = match (&asked.name, asked.progress_from) {
+        (Some(_), _) => "; no earlier run of this name has ended well",
+        (None, Some(_)) => "",
+        (None, None) => "; use --bytes, or --name to learn from this run",
     };
     format!(
         "how much the command will move is unknown, so the deadline cannot be planned: its \
-         connections have at least the weight {floor} (--floor); {next}"
+         connections have at least the weight {floor} (--floor){until}{next}"
     )
 }
 

@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use dalbe::process::ForeignProcess;
+use fairbat::hold::history::{History, expected};
+use fairbat::hold::unit::{CONTROL_GROUPS, control_group, is_group};
 use fairbat::hold::{HoldSettings, Scope};
 
-use super::history::{History, expected};
+use super::history;
 use super::messages;
-use crate::args::RunArgs;
+use crate::args::{ProgressFormat, RunArgs};
 use crate::session::now;
 use crate::settings::{UsageError, optional_deadline};
 
@@ -23,6 +24,8 @@ pub(super) struct Plan {
     pub(super) history: Option<History>,
     /// How the size was planned, for people.
     pub(super) remark: Option<String>,
+    /// How the command tells how far along it is.
+    pub(super) progress: Option<ProgressFormat>,
     /// Whether connections are told by a seccomp filter.
     pub(super) notifies: bool,
     /// Where events are written.
@@ -45,7 +48,7 @@ pub(super) enum Target {
 pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
     let speed = &args.speed;
     let deadline = optional_deadline(speed.deadline.as_deref(), &now())?;
-    let history = speed.name.as_deref().map(History::of).transpose()?;
+    let history = speed.name.as_deref().map(history::of).transpose()?;
     let earlier = history.as_ref().map(History::runs).transpose();
     let earlier = earlier.map_err(|error| UsageError::new(format!("earlier runs: {error}")))?;
     let bytes = speed
@@ -53,12 +56,17 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
         .or_else(|| expected(&earlier.unwrap_or_default()));
     let is_unplanned = deadline.is_some() && bytes.is_none();
     let remark = match (speed.bytes, bytes) {
-        _ if is_unplanned => Some(messages::unplanned(speed.floor, speed.name.is_some())),
+        _ if is_unplanned => Some(messages::unplanned(speed)),
         (None, Some(bytes)) if deadline.is_some() => Some(messages::planned(bytes)),
         _ => None,
     };
     if let Some(history) = &history {
-        history.prepare()?;
+        history.prepare().map_err(|error| {
+            let path = history.path().display();
+            UsageError::new(format!(
+                "--name: {path}: {error}; set $XDG_STATE_HOME to a directory that you can write to"
+            ))
+        })?;
     }
     if args.events.as_deref() == Some(Path::new("-")) {
         let what = "--events -: standard output is the command's; name a file";
@@ -71,10 +79,8 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
     Ok(Plan {
         target: target(args)?,
         hold: HoldSettings {
-            weight: match is_unplanned {
-                true => speed.weight.max(speed.floor),
-                false => speed.weight,
-            },
+            weight: speed.weight,
+            floor: speed.floor,
             receiver: speed.receiver.into(),
             sender: speed.sender.into(),
             controller: speed.controller.into(),
@@ -84,6 +90,7 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
         },
         history,
         remark,
+        progress: speed.progress_from,
         notifies: !args.no_seccomp,
         events: events.transpose()?,
         is_quiet: args.log.quiet,
@@ -116,11 +123,15 @@ fn target(args: &RunArgs) -> Result<Target, UsageError> {
         ));
     }
     if let Some(unit) = &args.unit {
-        let group = Scope::Group(control_group(unit)?);
-        return Ok(Target::Running(unit.clone(), group));
+        if control_group(unit).is_none() {
+            return Err(UsageError::new(format!(
+                "--unit {unit}: this unit of the system does not run; systemctl status tells more"
+            )));
+        }
+        return Ok(Target::Running(unit.clone(), Scope::Unit(unit.clone())));
     }
     if let Some(directory) = &args.cgroup {
-        if !directory.join("cgroup.procs").exists() {
+        if !is_group(directory) {
             let what = format!(
                 "--cgroup {}: this is no control group; they are below {CONTROL_GROUPS}",
                 directory.display()
@@ -143,38 +154,4 @@ fn can_reach(process: &ForeignProcess) -> bool {
     let listed = process.sockets().err().is_some_and(is_denied);
     let duplicated = process.duplicate(0).err().is_some_and(is_denied);
     !listed && !duplicated
-}
-
-/// Where control groups are (cgroups(7), version 2), ...
-const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
-/// ... and where they are beside those of version 1.
-const UNIFIED_GROUPS: &str = "/sys/fs/cgroup/unified";
-
-/// The control group of a running systemd unit.
-///
-/// # Errors
-/// It does not run, or there is no systemd.
-fn control_group(unit: &str) -> Result<PathBuf, UsageError> {
-    let wrong = |what: String| UsageError::new(format!("--unit {unit}: {what}"));
-    let mut ask = Command::new("systemctl");
-    ask.args(["show", "--property=ControlGroup", "--value", "--", unit]);
-    let answer = ask.output();
-    let answer = answer.map_err(|error| wrong(format!("cannot run systemctl: {error}")))?;
-    if !answer.status.success() {
-        let said = String::from_utf8_lossy(&answer.stderr);
-        return Err(wrong(said.trim().to_owned()));
-    }
-    let group = String::from_utf8_lossy(&answer.stdout);
-    match group.trim().strip_prefix('/') {
-        Some(group) if !group.is_empty() => {
-            let places = [CONTROL_GROUPS, UNIFIED_GROUPS].map(|root| Path::new(root).join(group));
-            let found = places
-                .into_iter()
-                .find(|it| it.join("cgroup.procs").exists());
-            found.ok_or_else(|| wrong("its control group is not of version 2".to_owned()))
-        }
-        _ => Err(wrong(
-            "this unit does not run; systemctl status tells more".to_owned(),
-        )),
-    }
 }

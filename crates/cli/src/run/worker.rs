@@ -16,14 +16,15 @@ use dalbe::process::{
     own_number,
 };
 use dalbe::receive_window::WindowLever;
+use fairbat::hold::history::{History, PastRun};
 use fairbat::hold::{HoldEvent, HoldReport, Holder, Scope};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::setpgid;
 
-use super::history::{History, PastRun};
 use super::message::{Ending, FAILED, Message, send};
 use super::messages;
+use super::passage::Passage;
 use super::plan::{Plan, Target};
 use super::reaper::{Reaped, reap};
 use super::streams::detach;
@@ -42,6 +43,10 @@ enum News {
     Listening(Result<(), ListenError>),
     /// A process connects the socket of this descriptor.
     Connects(i32, i32),
+    /// The command has told this share of its work as done.
+    Progress(f64),
+    /// Nobody writes to the stream that passes through, or nobody reads it.
+    Closed,
     /// A process runs this program without the rights of its owner.
     Unprivileged(PathBuf),
     /// The front is gone, or wants all connections to be let go.
@@ -54,10 +59,10 @@ enum News {
 pub(super) fn run(
     mut plan: Plan,
     channel: UnixStream,
-    started_with: (Inherited, LastNotice, UnixStream),
+    started_with: (Inherited, LastNotice, UnixStream, Option<Passage>),
     console: &Console,
 ) -> ExitCode {
-    let (mut inherited, last, second) = started_with;
+    let (mut inherited, last, second, mut passage) = started_with;
     // Its lines are for the terminal, though it is no process of the foreground.
     let terminal: SigSet = [Signal::SIGTTOU].into_iter().collect();
     let _ = terminal.thread_block();
@@ -89,6 +94,7 @@ pub(super) fn run(
             words,
             &inherited,
             plan.notifies.then_some((last, second)),
+            passage.as_mut(),
             &news,
         ) {
             Ok(pid) => Some(pid),
@@ -121,8 +127,12 @@ pub(super) fn run(
             let _ = news.send(News::Alone);
         });
     }
+    if let Some(passage) = &passage {
+        follow(passage, &news);
+    }
     let worker = Worker {
         holder,
+        passage,
         channel,
         command,
         events: plan.events.take(),
@@ -149,6 +159,7 @@ enum Then {
 /// The worker, once the command runs.
 struct Worker {
     holder: Holder,
+    passage: Option<Passage>,
     channel: UnixStream,
     /// The process of the command, if there is one.
     command: Option<i32>,
@@ -211,6 +222,12 @@ impl Worker {
                 self.begin(false);
             }
             News::Connects(process, descriptor) => self.holder.connects(process, descriptor),
+            News::Progress(share) => self.holder.progress(share),
+            News::Closed => {
+                // The command is to hear that nobody reads.
+                self.passage = None;
+                send(&self.channel, Message::Closed);
+            }
             News::Unprivileged(program) => {
                 say(messages::unprivileged(&program));
                 self.holder.emit(HoldEvent::Unprivileged { program });
@@ -241,6 +258,7 @@ impl Worker {
     /// go.
     fn end(&mut self, ending: Ending, say: &impl Fn(String)) {
         self.is_over = true;
+        self.passage.iter().for_each(Passage::drain);
         let is_whole = self.command.take().is_some();
         let report = self.holder.report();
         say(messages::ended(&report));
@@ -294,6 +312,20 @@ impl Worker {
     }
 }
 
+/// Passes on what the command writes, and hears how far along it is.
+fn follow(passage: &Passage, news: &Sender<News>) {
+    let (telling, ending) = (news.clone(), news.clone());
+    let told = move |share| {
+        let _ = telling.send(News::Progress(share));
+    };
+    let closed = move || {
+        let _ = ending.send(News::Closed);
+    };
+    if let Err(error) = passage.pass(told, closed) {
+        tracing::error!("what the command writes cannot be passed on: {error}");
+    }
+}
+
 /// Starts the command, in the process group of this process. With `told`, a note of the last system
 /// call and the socket that leads to the front, system calls are told.
 ///
@@ -303,10 +335,14 @@ fn start(
     words: &[OsString],
     inherited: &Inherited,
     told: Option<(LastNotice, UnixStream)>,
+    passage: Option<&mut Passage>,
     news: &Sender<News>,
 ) -> io::Result<i32> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
+    if let Some(passage) = passage {
+        passage.lead(&mut command);
+    }
     let child = match told {
         Some((last, second)) => {
             let news = news.clone();

@@ -8,8 +8,10 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -69,20 +71,42 @@ impl ForeignProcess {
     /// # Errors
     /// `PermissionDenied` if it may not be looked at, or it is gone.
     pub fn sockets(&self) -> io::Result<Vec<(RawFd, u64)>> {
-        let directory = format!("/proc/{}/fd", self.number);
+        match self.linked_sockets() {
+            // The links are its owner's. The rights of a debugger are enough for the rest.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.described_sockets()
+            }
+            listed => listed,
+        }
+    }
+
+    /// By what each descriptor is a link to.
+    fn linked_sockets(&self) -> io::Result<Vec<(RawFd, u64)>> {
         let mut sockets = Vec::new();
-        for entry in fs::read_dir(directory)? {
+        for entry in fs::read_dir(format!("/proc/{}/fd", self.number))? {
             let entry = entry?;
             // Descriptors come and go meanwhile.
             let Ok(target) = fs::read_link(entry.path()) else {
                 continue;
             };
             let inode = inode_of(target.as_os_str().as_bytes());
-            let descriptor = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse().ok());
-            sockets.extend(descriptor.zip(inode));
+            sockets.extend(descriptor_of(&entry).zip(inode));
+        }
+        Ok(sockets)
+    }
+
+    /// By what the kernel tells of each descriptor (since Linux 5.14).
+    fn described_sockets(&self) -> io::Result<Vec<(RawFd, u64)>> {
+        let place = socket_place();
+        let mut sockets = Vec::new();
+        for entry in fs::read_dir(format!("/proc/{}/fdinfo", self.number))? {
+            let entry = entry?;
+            let Ok(told) = fs::read_to_string(entry.path()) else {
+                continue;
+            };
+            if place.is_some() && field(&told, MOUNT) == place {
+                sockets.extend(descriptor_of(&entry).zip(field(&told, INODE)));
+            }
         }
         Ok(sockets)
     }
@@ -113,4 +137,30 @@ impl ForeignProcess {
 fn inode_of(link: &[u8]) -> Option<u64> {
     let digits = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// The number of the descriptor that an entry is about.
+fn descriptor_of(entry: &fs::DirEntry) -> Option<RawFd> {
+    entry.file_name().to_str()?.parse().ok()
+}
+
+/// The fields of `/proc/PID/fdinfo/FD` (proc(5)) with the mount that a file is in, ...
+const MOUNT: &str = "mnt_id:";
+/// ... and with its inode.
+const INODE: &str = "ino:";
+
+/// A field of what the kernel tells of a descriptor.
+fn field(told: &str, name: &str) -> Option<u64> {
+    let value = told.lines().find_map(|line| line.strip_prefix(name))?;
+    value.trim().parse().ok()
+}
+
+/// The mount that all sockets of this machine are in; `None` if there is no telling.
+fn socket_place() -> Option<u64> {
+    static PLACE: OnceLock<Option<u64>> = OnceLock::new();
+    *PLACE.get_or_init(|| {
+        let (socket, _other) = UnixStream::pair().ok()?;
+        let own = format!("/proc/self/fdinfo/{}", socket.as_raw_fd());
+        field(&fs::read_to_string(own).ok()?, MOUNT)
+    })
 }

@@ -1,14 +1,12 @@
 //! What earlier runs of a name have moved: from it follows what the next one will move.
 //!
-//! A name has one file in the XDG state directory, with one JSON object for each run.
+//! A name has one file in a directory, with one JSON object for each run.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-
-use crate::settings::UsageError;
 
 /// So many runs are kept of a name.
 const KEPT: usize = 100;
@@ -28,35 +26,38 @@ const LONGEST_NAME: usize = 64;
 
 /// A run that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PastRun {
+pub struct PastRun {
     /// When it began.
-    pub(crate) started: jiff::Timestamp,
+    pub started: jiff::Timestamp,
     /// How long it took, s.
-    pub(crate) elapsed_s: f64,
+    pub elapsed_s: f64,
     /// Bytes that its connections received.
-    pub(crate) bytes_received: u64,
+    pub bytes_received: u64,
     /// Bytes that they sent.
-    pub(crate) bytes_sent: u64,
+    pub bytes_sent: u64,
     /// The exit status of the command; `None` if a signal ended it.
-    pub(crate) status: Option<i32>,
+    pub status: Option<i32>,
     /// Whether its deadline was met; `None` without one.
-    pub(crate) deadline_met: Option<bool>,
+    pub deadline_met: Option<bool>,
 }
 
 impl PastRun {
     /// Bytes in both directions.
-    pub(crate) fn bytes(&self) -> u64 {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.bytes_received + self.bytes_sent
     }
 
     /// Whether it has done all that it had to: only such a run tells of the next one.
-    pub(crate) fn is_whole(&self) -> bool {
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
         self.status == Some(0) && self.bytes() > 0
     }
 }
 
 /// What the next run will move, bytes; `None` if no run tells of it. Pure.
-pub(crate) fn expected(runs: &[PastRun]) -> Option<u64> {
+#[must_use]
+pub fn expected(runs: &[PastRun]) -> Option<u64> {
     let whole = runs.iter().rev().filter(|run| run.is_whole());
     let mut sizes: Vec<u64> = whole.take(RECENT).map(PastRun::bytes).collect();
     sizes.sort_unstable();
@@ -66,45 +67,50 @@ pub(crate) fn expected(runs: &[PastRun]) -> Option<u64> {
     Some((sizes[rank] as f64 * margin) as u64)
 }
 
+/// A name that no history can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "use letters, digits, dots, hyphens and underscores, at most {LONGEST_NAME}, with no dot at the \
+     beginning"
+)]
+pub struct InvalidName;
+
 /// The runs of one name.
 #[derive(Debug, Clone)]
-pub(crate) struct History {
+pub struct History {
     path: PathBuf,
 }
 
 impl History {
-    /// Those of this name.
+    /// Those of this name below a directory.
     ///
     /// # Errors
-    /// The name cannot be that of a file, or there is no home directory.
-    pub(crate) fn of(name: &str) -> Result<Self, UsageError> {
+    /// The name cannot be that of a file.
+    pub fn below(directory: &Path, name: &str) -> Result<Self, InvalidName> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         let is_valid = !name.is_empty()
             && name.len() <= LONGEST_NAME
             && !name.starts_with('.')
             && name.bytes().all(is_plain);
-        if !is_valid {
-            return Err(UsageError::new(format!(
-                "--name {name}: use letters, digits, dots, hyphens and underscores, at most \
-                 {LONGEST_NAME}, with no dot at the beginning"
-            )));
-        }
-        Ok(Self {
-            path: directory()?.join(format!("{name}{SUFFIX}")),
-        })
+        is_valid
+            .then(|| Self {
+                path: directory.join(format!("{name}{SUFFIX}")),
+            })
+            .ok_or(InvalidName)
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Makes sure that a run can be added later.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn prepare(&self) -> Result<(), UsageError> {
-        self.open().map(drop).map_err(|error| {
-            let path = self.path.display();
-            UsageError::new(format!(
-                "--name: {path}: {error}; set $XDG_STATE_HOME to a directory that you can write to"
-            ))
-        })
+    pub fn prepare(&self) -> io::Result<()> {
+        self.open().map(drop)
     }
 
     fn open(&self) -> io::Result<File> {
@@ -119,7 +125,7 @@ impl History {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn runs(&self) -> io::Result<Vec<PastRun>> {
+    pub fn runs(&self) -> io::Result<Vec<PastRun>> {
         match fs::read_to_string(&self.path) {
             Ok(text) => {
                 let runs = text.lines().map(serde_json::from_str);
@@ -134,7 +140,7 @@ impl History {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn add(&self, run: &PastRun) -> io::Result<()> {
+    pub fn add(&self, run: &PastRun) -> io::Result<()> {
         let line = serde_json::to_string(run)? + "\n";
         let mut file = self.open()?;
         file.write_all(line.as_bytes())?;
@@ -161,45 +167,26 @@ impl History {
 /// The end of the names of files.
 const SUFFIX: &str = ".jsonl";
 
-/// The names that have runs, in order.
+/// The names that have runs below a directory, in order.
 ///
 /// # Errors
-/// There is no home directory, or it cannot be read.
-pub(crate) fn names() -> Result<Vec<String>, UsageError> {
-    let directory = directory()?;
-    let entries = match fs::read_dir(&directory) {
+/// It cannot be read.
+pub fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => {
-            let what = format!("{}: {error}", directory.display());
-            return Err(UsageError::new(what));
-        }
+        Err(error) => return Err(error),
     };
     let name = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         let name = name.strip_suffix(SUFFIX)?;
-        History::of(name).is_ok().then(|| name.to_owned())
+        History::below(directory, name)
+            .is_ok()
+            .then(|| name.to_owned())
     };
     let mut names: Vec<_> = entries.filter_map(Result::ok).filter_map(name).collect();
     names.sort_unstable();
     Ok(names)
-}
-
-/// Where the runs are (XDG Base Directory Specification).
-///
-/// # Errors
-/// There is no home directory.
-fn directory() -> Result<PathBuf, UsageError> {
-    let absolute = |name| {
-        let value = std::env::var_os(name).map(PathBuf::from);
-        value.filter(|path| path.is_absolute())
-    };
-    let state = absolute("XDG_STATE_HOME")
-        .or_else(|| Some(absolute("HOME")?.join(Path::new(".local/state"))));
-    let state = state.ok_or_else(|| {
-        UsageError::new("runs are kept in $XDG_STATE_HOME or $HOME/.local/state: set one of them")
-    })?;
-    Ok(state.join("fairbat/runs"))
 }
 
 #[cfg(test)]
@@ -236,9 +223,7 @@ mod tests {
     #[test]
     fn what_was_added_is_there_and_only_the_newest_are_kept() {
         let directory = tempfile::tempdir().unwrap();
-        let history = History {
-            path: directory.path().join("runs/nightly.jsonl"),
-        };
+        let history = History::below(&directory.path().join("runs"), "nightly").unwrap();
         assert_eq!(history.runs().unwrap(), []);
         for size in 0..=2 * KEPT as u64 {
             history.add(&run(size, 0)).unwrap();
@@ -253,7 +238,7 @@ mod tests {
     #[test]
     fn names_that_are_no_names_of_files_are_refused() {
         for name in ["", ".x", "a/b", "a b", "ä", &"x".repeat(65)] {
-            assert!(History::of(name).is_err(), "{name:?}");
+            assert!(History::below(Path::new("/"), name).is_err(), "{name:?}");
         }
     }
 }

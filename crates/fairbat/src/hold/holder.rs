@@ -69,6 +69,8 @@ pub struct Holder {
     is_missing: bool,
     reported: BTreeSet<i32>,
     report: HoldReport,
+    /// The share of its work that the command has told as done, 0 to 1.
+    share: Option<f64>,
     /// The means of the round-trip times since the last sample, and their number.
     rtts: (Duration, u32),
     events: Vec<TimedHoldEvent>,
@@ -98,6 +100,8 @@ impl Holder {
             ..LaneSettings::new(1)
         };
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
+        let least = settings.least_weight(settings.bytes);
+        lane.with_core(|core, _| core.set_floor(least));
         let member = lane.enter("", Service::of_batch(settings.deadline));
         let windows = WindowSettings {
             policy: settings.receiver,
@@ -127,6 +131,7 @@ impl Holder {
             is_missing: true,
             reported: BTreeSet::new(),
             report: HoldReport::default(),
+            share: None,
             rtts: (Duration::ZERO, 0),
             events: Vec::new(),
         })
@@ -141,6 +146,11 @@ impl Holder {
     /// Connections are told from now on ([`Self::connects`]), so looks may be rarer.
     pub fn expect_notices(&mut self) {
         self.has_notices = true;
+    }
+
+    /// The command has told this share of its work as done, 0 to 1.
+    pub fn progress(&mut self, share: f64) {
+        self.share = Some(share.clamp(0.0, 1.0));
     }
 
     /// A process is about to connect the socket of this descriptor.
@@ -405,8 +415,11 @@ impl Holder {
         self.sampled_at = now;
         self.lane.notice_clock();
         let done = self.report.bytes_received + self.report.bytes_sent;
+        let expected = self.settings.expected(done, self.share);
+        let least = self.settings.least_weight(expected);
+        self.lane.with_core(|core, _| core.set_floor(least));
         self.member.set_backlog(Backlog {
-            bytes: self.settings.remaining(done),
+            bytes: expected.map_or(0, |all| all - done),
             inactive: 0,
             extent: Extent::Estimated,
         });
@@ -422,7 +435,7 @@ impl Holder {
             rate: sample.rate,
             rtt_ms: (self.rtts.1 > 0).then(|| (self.rtts.0 / self.rtts.1).as_secs_f64() * 1e3),
             bytes_done: done,
-            bytes_total: self.settings.bytes,
+            bytes_total: expected,
         };
         self.rtts = (Duration::ZERO, 0);
         self.emit(HoldEvent::Control(control));

@@ -4,6 +4,8 @@
 //! - `settings`: what a caller chooses; `event`: what is reported;
 //! - `scope`: whose connections, and which processes cannot be reached; `sockets`: what their
 //!   sockets are;
+//! - `unit`: where systemd keeps the processes of a unit;
+//! - `history`: what earlier runs have moved, and what the next one is expected to;
 //! - `connection`: the levers on one of them;
 //! - `holder`: finds connections, updates them and lets them go.
 //!
@@ -12,13 +14,15 @@
 
 mod connection;
 mod event;
+pub mod history;
 mod holder;
 mod scope;
 mod settings;
 mod sockets;
+pub mod unit;
 
 pub use self::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
 pub use self::holder::Holder;
-pub use self::scope::Scope;
-pub use self::settings::HoldSettings;
+pub use self::scope::{Scope, is_running};
+pub use self::settings::{FLOOR, HoldSettings};
 pub use self::sockets::free;

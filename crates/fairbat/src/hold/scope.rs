@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dalbe::process::{ForeignProcess, descendants, members_of};
 use dalbe::socket::TcpSocket;
+use rustix::io::Errno;
+
+use super::unit::control_group;
 
 /// Whose connections are held.
 #[derive(Debug, Clone)]
@@ -17,6 +20,8 @@ pub enum Scope {
     Tree(i32),
     /// The processes of this control group, by its directory.
     Group(PathBuf),
+    /// The processes of this unit of the system's systemd, while it runs.
+    Unit(String),
     /// Nobody's but those that are told ([`super::Holder::connects`]).
     Told,
 }
@@ -36,6 +41,8 @@ pub(super) struct Processes {
     known: BTreeMap<i32, Arc<ForeignProcess>>,
     /// Whether they have been looked for.
     is_begun: bool,
+    /// The control group of a unit, when it ran last.
+    unit_group: PathBuf,
     /// Those whose sockets could not be reached at the last look. A process that is about to end
     /// cannot either.
     suspects: BTreeSet<i32>,
@@ -49,6 +56,7 @@ impl Processes {
             scope,
             known: BTreeMap::new(),
             is_begun: false,
+            unit_group: PathBuf::new(),
             suspects: BTreeSet::new(),
             out_of_reach: BTreeSet::new(),
         }
@@ -62,7 +70,7 @@ impl Processes {
     /// Finds out which processes there are now.
     ///
     /// # Errors
-    /// `/proc` cannot be read, or the control group is gone.
+    /// `/proc` or the control group cannot be read.
     pub(super) fn refresh(&mut self) -> io::Result<()> {
         self.known.retain(|_, process| !process.has_ended());
         let now = match &self.scope {
@@ -76,7 +84,14 @@ impl Processes {
                 let below = descendants(known.iter().copied())?;
                 known.into_iter().chain(below).collect()
             }
-            Scope::Group(directory) => members_of(directory)?,
+            Scope::Group(directory) => present_in(directory)?,
+            Scope::Unit(unit) => {
+                // It may have been started again in another place.
+                if !self.unit_group.exists() {
+                    self.unit_group = control_group(unit).unwrap_or_default();
+                }
+                present_in(&self.unit_group)?
+            }
             Scope::Told => BTreeSet::new(),
         };
         self.is_begun = true;
@@ -146,4 +161,26 @@ impl Processes {
             }
         }
     }
+}
+
+/// The processes of a control group; none if it is gone.
+///
+/// # Errors
+/// It cannot be read.
+fn present_in(group: &Path) -> io::Result<BTreeSet<i32>> {
+    match members_of(group) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound) => Ok(BTreeSet::new()),
+        // The kernel's word for one that goes away meanwhile.
+        Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {
+            Ok(BTreeSet::new())
+        }
+        found => found,
+    }
+}
+
+/// Whether the scope has any process now.
+#[must_use]
+pub fn is_running(scope: &Scope) -> bool {
+    let mut processes = Processes::of(scope.clone());
+    processes.refresh().is_ok() && !processes.is_empty()
 }

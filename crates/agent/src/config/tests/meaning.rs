@@ -28,6 +28,7 @@ fn an_empty_file_is_all_defaults() {
         state: "/var/lib/fairbat".into(),
         socket: "/run/fairbat/agent.sock".into(),
         listen: Some("127.0.0.1:9797".parse().unwrap()),
+        hold_status: "/run/fairbat/hold/status.json".into(),
         connections: 4,
         min_weight: 0.02,
         max_weight: 1,
@@ -114,6 +115,19 @@ fn the_example_shows_every_key_and_is_right() {
         }
     );
     assert_eq!(media.due, Some(Due::Within(Duration::from_secs(12 * 3600))));
+    let [ollama, nightly] = &config.holds[..] else {
+        panic!("{:?}", config.holds);
+    };
+    assert_eq!(ollama.name, "ollama.service");
+    assert_eq!(ollama.target, HoldTarget::Unit("ollama.service".to_owned()));
+    assert!(ollama.is_due(&"2026-03-02T09:00:00[UTC]".parse().unwrap()));
+    assert!(
+        !ollama.is_due(&"2026-03-01T09:00:00[UTC]".parse().unwrap()),
+        "a Sunday"
+    );
+    assert_eq!(nightly.name, "nightly");
+    assert_eq!(nightly.bytes, Some(40 << 30));
+    assert_eq!(nightly.due, Some(Due::By(time(6, 0, 0, 0))));
     for keys in [
         &Agent::KEYS[..],
         &Agent::STREAM_KEYS,
@@ -121,6 +135,7 @@ fn the_example_shows_every_key_and_is_right() {
         &store::HTTP_KEYS,
         &store::LOCAL_KEYS,
         &jobs::KEYS,
+        &hold::KEYS,
     ] {
         for key in keys {
             assert!(EXAMPLE.contains(&format!("{key} = ")), "{key}");

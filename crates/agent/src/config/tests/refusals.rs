@@ -35,6 +35,40 @@ fn a_complaint_has_line_column_and_advice() {
 }
 
 #[test]
+fn what_is_held_has_a_target_a_name_and_hours() {
+    for (text, parts) in [
+        ("", &["has no `unit`", "cgroup = "][..]),
+        ("unit = \"a/b\"", &["not the name of a unit"]),
+        (
+            "unit = \"a.service\"\ncgroup = \"/x\"",
+            &["exclude each other"],
+        ),
+        ("cgroup = \"/sys/fs/cgroup/x\"", &["has no `name`"]),
+        (
+            "unit = \"x@y.service\"",
+            &["not a valid name", "use letters"],
+        ),
+        (
+            "unit = \"a.service\"\nhours = \"8 to 18\"",
+            &["`hours`", "08:00-18:00"],
+        ),
+        ("unit = \"a.service\"\nhours = 3", &["not a text"]),
+        (
+            "unit = \"a.service\"\nbytes = \"4G\"",
+            &["without a deadline"],
+        ),
+        (
+            "unit = \"a.service\"\nweight = 1",
+            &["unknown key `weight`"],
+        ),
+    ] {
+        assert_refused(&format!("[[hold]]\n{text}"), parts);
+    }
+    let twice = "[[hold]]\nunit = \"a.service\"\n[[hold]]\nunit = \"a.service\"";
+    assert_refused(twice, &["agent.toml:3", "already"]);
+}
+
+#[test]
 fn everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file() {
     let text = r#"[agent]
 conections = 4

@@ -163,6 +163,7 @@ fn status(second: i64, tasks: Vec<Task>) -> Status {
         now: Timestamp::from_second(second).expect("a moment"),
         lanes: vec![lane(Direction::Push, 10.0), lane(Direction::Pull, 20.0)],
         tasks,
+        holds: Vec::new(),
     }
 }
 
@@ -254,4 +255,23 @@ fn a_lane_tells_of_its_stream_while_it_uses_connections() {
     );
     let idle = r#"{"active": 0, "m": 0.2, "n": 0, "tau": 5, "w": 1.0}"#;
     assert_eq!(lane(1, idle), "pull: 1 connection, 1.00 MiB/s, weight 0.02");
+}
+
+#[test]
+fn what_is_held_of_others_has_a_line_each() {
+    let line = |hold: &str| {
+        let json = format!(r#"{{"now": "2026-03-02T01:00:00Z", "holds": [{hold}]}}"#);
+        let text = shown(&json, &PLAIN);
+        text.lines().last().unwrap_or_default().to_owned()
+    };
+    let busy = r#"{"name": "ollama.service", "phase": "holding", "connections": 16, "w": 0.314,
+        "rate": 2097152, "zeta": 1048576, "late_s": 900}"#;
+    assert_eq!(
+        line(busy),
+        "ollama.service: 16 connections, 2.00 MiB/s, weight 0.31, 1.00 MiB/s needed, probably 15 \
+         minutes late"
+    );
+    assert_eq!(line(r#"{"name": "a", "phase": "holding"}"#), "a: idle");
+    let off = line(r#"{"name": "a", "phase": "off"}"#);
+    assert!(off.contains("fairbat-hold.service does not run"), "{off}");
 }

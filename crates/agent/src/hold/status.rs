@@ -1,0 +1,161 @@
+//! What is held, in a file that the service writes and the agent reads: they share nothing else.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::config::Hold;
+
+/// A file that is older than this is that of a service that has ended.
+const STALE: SignedDuration = SignedDuration::from_secs(10);
+
+/// Largest file that is read, bytes: a thousand rows.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// The document in the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Document {
+    at: Timestamp,
+    holds: Vec<HoldStatus>,
+}
+
+/// Connections of others that are held, or are not at the moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HoldStatus {
+    /// Name in the configuration.
+    pub name: String,
+    /// The unit, or the directory of the control group.
+    pub what: String,
+    /// Whether they are held.
+    pub phase: HoldPhase,
+    /// Connections that are held now.
+    pub connections: u64,
+    /// Weight of all of them together, 1 = one best-effort flow; `None` while nothing is held.
+    pub w: Option<f64>,
+    /// Mean rate over the last second, both ways, byte/s.
+    pub rate: f64,
+    /// Lowest rate that still meets the deadline, byte/s; `None` without one.
+    pub zeta: Option<f64>,
+    /// Soft deadline of the run under way.
+    pub deadline: Option<Timestamp>,
+    /// What the run under way is expected to move, bytes; `None` if nothing tells.
+    pub bytes: Option<u64>,
+    /// What it has moved, bytes.
+    pub bytes_done: u64,
+    /// How late the run will probably be, s; `None` if in time.
+    pub late_s: Option<f64>,
+    /// Since the start of the service.
+    pub totals: HoldTotals,
+}
+
+/// Counts since the start of the service.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct HoldTotals {
+    /// Bytes that the connections have received.
+    pub bytes_received: u64,
+    /// Bytes that they have sent and that were acknowledged.
+    pub bytes_sent: u64,
+    /// Connections that were held.
+    pub connections: u64,
+    /// How long they have yielded to other traffic, s.
+    pub yielded_s: f64,
+    /// UDP flows that were seen, which do not yield.
+    pub udp_flows: u64,
+    /// Processes whose sockets could not be reached.
+    pub out_of_reach: u64,
+    /// Runs with a deadline that ended after it.
+    pub late_runs: u64,
+}
+
+/// Whether connections are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HoldPhase {
+    /// They are.
+    Holding,
+    /// There are no processes.
+    Waiting,
+    /// It is not in its hours.
+    Resting,
+    /// The service does not run.
+    Off,
+}
+
+impl HoldPhase {
+    /// Its name in JSON and for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holding => "holding",
+            Self::Waiting => "waiting",
+            Self::Resting => "resting",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl HoldStatus {
+    /// Of one that nobody holds.
+    #[must_use]
+    pub fn none_of(hold: &Hold, phase: HoldPhase) -> Self {
+        Self {
+            name: hold.name.clone(),
+            what: hold.what(),
+            phase,
+            connections: 0,
+            w: None,
+            rate: 0.0,
+            zeta: None,
+            deadline: None,
+            bytes: None,
+            bytes_done: 0,
+            late_s: None,
+            totals: HoldTotals::default(),
+        }
+    }
+}
+
+/// Puts the file in the place of the old one.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn write(file: &Path, at: Timestamp, holds: Vec<HoldStatus>) -> io::Result<()> {
+    let text = serde_json::to_vec(&Document { at, holds })?;
+    let new = file.with_extension("new");
+    fs::write(&new, text)?;
+    fs::rename(&new, file)
+}
+
+/// What is held at this moment, in the order of the configuration. It never waits: the file is
+/// small and in memory.
+#[must_use]
+pub fn read(file: &Path, configured: &[Hold], now: Timestamp) -> Vec<HoldStatus> {
+    if configured.is_empty() {
+        return Vec::new();
+    }
+    let mut told = match document(file) {
+        Ok(document) if now.duration_since(document.at).abs() < STALE => document.holds,
+        Ok(_) => Vec::new(),
+        Err(error) => {
+            tracing::debug!(%error, file = %file.display(), "nothing tells what is held");
+            Vec::new()
+        }
+    };
+    let of = |hold: &Hold| {
+        let found = told.iter().position(|one| one.name == hold.name);
+        found.map_or_else(
+            || HoldStatus::none_of(hold, HoldPhase::Off),
+            |index| told.swap_remove(index),
+        )
+    };
+    configured.iter().map(of).collect()
+}
+
+fn document(file: &Path) -> io::Result<Document> {
+    let mut text = Vec::new();
+    File::open(file)?.take(MAX_FILE).read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
