@@ -90,7 +90,7 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Other(downloader, restraint) => {
             let program = version_of(others::program(downloader));
             match restraint {
-                Restraint::None | Restraint::Trickle => vec![program],
+                Restraint::None | Restraint::Trickle | Restraint::Limit => vec![program],
                 Restraint::Run => vec![built(fairbat_binary()), program],
             }
         }

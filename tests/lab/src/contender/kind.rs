@@ -182,4 +182,6 @@ pub enum Restraint {
     Run,
     /// trickle, at a fixed rate: what the link has beside a stream of 60 %.
     Trickle,
+    /// Its own limit, at the same rate.
+    Limit,
 }

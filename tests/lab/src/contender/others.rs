@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::contender::error::{ContenderError, require as require_program};
 use crate::contender::kind::{Downloader, Restraint};
 use crate::contender::process::Over;
-use crate::contender::restrained::{self, shell, written_below};
+use crate::contender::restrained::{self, fixed_rate, shell, written_below};
 use crate::contender::servers::Origin;
 use crate::contender::site::Site;
 use crate::contender::tools::words;
@@ -40,7 +40,7 @@ pub(crate) fn require(downloader: Downloader, restraint: Restraint) -> Result<()
     require_program(program(downloader), package)?;
     match restraint {
         Restraint::Trickle => require_program("trickle", "trickle"),
-        Restraint::None | Restraint::Run => Ok(()),
+        Restraint::None | Restraint::Run | Restraint::Limit => Ok(()),
     }
 }
 
@@ -55,7 +55,11 @@ pub(crate) fn run(
     restraint: Restraint,
     over: &Over,
 ) -> Result<BackgroundRecord, String> {
-    let program = download(downloader, origin, &site.download);
+    let mut program = download(downloader, origin, &site.download);
+    if restraint == Restraint::Limit {
+        // Only curl is asked for it.
+        program.extend(words(&["--limit-rate", &format!("{}k", fixed_rate(site))]));
+    }
     restrained::run(site, &site.client, program, restraint, over, |_| {
         written_below(&site.download).unwrap_or(0)
     })

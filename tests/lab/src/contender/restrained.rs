@@ -1,4 +1,4 @@
-//! A program of others alone, or held back: by `fairbat run`, or by trickle.
+//! A program of others alone, or held back: by `fairbat run`, by trickle, or by its own limit.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -19,8 +19,8 @@ use crate::samples::BackgroundRecord;
 /// Size of the blocks that a file system counts in, bytes (stat(2)).
 const BLOCK: u64 = 512;
 
-/// What trickle leaves to others, as a share of the slowest link: what a stream of 60 % wants.
-const TRICKLED_SHARE: f64 = 0.4;
+/// What a fixed rate takes, as a share of the slowest link: what a stream of 60 % leaves.
+const FIXED_SHARE: f64 = 0.4;
 
 /// Name of the file with what `fairbat run` tells.
 const EVENTS: &str = "run-events.jsonl";
@@ -47,7 +47,7 @@ pub(super) fn run(
     carry(site, host, name, command, over, |program, _| {
         let bytes = match restraint {
             Restraint::Run => told(&fs::read_to_string(&events).unwrap_or_default()),
-            Restraint::None | Restraint::Trickle => moved(program),
+            Restraint::None | Restraint::Trickle | Restraint::Limit => moved(program),
         };
         BackgroundRecord {
             bytes: Some(bytes),
@@ -59,18 +59,23 @@ pub(super) fn run(
 /// The words before the command.
 fn before(site: &Site, restraint: Restraint, events: &Path) -> Vec<String> {
     match restraint {
-        Restraint::None => Vec::new(),
+        // Its own limit is among its own words.
+        Restraint::None | Restraint::Limit => Vec::new(),
         Restraint::Run => {
             let fairbat = fairbat_binary().display().to_string();
             let events = events.display().to_string();
             words(&[&fairbat, "run", "--events", &events, "--"])
         }
-        Restraint::Trickle => {
-            // It counts in KiB.
-            let rate = bytes_per_s(site.slowest_mbit) * TRICKLED_SHARE / 1024.0;
-            words(&["trickle", "-s", "-d", &format!("{rate:.0}")])
-        }
+        Restraint::Trickle => words(&["trickle", "-s", "-d", &fixed_rate(site)]),
     }
+}
+
+/// The fixed rate, KiB/s.
+pub(super) fn fixed_rate(site: &Site) -> String {
+    format!(
+        "{:.0}",
+        bytes_per_s(site.slowest_mbit) * FIXED_SHARE / 1024.0
+    )
 }
 
 /// A shell that runs this. When it is asked to end, all that it has started ends too.

@@ -9,7 +9,7 @@ use fairbat_tests::nginx::{Config, Nginx};
 use crate::contender::error::{ContenderError, require as require_program};
 use crate::contender::kind::{Restraint, Uploader};
 use crate::contender::process::Over;
-use crate::contender::restrained::{self, shell, told, written_below};
+use crate::contender::restrained::{self, fixed_rate, shell, told, written_below};
 use crate::contender::served::{BUCKET, FILE};
 use crate::contender::servers::{ACCESS_KEY, SECRET_KEY, Store, bytes};
 use crate::contender::site::Site;
@@ -95,7 +95,7 @@ pub(crate) fn run(
     restraint: Restraint,
     over: &Over,
 ) -> Result<BackgroundRecord, String> {
-    let program = upload(site, taker, uploader);
+    let program = upload(site, taker, uploader, restraint);
     let directory = taker.directory(site);
     restrained::run(
         site,
@@ -112,7 +112,7 @@ pub(crate) fn run(
 }
 
 /// The command.
-fn upload(site: &Site, taker: &Taker, uploader: Uploader) -> Vec<String> {
+fn upload(site: &Site, taker: &Taker, uploader: Uploader, restraint: Restraint) -> Vec<String> {
     let file = site.origin.join(FILE).display().to_string();
     match (taker, uploader) {
         (Taker::Web(nginx), Uploader::Fairbat) => {
@@ -123,11 +123,15 @@ fn upload(site: &Site, taker: &Taker, uploader: Uploader) -> Vec<String> {
         (Taker::Objects(store), _) => {
             let keys = format!("AWS_ACCESS_KEY_ID={ACCESS_KEY} AWS_SECRET_ACCESS_KEY={SECRET_KEY}");
             let repository = format!("s3:{}/{BUCKET}", store.endpoint());
+            let limit = match restraint {
+                Restraint::Limit => format!("--limit-upload {}", fixed_rate(site)),
+                Restraint::None | Restraint::Run | Restraint::Trickle => String::new(),
+            };
             // What is the same twice is stored once.
             shell(&format!(
                 "export {keys} RESTIC_PASSWORD=lab RESTIC_REPOSITORY={repository}; \
                  restic -q --no-cache init && \
-                 restic -q --no-cache backup --stdin < /dev/urandom"
+                 restic -q --no-cache backup {limit} --stdin < /dev/urandom"
             ))
         }
     }
