@@ -17,6 +17,21 @@ use fairbat_tests::workdir::{Workdir, write_secret};
 const FILE: Content = Content::new(13, 3_000_000);
 
 /// A proxy at work.
+/// One host has a deadline, and another one weighs more.
+const RULES: &str = "\
+[[rule]]
+name = \"nightly\"
+host = \"localhost\"
+deadline = \"00:00\"
+bytes = \"1T\"
+
+[[rule]]
+name = \"heavy\"
+client = \"127.0.0.0/8\"
+port = 1
+weight = 0.5
+";
+
 struct Proxy {
     running: Running,
     address: SocketAddr,
@@ -27,6 +42,7 @@ impl Proxy {
     fn start(flags: &[&str]) -> Self {
         let work = Workdir::new();
         write_secret(&work.join("token"), "s3cret");
+        std::fs::write(work.join("rules.toml"), RULES).expect("write the rules");
         let running = Fairbat::new(work.path())
             .args([
                 "proxy",
@@ -69,6 +85,94 @@ impl Proxy {
         });
         held.count()
     }
+}
+
+/// The value of a metric with its labels.
+fn metric(text: &str, series: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(series));
+    line?.trim().parse().ok()
+}
+
+#[test]
+fn a_rule_raises_the_weight_for_its_hosts_and_metrics_tell() {
+    let proxy = Proxy::start(&["--rules", "rules.toml"]);
+    let nginx = Nginx::with_file(&FILE, |config: &mut Config| {
+        config.limit_rate = Some(300_000);
+    });
+    let metrics = || {
+        let url = format!("http://{}/metrics", proxy.address);
+        let output = Command::new("curl")
+            .args(["-sS", "-f", "--noproxy", "*", &url])
+            .output()
+            .expect("start curl");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let weight = |text: &str| metric(text, "fairbat_proxy_weight");
+    let by_name = nginx.url("file").replace("127.0.0.1", "localhost");
+    let mut clients: Vec<_> = [nginx.url("file"), by_name]
+        .iter()
+        .map(|url| {
+            Command::new("curl")
+                .args(["-sS", "-o", "/dev/null", "--noproxy", "", "-x"])
+                .arg(format!("http://{}", proxy.address))
+                .arg(url)
+                .spawn()
+                .expect("start curl")
+        })
+        .collect();
+    let of = |name, rule| format!("fairbat_proxy_{name}{{rule=\"{rule}\"}}");
+    wait_for("one connection for each", Duration::from_secs(10), || {
+        let text = metrics();
+        let one = |rule| metric(&text, &of("connections", rule)) == Some(1.0);
+        (one("(others)") && one("nightly")).then_some(())
+    });
+    wait_for("a terabyte by midnight", Duration::from_secs(10), || {
+        (weight(&metrics()) > Some(0.9)).then_some(())
+    });
+    for client in &mut clients {
+        let _ = (client.kill(), client.wait());
+    }
+    let text = metrics();
+    let pulled = |rule: &str| {
+        let series = format!("fairbat_proxy_bytes_total{{rule=\"{rule}\",direction=\"pull\"}}");
+        metric(&text, &series)
+    };
+    assert!(
+        pulled("nightly") > Some(0.0) && pulled("(others)") > Some(0.0),
+        "{text}"
+    );
+    assert_eq!(pulled("heavy"), Some(0.0), "{text}");
+    assert!(metric(&text, &of("deadline_timestamp_seconds", "nightly")).is_some());
+    for name in fairbat::proxy::NAMES {
+        assert!(text.contains(&format!("# HELP {name} ")), "{name}: {text}");
+    }
+}
+
+#[test]
+fn metrics_tell_who_was_refused_and_are_for_those_who_may_use_the_proxy() {
+    let proxy = Proxy::start(&["--token-file", "token"]);
+    let get = |args: &[&str]| {
+        let url = format!("http://{}/metrics", proxy.address);
+        let curl = Command::new("curl")
+            .args(["-sS", "-f", "--noproxy", "*"])
+            .args(args)
+            .arg(url)
+            .output();
+        curl.expect("start curl")
+    };
+    assert_eq!(code(&get(&[])), Some(22), "without the token");
+    let token = [
+        "--proxy-header",
+        "x: y",
+        "-H",
+        "Proxy-Authorization: Bearer s3cret",
+    ];
+    let foreign = [&token[..], &["-H", "Host: evil.example"]].concat();
+    assert_eq!(code(&get(&foreign)), Some(22), "by a foreign name");
+    let output = get(&token);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let refused = metric(&text, "fairbat_proxy_refused_total{reason=\"token\"}");
+    assert_eq!(refused, Some(1.0), "{text}");
 }
 
 fn code(output: &Output) -> Option<i32> {
@@ -233,6 +337,9 @@ fn wrong_flags_are_usage_errors_and_a_taken_port_is_told() {
         .expect_code(2)
         .expect_said(&["192.168.0.0/16"]);
     run(&["--listen", "here"]).expect_code(2);
+    run(&["--rules", "none"])
+        .expect_code(2)
+        .expect_said(&["none"]);
     run(&["--token-file", "none"]).expect_said(&["token"]);
     let proxy = Proxy::start(&[]);
     let address = proxy.address.to_string();

@@ -1,5 +1,7 @@
 //! `fairbat proxy`: turns its flags into settings, prints its address, and serves until a signal.
 
+mod rules;
+
 use std::io::{self, Write as _};
 
 use dalbe::weight::ControllerPolicy;
@@ -14,13 +16,15 @@ use crate::console::{Console, log_filter, start_log, written};
 use crate::exit::ExitCode;
 use crate::progress::failed_to_start;
 use crate::session::{self, Signals, StopSignal, runtime};
+use crate::settings::UsageError;
 
 /// Runs the command.
 pub(crate) fn run(args: &ProxyArgs) -> ExitCode {
-    session::with_valid(log_filter(&args.log), |filter| {
+    let asked = log_filter(&args.log).and_then(|filter| Ok((filter, settings(args)?)));
+    session::with_valid(asked, |(filter, settings)| {
         let console = Console::plain();
         start_log(filter, &args.log, &console);
-        match serve(args, &console) {
+        match serve(args, settings, &console) {
             Ok(StopSignal::Terminate) => ExitCode::Done,
             Ok(StopSignal::Interrupt) => ExitCode::Interrupted,
             Err(error) => {
@@ -31,32 +35,39 @@ pub(crate) fn run(args: &ProxyArgs) -> ExitCode {
     })
 }
 
-fn settings(args: &ProxyArgs) -> ProxySettings {
-    ProxySettings {
+/// # Errors
+/// The file of rules is wrong.
+fn settings(args: &ProxyArgs) -> Result<ProxySettings, UsageError> {
+    Ok(ProxySettings {
         listen: args.listen,
         hold: HoldSettings {
-            weight: args.weight,
-            floor: args.weight,
             receiver: args.receiver.into(),
             sender: args.sender.into(),
             controller: ControllerPolicy::Share,
-            bytes: None,
-            deadline: None,
             include_local: args.include_local,
+        },
+        weight: args.weight,
+        rules: match &args.rules {
+            Some(file) => rules::read(file)?,
+            None => Vec::new(),
         },
         token: args.token_file.clone(),
         allowed: args.allow.clone(),
         max_connections: args.max_connections,
         connect_timeout: args.connect_timeout,
-    }
+    })
 }
 
 /// Serves until a signal comes. Connections are then cut off.
-fn serve(args: &ProxyArgs, console: &Console) -> Result<StopSignal, TransferError> {
+fn serve(
+    args: &ProxyArgs,
+    settings: ProxySettings,
+    console: &Console,
+) -> Result<StopSignal, TransferError> {
     let runtime = runtime(&mut Builder::new_multi_thread())?;
     let stopped = runtime.block_on(async {
         let mut signals = Signals::listen()?;
-        let proxy = Proxy::bind(settings(args)).await?;
+        let proxy = Proxy::bind(settings).await?;
         announce(args, &proxy, console);
         tokio::select! {
             never = proxy.run() => match never {},

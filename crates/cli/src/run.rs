@@ -71,7 +71,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
             Ok(((inherited, last, (_, listener), passage), Half::Second { channel })) => {
                 let started_with = (inherited, last, listener, passage);
                 start_log(filter, &args.log, &console);
-                warn_if_late(plan.hold.deadline);
+                warn_if_late(plan.plan.deadline);
                 worker::run(plan, channel, started_with, &console)
             }
             Err(error) => {

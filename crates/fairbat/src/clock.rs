@@ -19,6 +19,12 @@ pub(crate) fn jump(known: &mut SignedDuration, drift: SignedDuration) -> Option<
     })
 }
 
+/// The present moment in local time.
+#[allow(clippy::disallowed_methods, reason = "the shell that reads the clock")]
+pub(crate) fn local_time() -> jiff::Zoned {
+    jiff::Zoned::now()
+}
+
 /// A monotonic clock that starts with the run. Unlike [`Instant`] it goes on
 /// while the machine is suspended (CLOCK_BOOTTIME): deadlines do not wait.
 #[derive(Debug, Clone, Copy)]

@@ -27,6 +27,7 @@ mod clock;
 pub mod download;
 pub mod error;
 pub mod event;
+pub mod exposition;
 mod file_version;
 pub mod hold;
 pub mod hours;

@@ -10,7 +10,9 @@ use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::SenderPolicy;
 use dalbe::weight::ControllerPolicy;
 use fairbat::hold::history::{History, PastRun, expected};
-use fairbat::hold::{FLOOR, HoldControl, HoldEvent, HoldReport, HoldSettings, Holder, is_running};
+use fairbat::hold::{
+    FLOOR, HoldControl, HoldEvent, HoldPlan, HoldReport, HoldSettings, Holder, is_running,
+};
 use jiff::{Timestamp, Zoned};
 
 use super::status::{HoldPhase, HoldStatus, HoldTotals};
@@ -98,16 +100,18 @@ impl Keeper {
         let earlier = earlier.and_then(Result::ok).unwrap_or_default();
         let deadline = self.hold.due.and_then(|due| due.after(now));
         let settings = HoldSettings {
-            weight: self.hold.min_weight,
-            floor: FLOOR,
             receiver: ReceiverPolicy::default(),
             sender: self.sender,
             controller: self.controller,
-            bytes: self.hold.bytes.or_else(|| expected(&earlier)),
-            deadline,
             include_local: self.hold.include_local,
         };
-        match Holder::new(self.hold.scope(), settings) {
+        let plan = HoldPlan {
+            weight: self.hold.min_weight,
+            floor: FLOOR,
+            bytes: self.hold.bytes.or_else(|| expected(&earlier)),
+            deadline,
+        };
+        match Holder::new(self.hold.scope(), settings, plan) {
             Ok(holder) => {
                 tracing::info!(
                     hold = self.hold.name,

@@ -1,46 +1,11 @@
-//! The metrics: their names, kinds and help texts, and the text format that they are
-//! written in.
+//! The metrics: their names, kinds and help texts.
 //!
 //! The label of a task is `task`, because Prometheus itself labels every series with
 //! the `job` of its configuration.
 
-use metrics::{Key, Label, Level, Metadata, Recorder as _};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use fairbat::metric_families;
 
-/// A metric with all its labels.
-#[derive(Debug)]
-pub(crate) struct MetricFamily {
-    pub(crate) name: &'static str,
-    kind: MetricKind,
-    help: &'static str,
-}
-
-/// How the values of a metric change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MetricKind {
-    /// It only grows, and starts again at 0 with the agent.
-    Counter,
-    /// It goes up and down.
-    Gauge,
-}
-
-/// Defines each family, and the list of all of them.
-macro_rules! families {
-    ($($constant:ident: $kind:ident $name:literal, $help:literal;)*) => {
-        $(pub(crate) static $constant: MetricFamily = MetricFamily {
-            name: $name,
-            kind: MetricKind::$kind,
-            help: $help,
-        };)*
-
-        pub(crate) static ALL: &[&MetricFamily] = &[$(&$constant),*];
-
-        /// The names of all metrics.
-        pub const NAMES: &[&str] = &[$($name),*];
-    };
-}
-
-families! {
+metric_families! {
     BUILD_INFO: Gauge "fairbat_build_info", "The version of the agent, as a label; always 1.";
     START: Gauge "fairbat_start_timestamp_seconds", "Start of the agent, s since 1970.";
 
@@ -93,56 +58,4 @@ families! {
     HOLD_DEMANDED: Gauge "fairbat_hold_demanded_rate_bytes_per_second", "Lowest rate that still meets the deadline (zeta). Absent without one.";
     HOLD_DEADLINE: Gauge "fairbat_hold_deadline_timestamp_seconds", "Deadline of the run under way, s since 1970.";
     HOLD_LATE: Gauge "fairbat_hold_late_seconds", "How late the run will probably be. 0 when in time.";
-}
-
-/// The interface of the recorder needs it. It has no effect.
-const METADATA: Metadata<'static> = Metadata::new("fairbat", Level::INFO, None);
-
-/// One rendering: values go in, and the text comes out. Each rendering has a recorder of
-/// its own, because a recorder keeps the series of tasks and deadlines that are gone.
-pub(crate) struct Exposition {
-    recorder: PrometheusRecorder,
-}
-
-impl Exposition {
-    pub(crate) fn new() -> Self {
-        let recorder = PrometheusBuilder::new().build_recorder();
-        for family in ALL {
-            let (name, help) = (family.name.into(), family.help.into());
-            match family.kind {
-                MetricKind::Counter => recorder.describe_counter(name, None, help),
-                MetricKind::Gauge => recorder.describe_gauge(name, None, help),
-            }
-        }
-        Self { recorder }
-    }
-
-    /// Sets a counter.
-    pub(crate) fn count(&self, family: &MetricFamily, labels: &[(&'static str, &str)], value: u64) {
-        debug_assert_eq!(family.kind, MetricKind::Counter, "{}", family.name);
-        let counter = self
-            .recorder
-            .register_counter(&key(family, labels), &METADATA);
-        counter.absolute(value);
-    }
-
-    /// Sets a gauge. A value that is not finite counts as unknown and is left out.
-    pub(crate) fn gauge(&self, family: &MetricFamily, labels: &[(&'static str, &str)], value: f64) {
-        debug_assert_eq!(family.kind, MetricKind::Gauge, "{}", family.name);
-        if value.is_finite() {
-            let gauge = self
-                .recorder
-                .register_gauge(&key(family, labels), &METADATA);
-            gauge.set(value);
-        }
-    }
-
-    pub(crate) fn render(&self) -> String {
-        self.recorder.handle().render()
-    }
-}
-
-fn key(family: &MetricFamily, labels: &[(&'static str, &str)]) -> Key {
-    let label = |&(name, value): &(&'static str, &str)| Label::new(name, value.to_owned());
-    Key::from_parts(family.name, labels.iter().map(label).collect::<Vec<_>>())
 }

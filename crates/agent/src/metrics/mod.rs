@@ -1,19 +1,15 @@
-//! The status of the agent in the text format of Prometheus (version 0.0.4).
-//!
-//! Each rendering starts empty. So an unknown value is absent, and never an old value
-//! or a 0.
+//! The status of the agent as metrics for Prometheus.
 
 mod families;
 
+pub use fairbat::exposition::CONTENT_TYPE;
+use fairbat::exposition::Exposition;
 use jiff::Timestamp;
 
+use self::families as family;
 pub use self::families::NAMES;
-use self::families::{self as family, Exposition};
 use crate::hold::status::{HoldPhase, HoldStatus};
 use crate::status::{AgentStatus, LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
-
-/// Media type of the text.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The label of all ad-hoc tasks. No job can have this name.
 const ADHOC_LABEL: &str = "(added)";
@@ -21,7 +17,7 @@ const ADHOC_LABEL: &str = "(added)";
 /// Renders all metrics.
 #[must_use]
 pub fn render(status: &AgentStatus) -> String {
-    let out = Exposition::new();
+    let out = Exposition::new(family::ALL);
     agent(&out, status);
     for lane in &status.lanes {
         self::lane(&out, lane);

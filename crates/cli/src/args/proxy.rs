@@ -23,7 +23,8 @@ use super::shared::{LogArgs, ReceiverMethod, SenderMethod, weight};
         Only this machine may use it, unless --allow or --token-file opens it. Clients beyond \
         this machine are not connected to addresses of this machine, nor to link-local ones.\n\n\
         Connections to this machine's own addresses do not yield, unless --include-local is \
-        given. It cannot see what passes through a tunnel, and keeps nothing."
+        given. It cannot see what passes through a tunnel, and keeps nothing.\n\n\
+        Metrics for Prometheus are at /metrics of its own address."
 )]
 pub(crate) struct ProxyArgs {
     /// Listen on this address and port; port 0 picks a free one
@@ -51,6 +52,14 @@ pub(crate) struct ProxyArgs {
     /// network in clear text.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
+
+    /// Read rules from this TOML file: what weighs more, and what is due
+    ///
+    /// Each [[rule]] has `host`, `port` and `client` to match connections, and `weight`, `hours`,
+    /// `deadline` and `bytes`. The first rule that matches a connection counts. docs/run.md in the
+    /// source shows an example.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) rules: Option<PathBuf>,
 
     /// The lowest weight of all connections together, from 0.02 (yields to all) to 1 (never
     /// yields)

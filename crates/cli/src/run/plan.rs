@@ -8,7 +8,7 @@ use std::path::Path;
 use dalbe::process::ForeignProcess;
 use fairbat::hold::history::{History, expected};
 use fairbat::hold::unit::{CONTROL_GROUPS, control_group, is_group};
-use fairbat::hold::{HoldSettings, Scope};
+use fairbat::hold::{HoldPlan, HoldSettings, Scope};
 
 use super::history;
 use super::messages;
@@ -20,6 +20,7 @@ use crate::settings::{UsageError, optional_deadline};
 pub(super) struct Plan {
     pub(super) target: Target,
     pub(super) hold: HoldSettings,
+    pub(super) plan: HoldPlan,
     /// Where the run is noted.
     pub(super) history: Option<History>,
     /// How the size was planned, for people.
@@ -79,14 +80,16 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
     Ok(Plan {
         target: target(args)?,
         hold: HoldSettings {
-            weight: speed.weight,
-            floor: speed.floor,
             receiver: speed.receiver.into(),
             sender: speed.sender.into(),
             controller: speed.controller.into(),
+            include_local: args.include_local,
+        },
+        plan: HoldPlan {
+            weight: speed.weight,
+            floor: speed.floor,
             bytes,
             deadline,
-            include_local: args.include_local,
         },
         history,
         remark,

@@ -79,7 +79,7 @@ pub(super) fn run(
         send(&channel, Message::Ended(Ending::Exit(code)));
         ExitCode::Other
     };
-    let holder = match Holder::new(scope, plan.hold.clone()) {
+    let holder = match Holder::new(scope, plan.hold, plan.plan) {
         Ok(holder) => holder,
         Err(error) => return failed(error.to_string(), FAILED),
     };
@@ -108,7 +108,7 @@ pub(super) fn run(
         },
         Target::Running(..) => None,
     };
-    say(messages::started(&what, holder.levers(), plan.hold.weight));
+    say(messages::started(&what, holder.levers(), plan.plan.weight));
     plan.remark.take().into_iter().for_each(&say);
     // The command is in the process group of the front. Signals of the terminal are for them.
     let _ = setpgid(None, None);
@@ -221,7 +221,7 @@ impl Worker {
                 say(messages::by_looking(&error));
                 self.begin(false);
             }
-            News::Connects(process, descriptor) => self.holder.connects(process, descriptor),
+            News::Connects(process, descriptor) => self.holder.connects(process, descriptor, 0),
             News::Progress(share) => self.holder.progress(share),
             News::Closed => {
                 // The command is to hear that nobody reads.

@@ -11,6 +11,7 @@ use dalbe::receive_window::{ArrivalWatch, ReceiveWindowState, WindowLever};
 use dalbe::sender::{SenderCoupling, SenderLever, SenderLevers};
 use dalbe::socket::{TcpInfo, TcpSocket};
 use dalbe::weight::FlowTarget;
+use jiff::Timestamp;
 
 use super::scope::Found;
 use crate::clock::Clock;
@@ -81,6 +82,17 @@ fn is_shortage(error: &io::Error) -> bool {
         .any(|it| error.raw_os_error() == Some(it.raw_os_error()))
 }
 
+/// A socket that may connect.
+#[derive(Debug)]
+pub(super) struct Connecting {
+    pub(super) handle: Handle,
+    /// The number of its group.
+    pub(super) group: usize,
+    pub(super) since: Duration,
+    /// Whether it was told that it connects.
+    pub(super) is_told: bool,
+}
+
 /// What a connection has moved since the last update.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moved {
@@ -94,6 +106,8 @@ pub(super) struct Moved {
 #[derive(Debug)]
 pub(super) struct HeldConnection {
     pub(super) peer: IpAddr,
+    /// The number of its group.
+    pub(super) group: usize,
     handle: Handle,
     pub(super) receive: Option<WindowLever>,
     send: Option<SenderLever>,
@@ -114,10 +128,11 @@ impl HeldConnection {
         peer: IpAddr,
         handle: Handle,
         receive: Option<WindowLever>,
-        place: Place,
+        (group, place): (usize, Place),
     ) -> Self {
         Self {
             peer,
+            group,
             handle,
             receive,
             send: None,
@@ -152,6 +167,11 @@ impl HeldConnection {
     /// Whether it is not where it was.
     pub(super) fn is_gone(&mut self) -> bool {
         self.handle.socket().is_none()
+    }
+
+    /// Its work is due at this moment from now on.
+    pub(super) fn work_for(&mut self, due: Timestamp) {
+        self.place.work_for(due);
     }
 
     /// What its receive window does; `None` while nothing comes.

@@ -9,6 +9,8 @@ use dalbe::receive_window::{LeverKind, ReceiveWindowState};
 use dalbe::sender::SenderLeverKind;
 use serde::Serialize;
 
+use crate::lane::LateMember;
+
 /// An event with its moment.
 #[derive(Debug, Clone, Serialize)]
 pub struct TimedHoldEvent {
@@ -59,6 +61,16 @@ pub enum HoldEvent {
     },
     /// The command has ended, or its connections are let go.
     Done(HoldReport),
+}
+
+impl From<LateMember> for HoldEvent {
+    fn from(late: LateMember) -> Self {
+        Self::Forecast {
+            late_s: late.late_s,
+            zeta: late.zeta,
+            rate: late.rate,
+        }
+    }
 }
 
 /// One sample of the control loop.

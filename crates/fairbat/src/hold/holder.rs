@@ -10,15 +10,17 @@ use dalbe::receive_window::{LeverKind, WindowLever, WindowSettings};
 use dalbe::sender::{SenderLeverKind, SenderLevers};
 use dalbe::socket::TcpSocket;
 
-use super::connection::{Handle, HeldConnection, Moved};
+use super::connection::{Connecting, Handle, HeldConnection, Moved};
 use super::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
+use super::group::{Group, GroupReport};
+use super::plan::HoldPlan;
 use super::scope::{Found, Processes, Scope};
 use super::settings::HoldSettings;
-use super::sockets::{DNS, Kind, inode_of, kind_of};
+use super::sockets::{Kind, UdpFlows, inode_of, kind_of};
 use crate::clock::Clock;
 use crate::lane::core::Core;
 use crate::lane::settings::Mode;
-use crate::lane::{Backlog, Extent, InvalidSettings, Lane, LaneSettings, Member, Service};
+use crate::lane::{InvalidSettings, Lane, LaneSettings};
 use crate::transport::Path;
 
 /// Time between two looks for processes and sockets where connections are told.
@@ -45,7 +47,7 @@ pub struct Holder {
     settings: HoldSettings,
     clock: Clock,
     lane: Lane,
-    member: Member,
+    groups: Vec<Group>,
     lever: LeverKind,
     windows: WindowSettings,
     senders: SenderLevers,
@@ -55,9 +57,7 @@ pub struct Holder {
     held: BTreeMap<u64, HeldConnection>,
     /// Sockets that are none of ours.
     left_alone: BTreeSet<u64>,
-    /// Connected UDP sockets at the last look, and whether each has been counted. Resolvers have
-    /// some for moments.
-    udp: BTreeMap<u64, bool>,
+    udp: UdpFlows,
     paths: HashMap<IpAddr, Path>,
     /// Whether connections are told.
     has_notices: bool,
@@ -67,42 +67,33 @@ pub struct Holder {
     sampled_at: Duration,
     /// Whether a socket is not where it was.
     is_missing: bool,
-    reported: BTreeSet<i32>,
     report: HoldReport,
-    /// The share of its work that the command has told as done, 0 to 1.
-    share: Option<f64>,
     /// The means of the round-trip times since the last sample, and their number.
     rtts: (Duration, u32),
     events: Vec<TimedHoldEvent>,
 }
 
-/// A socket that may connect.
-#[derive(Debug)]
-struct Connecting {
-    handle: Handle,
-    since: Duration,
-    /// Whether it was told that it connects.
-    is_told: bool,
-}
-
 impl Holder {
-    /// Holds nothing yet.
+    /// Holds nothing yet. All connections are of the first group, with this plan, unless more
+    /// groups are added.
     ///
     /// # Errors
     /// [`InvalidSettings`] for a weight that is none.
-    pub fn new(scope: Scope, settings: HoldSettings) -> Result<Self, InvalidSettings> {
+    pub fn new(
+        scope: Scope,
+        settings: HoldSettings,
+        plan: HoldPlan,
+    ) -> Result<Self, InvalidSettings> {
         let clock = Clock::start();
         let lever = Capabilities::probe().best_lever();
         let limits = LaneSettings {
-            weight: settings.weight,
+            weight: plan.weight,
             is_held: true,
             controller: settings.controller,
             ..LaneSettings::new(1)
         };
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
-        let least = settings.least_weight(settings.bytes);
-        lane.with_core(|core, _| core.set_floor(least));
-        let member = lane.enter("", Service::of_batch(settings.deadline));
+        let group = Group::new(&lane, plan);
         let windows = WindowSettings {
             policy: settings.receiver,
             max_window: None,
@@ -115,23 +106,21 @@ impl Holder {
             settings,
             clock,
             lane,
-            member,
+            groups: vec![group],
             lever,
             windows,
             processes: Processes::of(scope),
             connecting: BTreeMap::new(),
             held: BTreeMap::new(),
             left_alone: BTreeSet::new(),
-            udp: BTreeMap::new(),
+            udp: UdpFlows::default(),
             paths: HashMap::new(),
             has_notices: false,
             is_first_look: true,
             looked_at: Duration::ZERO,
             sampled_at: Duration::ZERO,
             is_missing: true,
-            reported: BTreeSet::new(),
             report: HoldReport::default(),
-            share: None,
             rtts: (Duration::ZERO, 0),
             events: Vec::new(),
         })
@@ -150,11 +139,38 @@ impl Holder {
 
     /// The command has told this share of its work as done, 0 to 1.
     pub fn progress(&mut self, share: f64) {
-        self.share = Some(share.clamp(0.0, 1.0));
+        self.groups[0].share = Some(share.clamp(0.0, 1.0));
     }
 
-    /// A process is about to connect the socket of this descriptor.
-    pub fn connects(&mut self, process: i32, descriptor: i32) {
+    /// Adds a group of connections with a plan of its own; returns its number. All groups together
+    /// are one lane: the weight is the largest that one of them asks for, and is for whoever is due
+    /// first.
+    pub fn add_group(&mut self, plan: HoldPlan) -> usize {
+        self.groups.push(Group::new(&self.lane, plan));
+        self.groups.len() - 1
+    }
+
+    /// The plan of a group from now on. If it is another one, what is moved is counted anew.
+    ///
+    /// # Panics
+    /// There is no such group.
+    pub fn set_plan(&mut self, group: usize, plan: HoldPlan) {
+        if self.groups[group].plan() == plan {
+            return;
+        }
+        self.groups[group].set_plan(&self.lane, plan);
+        let due = self.groups[group].due();
+        let held = self.held.values_mut().filter(|it| it.group == group);
+        held.for_each(|it| it.work_for(due));
+    }
+
+    /// What the groups have moved.
+    pub fn groups(&self) -> impl Iterator<Item = GroupReport> {
+        self.groups.iter().map(|group| group.report)
+    }
+
+    /// A process is about to connect the socket of this descriptor, for this group.
+    pub fn connects(&mut self, process: i32, descriptor: i32, group: usize) {
         let Some(process) = self.processes.open(process) else {
             return;
         };
@@ -176,7 +192,7 @@ impl Holder {
         // What it was before is over.
         self.left_alone.remove(&inode);
         if matches!(kind_of(&socket), Kind::Tcp) {
-            self.meet(&found, &socket, true);
+            self.meet(&found, &socket, Some(group));
         }
     }
 
@@ -219,10 +235,8 @@ impl Holder {
         let found = self.processes.sockets();
         let inodes: BTreeSet<u64> = found.iter().map(|found| found.inode).collect();
         self.left_alone.retain(|inode| inodes.contains(inode));
-        self.udp.retain(|inode, _| inodes.contains(inode));
+        self.udp.retain(&inodes);
         self.paths.retain(|_, path| path.is_remembered(now));
-        self.reported
-            .retain(|process| self.processes.out_of_reach.contains(process));
         self.connecting
             .retain(|inode, it| inodes.contains(inode) || it.handle.socket().is_some());
         let mut gone = Vec::new();
@@ -244,23 +258,21 @@ impl Holder {
             } else if let Some(connecting) = self.connecting.get_mut(&found.inode) {
                 connecting.handle.add(found);
             } else if let Some(socket) = self.processes.reach(found) {
-                self.meet(found, &socket, false);
+                self.meet(found, &socket, None);
             }
         }
-        for process in self.processes.out_of_reach.clone() {
-            if self.reported.insert(process) {
-                self.report.out_of_reach += 1;
-                let program = fs::read_to_string(format!("/proc/{process}/comm"));
-                self.emit(HoldEvent::OutOfReach {
-                    pid: process,
-                    program: program.unwrap_or_default().trim_end().to_owned(),
-                });
-            }
+        for process in self.processes.newly_out_of_reach() {
+            self.report.out_of_reach += 1;
+            let program = fs::read_to_string(format!("/proc/{process}/comm"));
+            self.emit(HoldEvent::OutOfReach {
+                pid: process,
+                program: program.unwrap_or_default().trim_end().to_owned(),
+            });
         }
     }
 
-    /// A socket that was not known.
-    fn meet(&mut self, found: &Found, socket: &TcpSocket, is_told: bool) {
+    /// A socket that was not known. If it was told that it connects, its group is known.
+    fn meet(&mut self, found: &Found, socket: &TcpSocket, group: Option<usize>) {
         let now = self.clock.now();
         match kind_of(socket) {
             Kind::Listener => {
@@ -270,27 +282,16 @@ impl Holder {
                 if let Ok(cookie) = socket.cookie() {
                     let connecting = Connecting {
                         handle: Handle::new(found, cookie),
+                        group: group.unwrap_or(0),
                         since: now,
-                        is_told,
+                        is_told: group.is_some(),
                     };
                     self.connecting.insert(found.inode, connecting);
                 }
             }
             Kind::Udp => {
-                // A resolver's questions are no flow.
-                let peer = socket.peer_addr().ok();
-                let is_flow =
-                    peer.is_some_and(|peer| peer.port() != DNS && !peer.ip().is_loopback());
-                match self.udp.get_mut(&found.inode) {
-                    Some(is_counted) => {
-                        self.report.udp_flows += u64::from(!*is_counted);
-                        *is_counted = true;
-                    }
-                    None if is_flow => {
-                        self.udp.insert(found.inode, false);
-                    }
-                    None => {}
-                }
+                let is_new = self.udp.see(found.inode, socket);
+                self.report.udp_flows += u64::from(is_new);
             }
             Kind::Other => {
                 self.left_alone.insert(found.inode);
@@ -327,12 +328,15 @@ impl Holder {
                 self.left_alone.insert(inode);
                 continue;
             }
-            self.take(now, inode, connecting.handle, peer);
+            self.take(now, inode, connecting, peer);
         }
     }
 
     /// Takes a connection under control.
-    fn take(&mut self, now: Duration, inode: u64, mut handle: Handle, peer: IpAddr) {
+    fn take(&mut self, now: Duration, inode: u64, connecting: Connecting, peer: IpAddr) {
+        let Connecting {
+            mut handle, group, ..
+        } = connecting;
         let path = self.paths.entry(peer).or_default();
         let receive = self
             .lever
@@ -346,8 +350,9 @@ impl Holder {
         if self.held.is_empty() {
             self.lane.with_core(Core::connected);
         }
-        let place = self.lane.take_place(self.member.service());
-        let mut held = HeldConnection::new(now, peer, handle, receive, place);
+        let place = self.groups[group].take_place(&self.lane);
+        self.groups[group].report.connections += 1;
+        let mut held = HeldConnection::new(now, peer, handle, receive, (group, place));
         if self.is_first_look {
             held.forget_past();
         }
@@ -357,7 +362,7 @@ impl Holder {
 
     /// Updates the connections that are due.
     fn update(&mut self, now: Duration) {
-        let mut all = Moved::default();
+        let mut all = vec![Moved::default(); self.groups.len()];
         let mut broken = Vec::new();
         for (&inode, held) in &mut self.held {
             if held.update_at > now {
@@ -365,8 +370,8 @@ impl Holder {
             }
             match held.update(now, self.clock, &self.senders) {
                 Ok(Some(moved)) => {
-                    all.received += moved.received;
-                    all.sent += moved.sent;
+                    all[held.group].received += moved.received;
+                    all[held.group].sent += moved.sent;
                     if let Some(rtt) = moved.rtt {
                         self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
                     }
@@ -387,18 +392,27 @@ impl Holder {
             }
             self.left_alone.insert(inode);
         }
-        self.report.bytes_received += all.received;
-        self.report.bytes_sent += all.sent;
-        let moved = all.received + all.sent;
-        if moved > 0 {
-            let rtt = (self.rtts.1 > 0).then(|| self.rtts.0 / self.rtts.1);
-            self.lane.moved(moved, rtt, self.member.service());
+        let rtt = self.rtt();
+        for (group, moved) in self.groups.iter_mut().zip(all) {
+            self.report.bytes_received += moved.received;
+            self.report.bytes_sent += moved.sent;
+            group.moved(moved);
+            if moved.received + moved.sent > 0 {
+                let bytes = moved.received + moved.sent;
+                self.lane.moved(bytes, rtt, group.service());
+            }
         }
+    }
+
+    /// The mean round-trip time since the last sample.
+    fn rtt(&self) -> Option<Duration> {
+        (self.rtts.1 > 0).then(|| self.rtts.0 / self.rtts.1)
     }
 
     /// A connection is gone, or is not held any more.
     fn forget(&mut self, now: Duration, inode: u64) -> Option<HeldConnection> {
         let held = self.held.remove(&inode)?;
+        self.groups[held.group].report.connections -= 1;
         if let Some(lever) = &held.receive {
             self.paths.entry(held.peer).or_default().learn(lever, now);
         }
@@ -415,14 +429,10 @@ impl Holder {
         self.sampled_at = now;
         self.lane.notice_clock();
         let done = self.report.bytes_received + self.report.bytes_sent;
-        let expected = self.settings.expected(done, self.share);
-        let least = self.settings.least_weight(expected);
-        self.lane.with_core(|core, _| core.set_floor(least));
-        self.member.set_backlog(Backlog {
-            bytes: expected.map_or(0, |all| all - done),
-            inactive: 0,
-            extent: Extent::Estimated,
-        });
+        self.groups.iter().for_each(Group::tell);
+        let mut plans = self.groups.iter().filter_map(Group::expected).peekable();
+        let is_planned = plans.peek().is_some();
+        let expected = is_planned.then(|| plans.sum());
         let sample = self.lane.sample();
         if self.held.values().any(|held| held.is_yielding(now)) {
             self.report.yielded_s += period.as_secs_f64();
@@ -431,20 +441,16 @@ impl Holder {
             connections: self.held.len(),
             w: sample.w,
             brake: self.held.values().filter_map(|held| held.state(now)).max(),
-            zeta: sample.zeta,
+            zeta: sample.zeta.filter(|_| is_planned),
             rate: sample.rate,
-            rtt_ms: (self.rtts.1 > 0).then(|| (self.rtts.0 / self.rtts.1).as_secs_f64() * 1e3),
+            rtt_ms: self.rtt().map(|rtt| rtt.as_secs_f64() * 1e3),
             bytes_done: done,
             bytes_total: expected,
         };
         self.rtts = (Duration::ZERO, 0);
         self.emit(HoldEvent::Control(control));
         for late in self.lane.with_core(Core::report_late) {
-            self.emit(HoldEvent::Forecast {
-                late_s: late.late_s,
-                zeta: late.zeta,
-                rate: late.rate,
-            });
+            self.emit(HoldEvent::from(late));
         }
     }
 
@@ -470,7 +476,7 @@ impl Holder {
     /// What was held so far.
     #[must_use]
     pub fn report(&self) -> HoldReport {
-        let deadline = self.settings.deadline;
+        let deadline = self.groups[0].plan().deadline;
         let now = self.clock.now();
         HoldReport {
             elapsed_s: now.as_secs_f64(),

@@ -2,6 +2,7 @@
 //! weight.
 //!
 //! - `settings`: what a caller chooses; `event`: what is reported;
+//! - `plan`: what is to be moved, and by when; `group`: connections that share a plan;
 //! - `scope`: whose connections, and which processes cannot be reached; `sockets`: what their
 //!   sockets are;
 //! - `unit`: where systemd keeps the processes of a unit;
@@ -14,15 +15,19 @@
 
 mod connection;
 mod event;
+mod group;
 pub mod history;
 mod holder;
+mod plan;
 mod scope;
 mod settings;
 mod sockets;
 pub mod unit;
 
 pub use self::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
+pub use self::group::GroupReport;
 pub use self::holder::Holder;
+pub use self::plan::{FLOOR, HoldPlan};
 pub use self::scope::{Scope, is_running};
-pub use self::settings::{FLOOR, HoldSettings};
+pub use self::settings::HoldSettings;
 pub use self::sockets::free;

@@ -47,7 +47,9 @@ pub(super) struct Processes {
     /// cannot either.
     suspects: BTreeSet<i32>,
     /// Those whose sockets could not be reached twice in a row.
-    pub(super) out_of_reach: BTreeSet<i32>,
+    out_of_reach: BTreeSet<i32>,
+    /// Those of them that have been told.
+    reported: BTreeSet<i32>,
 }
 
 impl Processes {
@@ -59,6 +61,7 @@ impl Processes {
             unit_group: PathBuf::new(),
             suspects: BTreeSet::new(),
             out_of_reach: BTreeSet::new(),
+            reported: BTreeSet::new(),
         }
     }
 
@@ -97,6 +100,7 @@ impl Processes {
         self.is_begun = true;
         self.known.retain(|number, _| now.contains(number));
         self.out_of_reach.retain(|number| now.contains(number));
+        self.reported.retain(|number| now.contains(number));
         self.suspects.retain(|number| now.contains(number));
         for number in now {
             self.open(number);
@@ -122,6 +126,17 @@ impl Processes {
         if !self.suspects.insert(number) {
             self.out_of_reach.insert(number);
         }
+    }
+
+    /// Those whose sockets cannot be reached, and that this has not told yet.
+    pub(super) fn newly_out_of_reach(&mut self) -> Vec<i32> {
+        let new: Vec<_> = self
+            .out_of_reach
+            .difference(&self.reported)
+            .copied()
+            .collect();
+        self.reported.extend(&new);
+        new
     }
 
     /// The sockets of all processes.

@@ -1,112 +1,18 @@
-//! What a caller of the holder chooses, and what follows from a size that was planned.
+//! What a caller of the holder chooses for all connections.
 
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::SenderPolicy;
 use dalbe::weight::ControllerPolicy;
-use jiff::Timestamp;
 
 /// What a caller chooses.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldSettings {
-    /// w_min: all connections together have at least this weight, 0.02 to 1.
-    pub weight: f64,
-    /// The least weight with a deadline as long as nothing tells how much there is to move.
-    pub floor: f64,
     /// The law for the receive window of a flow that yields.
     pub receiver: ReceiverPolicy,
     /// The congestion control for what they send, where root has set it up.
     pub sender: SenderPolicy,
     /// What raises the weight for the deadline.
     pub controller: ControllerPolicy,
-    /// What the connections are expected to move in all, bytes; `None` if that is unknown.
-    pub bytes: Option<u64>,
-    /// The soft deadline.
-    pub deadline: Option<Timestamp>,
     /// Whether connections to this machine's own addresses are held as well.
     pub include_local: bool,
-}
-
-/// The usual floor: half an ordinary flow.
-pub const FLOOR: f64 = 0.5;
-
-/// However much was planned, at least this share of what is done is still to come: a plan may
-/// be too small, and the end tells by itself.
-const MIN_REMAINING_SHARE: f64 = 0.05;
-
-/// A smaller share of the work tells nothing of the size of the rest.
-const MIN_TOLD_SHARE: f64 = 0.01;
-
-impl HoldSettings {
-    /// What will be moved in all when `done` bytes are and, if anybody tells, this share of the
-    /// work is; `None` if nothing tells. Pure.
-    ///
-    /// A plan is corrected by what is done: the rest is as dense as the plan at the beginning, and
-    /// as what was done at the end.
-    pub(super) fn expected(&self, done: u64, share: Option<f64>) -> Option<u64> {
-        let done = done as f64;
-        let rest = match (self.bytes, share.filter(|share| *share >= MIN_TOLD_SHARE)) {
-            (Some(planned), None) => (planned as f64 - done).max(done * MIN_REMAINING_SHARE),
-            (Some(planned), Some(share)) => (1.0 - share) * ((1.0 - share) * planned as f64 + done),
-            (None, Some(share)) => (1.0 - share) * done / share,
-            (None, None) => return None,
-        };
-        Some((done + rest) as u64)
-    }
-
-    /// The least weight of all connections together, with what is expected to be moved in all.
-    pub(super) fn least_weight(&self, expected: Option<u64>) -> f64 {
-        match self.deadline.is_some() && expected.is_none() {
-            true => self.weight.max(self.floor),
-            false => self.weight,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use dalbe::receive_window::ReceiverPolicy;
-    use dalbe::sender::SenderPolicy;
-    use dalbe::weight::ControllerPolicy;
-
-    use super::*;
-
-    fn planned(bytes: Option<u64>) -> HoldSettings {
-        HoldSettings {
-            weight: 0.02,
-            floor: FLOOR,
-            receiver: ReceiverPolicy::default(),
-            sender: SenderPolicy::default(),
-            controller: ControllerPolicy::default(),
-            bytes,
-            deadline: Some(Timestamp::UNIX_EPOCH),
-            include_local: false,
-        }
-    }
-
-    #[test]
-    fn a_plan_that_is_too_small_grows() {
-        let settings = planned(Some(1000));
-        assert_eq!(settings.expected(0, None), Some(1000));
-        assert_eq!(settings.expected(900, None), Some(1000));
-        assert_eq!(settings.expected(2000, None), Some(2100));
-    }
-
-    #[test]
-    fn what_is_told_corrects_a_plan() {
-        let settings = planned(Some(1000));
-        assert_eq!(settings.expected(0, Some(0.001)), Some(1000), "too little");
-        assert_eq!(settings.expected(500, Some(0.5)), Some(1000), "as planned");
-        assert_eq!(settings.expected(1000, Some(0.5)), Some(1750));
-        assert_eq!(settings.expected(1990, Some(0.99)), Some(2010));
-        assert_eq!(settings.expected(2000, Some(1.0)), Some(2000));
-    }
-
-    #[test]
-    fn without_a_plan_the_floor_holds_until_something_is_told() {
-        let settings = planned(None);
-        assert_eq!(settings.expected(500, None), None);
-        assert_eq!(settings.expected(500, Some(0.25)), Some(2000));
-        assert_eq!(settings.least_weight(None), FLOOR);
-        assert_eq!(settings.least_weight(Some(2000)), 0.02);
-    }
 }

@@ -1,5 +1,6 @@
 //! What a socket of another program is, and freeing all that a process has.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use dalbe::receive_window::WindowLever;
@@ -9,7 +10,7 @@ use dalbe::socket::TcpSocket;
 use super::scope::{Processes, Scope};
 
 /// The port of name servers.
-pub(super) const DNS: u16 = 53;
+const DNS: u16 = 53;
 
 /// What a socket is.
 pub(super) enum Kind {
@@ -28,6 +29,31 @@ pub(super) fn kind_of(socket: &TcpSocket) -> Kind {
         },
         Ok(Some(protocol)) if protocol == socket2::Protocol::UDP => Kind::Udp,
         Ok(_) | Err(_) => Kind::Other,
+    }
+}
+
+/// Connected UDP sockets, and whether each has been counted as a flow.
+#[derive(Debug, Default)]
+pub(super) struct UdpFlows(BTreeMap<u64, bool>);
+
+impl UdpFlows {
+    /// A socket is there at a look. Returns whether it counts as a flow from now on: at its second
+    /// look, for resolvers have some for moments.
+    pub(super) fn see(&mut self, inode: u64, socket: &TcpSocket) -> bool {
+        if let Some(is_counted) = self.0.get_mut(&inode) {
+            return !std::mem::replace(is_counted, true);
+        }
+        // A resolver's questions are no flow.
+        let peer = socket.peer_addr().ok();
+        if peer.is_some_and(|peer| peer.port() != DNS && !peer.ip().is_loopback()) {
+            self.0.insert(inode, false);
+        }
+        false
+    }
+
+    /// Only these are there still.
+    pub(super) fn retain(&mut self, inodes: &BTreeSet<u64>) {
+        self.0.retain(|inode, _| inodes.contains(inode));
     }
 }
 

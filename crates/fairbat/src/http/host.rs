@@ -144,7 +144,7 @@ pub struct HostPattern {
 impl HostPattern {
     /// Whether it has this name, which may end in the dot of an absolute name (RFC
     /// 1034, section 3.1).
-    fn matches(&self, host: &str) -> bool {
+    pub(crate) fn matches(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         match host.strip_suffix(&self.name) {
             Some(rest) if self.is_suffix => rest.len() > 1 && rest.ends_with('.'),

@@ -78,8 +78,6 @@ pub(crate) struct Core {
     window: Option<f64>,
     /// The mean of CDG's G since the last sample, ms.
     g_ms: Option<f64>,
-    /// The least weight whatever there is to move.
-    floor: f64,
 }
 
 impl Core {
@@ -114,7 +112,6 @@ impl Core {
             rtt: None,
             window: None,
             g_ms: None,
-            floor: 0.0,
         })
     }
 
@@ -167,12 +164,6 @@ impl Core {
         if let Some(member) = self.members.get_mut(&id) {
             member.weight = weight;
         }
-    }
-
-    /// The connections that are not of the stream have at least this weight from now on, whatever
-    /// there is to move. It can be no lower than that of the lane.
-    pub(crate) fn set_floor(&mut self, weight: f64) {
-        self.floor = weight;
     }
 
     /// The member speaks to another host from now on.
@@ -296,7 +287,7 @@ impl Core {
     pub(crate) fn flow_target(&self, now: Duration) -> FlowTarget {
         let target = self.controller.flow_target(now);
         FlowTarget {
-            w: target.w.max(self.least_weight()).min(1.0),
+            w: target.w.max(self.weight(false)).min(1.0),
             ..target
         }
     }
@@ -323,11 +314,6 @@ impl Core {
             .filter(|member| (member.service == Service::Stream) == in_stream)
             .map(|member| member.weight)
             .fold(0.0, f64::max)
-    }
-
-    /// The least weight of the connections that are not of the stream.
-    fn least_weight(&self) -> f64 {
-        self.weight(false).max(self.floor)
     }
 
     /// Members with a deadline that have something to move.
@@ -411,7 +397,7 @@ impl Core {
             m: step.m,
             active: self.active,
             waiting: self.requests.len(),
-            w: step.w.max(self.least_weight()).min(1.0),
+            w: step.w.max(self.weight(false)).min(1.0),
             zeta: demand.map(|demand| demand.zeta),
             rate: step.rate,
             mean: self.recent.rate(),

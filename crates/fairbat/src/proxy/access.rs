@@ -49,7 +49,7 @@ fn width(address: IpAddr) -> u8 {
 }
 
 impl Network {
-    fn contains(self, address: IpAddr) -> bool {
+    pub(super) fn contains(self, address: IpAddr) -> bool {
         let prefix = |address: IpAddr| match address {
             IpAddr::V4(v4) => u128::from(v4.to_bits()).checked_shr(u32::from(32 - self.bits)),
             IpAddr::V6(v6) => v6.to_bits().checked_shr(u32::from(128 - self.bits)),

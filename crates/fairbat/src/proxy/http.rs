@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
-    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
-    TE, TRANSFER_ENCODING, UPGRADE, VIA,
+    self, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::BoxBody;
@@ -21,6 +21,8 @@ use tokio::net::TcpStream;
 use super::access::Refused;
 use super::site::{PATIENCE, Site};
 use super::upstream::{DialError, relay};
+use crate::exposition::CONTENT_TYPE;
+use crate::http::host::HostRule;
 
 /// Ports if a URL or the target of CONNECT names none.
 const HTTP_PORT: u16 = 80;
@@ -66,7 +68,14 @@ pub(super) async fn serve(
 }
 
 async fn answer(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> Response<Body> {
-    match site.access.check(client, request.headers()) {
+    let checked = site.access.check(client, request.headers());
+    if let Err(why) = checked {
+        site.refusals.refused(why);
+    }
+    match checked {
+        Ok(()) if request.uri().path() == "/metrics" && request.uri().scheme().is_none() => {
+            metrics(request, &site)
+        }
         Ok(()) if request.method() == Method::CONNECT => tunnel(request, client, site).await,
         Ok(()) => pass_on(request, client, &site).await,
         Err(Refused::Network) => said(
@@ -85,6 +94,26 @@ async fn answer(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> 
     }
 }
 
+/// The metrics, which are the proxy's own.
+fn metrics(request: Request<Incoming>, site: &Site) -> Response<Body> {
+    let (head, _) = request.into_parts();
+    // A page of another site, open in a browser here, is not to read them.
+    if let Err(refusal) = HostRule::default().check(&head) {
+        return said(
+            refusal.status(),
+            "use an address of this machine, or localhost",
+        );
+    }
+    if head.method != Method::GET {
+        return said(StatusCode::METHOD_NOT_ALLOWED, "/metrics takes GET");
+    }
+    let body = Full::new(Bytes::from(super::metrics::render(site)));
+    let mut response = Response::new(body.map_err(|never| match never {}).boxed());
+    let kind = HeaderValue::from_static(CONTENT_TYPE);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
 /// Connects the client with a server, whatever they have to say to each other.
 async fn tunnel(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> Response<Body> {
     let Some((host, port)) = request.uri().host().zip(request.uri().port_u16()) else {
@@ -92,7 +121,7 @@ async fn tunnel(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> 
     };
     let mut server = match site.upstream.dial(host, port, client).await {
         Ok(server) => server,
-        Err(error) => return not_connected(&error, client),
+        Err(error) => return not_connected(&error, client, &site),
     };
     tokio::spawn(async move {
         match hyper::upgrade::on(request).await {
@@ -115,7 +144,7 @@ async fn pass_on(mut request: Request<Incoming>, client: IpAddr, site: &Site) ->
     let port = authority.port_u16().unwrap_or(HTTP_PORT);
     let server = match site.upstream.dial(authority.host(), port, client).await {
         Ok(server) => server,
-        Err(error) => return not_connected(&error, client),
+        Err(error) => return not_connected(&error, client, site),
     };
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let named = path
@@ -182,7 +211,8 @@ fn for_next_hop(headers: &mut HeaderMap) {
     headers.append(VIA, VIA_US);
 }
 
-fn not_connected(error: &DialError, client: IpAddr) -> Response<Body> {
+fn not_connected(error: &DialError, client: IpAddr, site: &Site) -> Response<Body> {
+    site.refusals.not_connected(error);
     tracing::info!(%client, %error, "not connected");
     let status = match error {
         DialError::Private(_) => StatusCode::FORBIDDEN,

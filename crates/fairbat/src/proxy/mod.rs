@@ -12,10 +12,14 @@
 //! | `http` | HTTP: tunnels and requests |
 //! | `socks` | SOCKS5 |
 //! | `upstream` | connections to servers, which are held |
+//! | `rule` | what weighs more, and what is due |
+//! | `metrics` | what it tells Prometheus |
 
 mod access;
 mod connection;
 mod http;
+mod metrics;
+mod rule;
 mod site;
 mod socks;
 mod upstream;
@@ -34,11 +38,13 @@ use tokio::net::TcpListener;
 use self::access::Access;
 pub use self::access::{Network, NetworkError};
 use self::connection::serve;
-use self::site::Site;
+pub use self::metrics::NAMES;
+pub use self::rule::{InvalidTimeOfDay, ProxyRule, TimeOfDay};
+use self::site::{Refusals, Site};
 use self::upstream::Upstream;
 use crate::accept::{AcceptLimits, Accepted, accept_until};
 use crate::error::{ErrorKind, TransferError};
-use crate::hold::HoldSettings;
+use crate::hold::{HoldPlan, HoldSettings};
 use crate::serve::Token;
 
 /// The settings of a proxy.
@@ -48,6 +54,10 @@ pub struct ProxySettings {
     pub listen: SocketAddr,
     /// How the connections to servers are held, all together.
     pub hold: HoldSettings,
+    /// Their weight where no rule counts, 0.02 to 1.
+    pub weight: f64,
+    /// What weighs more, and what is due. The first rule that matches a connection counts.
+    pub rules: Vec<ProxyRule>,
     /// The token that every client must show, if any.
     pub token: Option<PathBuf>,
     /// Clients beyond this machine that may use the proxy.
@@ -91,7 +101,18 @@ impl Proxy {
                     token,
                     allowed: settings.allowed,
                 },
-                upstream: Upstream::start(settings.hold, settings.connect_timeout)?,
+                refusals: Refusals::default(),
+                upstream: Upstream::start(
+                    settings.hold,
+                    HoldPlan {
+                        weight: settings.weight,
+                        floor: settings.weight,
+                        bytes: None,
+                        deadline: None,
+                    },
+                    settings.rules,
+                    settings.connect_timeout,
+                )?,
             }),
         })
     }

@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::access::Refused;
 use super::site::{PATIENCE, Site};
 use super::upstream::{DialError, relay};
 
@@ -59,6 +60,7 @@ pub(super) async fn serve(
         }
         Err(error) => {
             tracing::info!(%client, %error, "not connected");
+            site.refusals.not_connected(&error);
             let said = match error {
                 DialError::Private(_) => Reply::NotAllowed,
                 DialError::Refused(..) => Reply::ConnectionRefused,
@@ -82,6 +84,13 @@ async fn negotiate(
         false => method::NONE,
     };
     if !site.access.knows(client) || !methods.contains(&wanted) {
+        let is_known = site.access.knows(client);
+        let why = if is_known {
+            Refused::Token
+        } else {
+            Refused::Network
+        };
+        site.refusals.refused(why);
         write(stream, &[VERSION, method::UNACCEPTABLE]).await?;
         return Ok(None);
     }
@@ -94,6 +103,7 @@ async fn negotiate(
         let is_right = site.access.accepts(Some(&password));
         write(stream, &[PASSWORD_VERSION, u8::from(!is_right)]).await?;
         if !is_right {
+            site.refusals.refused(Refused::Token);
             return Ok(None);
         }
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd as _;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -15,8 +15,10 @@ use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::access::is_private_to_machine;
+use super::rule::ProxyRule;
+use crate::clock::local_time;
 use crate::error::{ErrorKind, TransferError};
-use crate::hold::{HoldSettings, Holder, Scope};
+use crate::hold::{GroupReport, HoldControl, HoldEvent, HoldPlan, HoldSettings, Holder, Scope};
 
 /// What a relay reads at once, bytes.
 const BUFFER: usize = 64 * 1024;
@@ -41,9 +43,23 @@ pub(crate) enum DialError {
 /// Makes connections, and holds them in a thread of its own until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    connects: mpsc::Sender<i32>,
+    /// A descriptor, and the number of its group.
+    connects: mpsc::Sender<(i32, usize)>,
     connect_timeout: Duration,
     levers: (LeverKind, SenderLeverKind),
+    rules: Arc<[ProxyRule]>,
+    held: Arc<Mutex<Held>>,
+}
+
+/// What is held: first the connections that no rule is for, then those of each rule.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Held {
+    pub(crate) groups: Vec<GroupReport>,
+    pub(crate) plans: Vec<HoldPlan>,
+    /// The last sample.
+    pub(crate) control: Option<HoldControl>,
+    /// Seconds in which connections yielded to other traffic.
+    pub(crate) yielded_s: f64,
 }
 
 impl Upstream {
@@ -53,27 +69,53 @@ impl Upstream {
     /// The settings allow nothing, or there is no thread.
     pub(crate) fn start(
         settings: HoldSettings,
+        others: HoldPlan,
+        rules: Vec<ProxyRule>,
         connect_timeout: Duration,
     ) -> Result<Self, TransferError> {
         let other =
             |error: &dyn std::fmt::Display| TransferError::new(ErrorKind::Other, error.to_string());
-        let mut holder = Holder::new(Scope::Told, settings).map_err(|error| other(&error))?;
+        let holder = Holder::new(Scope::Told, settings, others);
+        let mut holder = holder.map_err(|error| other(&error))?;
         holder.expect_notices();
         let levers = holder.levers();
+        let rules: Arc<[ProxyRule]> = rules.into();
+        let held: Arc<Mutex<Held>> = Arc::default();
+        let mut upkeep = Upkeep {
+            others,
+            rules: Arc::clone(&rules),
+            held: Arc::clone(&held),
+        };
+        for _ in rules.iter() {
+            holder.add_group(others);
+        }
+        upkeep.plan(&mut holder, None);
         let (connects, told) = mpsc::channel();
         let thread = thread::Builder::new().name("hold".to_owned());
         thread
-            .spawn(move || hold(holder, &told))
+            .spawn(move || hold(holder, &mut upkeep, &told))
             .map_err(|error| other(&error))?;
         Ok(Self {
             connects,
             connect_timeout,
             levers,
+            rules,
+            held,
         })
     }
 
     pub(crate) fn levers(&self) -> (LeverKind, SenderLeverKind) {
         self.levers
+    }
+
+    pub(crate) fn rules(&self) -> &[ProxyRule] {
+        &self.rules
+    }
+
+    /// What is held, as of the last second.
+    pub(crate) fn held(&self) -> Held {
+        let held = self.held.lock();
+        held.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Connects to this host, for a client of this address. Its addresses are tried one after
@@ -85,6 +127,11 @@ impl Upstream {
         client: IpAddr,
     ) -> Result<TcpStream, DialError> {
         let host = host.trim_start_matches('[').trim_end_matches(']');
+        let rule = self
+            .rules
+            .iter()
+            .position(|it| it.matches(host, port, client));
+        let group = rule.map_or(0, |rule| rule + 1);
         let unknown = |error| DialError::Unknown(host.to_owned(), error);
         let addresses = lookup_host((host, port)).await.map_err(unknown)?;
         let none = io::Error::new(io::ErrorKind::NotFound, "it has no address");
@@ -95,7 +142,7 @@ impl Upstream {
                 failed = DialError::Private(address.ip());
                 continue;
             }
-            match timeout(self.connect_timeout, self.connect(address)).await {
+            match timeout(self.connect_timeout, self.connect(address, group)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => failed = DialError::Refused(address, error),
                 Err(_) => failed = DialError::Silent(address),
@@ -104,26 +151,63 @@ impl Upstream {
         Err(failed)
     }
 
-    async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
+    async fn connect(&self, address: SocketAddr, group: usize) -> io::Result<TcpStream> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         // The thread lives as long as this.
-        let _ = self.connects.send(socket.as_raw_fd());
+        let _ = self.connects.send((socket.as_raw_fd(), group));
         let stream = socket.connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }
 }
 
+/// What is done once a second.
+struct Upkeep {
+    others: HoldPlan,
+    rules: Arc<[ProxyRule]>,
+    held: Arc<Mutex<Held>>,
+}
+
+impl Upkeep {
+    /// Brings the plans up to date, and tells what is held.
+    fn plan(&mut self, holder: &mut Holder, control: Option<HoldControl>) {
+        let now = local_time();
+        let plans = self.rules.iter().map(|rule| rule.plan(&now, self.others));
+        let plans: Vec<_> = std::iter::once(self.others).chain(plans).collect();
+        for (group, plan) in plans.iter().enumerate() {
+            holder.set_plan(group, *plan);
+        }
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Held {
+            groups: holder.groups().collect(),
+            plans,
+            control,
+            yielded_s: holder.report().yielded_s,
+        };
+    }
+}
+
 /// Holds what is told until nothing more can be.
-fn hold(mut holder: Holder, told: &mpsc::Receiver<i32>) {
+fn hold(mut holder: Holder, upkeep: &mut Upkeep, told: &mpsc::Receiver<(i32, usize)>) {
     loop {
         let next = holder.step();
-        holder.events().clear();
+        for event in holder.events() {
+            match event.event {
+                HoldEvent::Control(control) => upkeep.plan(&mut holder, Some(control)),
+                HoldEvent::Forecast { late_s, zeta, rate } => tracing::warn!(
+                    late_s,
+                    zeta,
+                    rate,
+                    "what a rule says is due will probably be late"
+                ),
+                _ => {}
+            }
+        }
         match told.recv_timeout(next) {
-            Ok(descriptor) => holder.connects(own_number(), descriptor),
+            Ok((descriptor, group)) => holder.connects(own_number(), descriptor, group),
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
