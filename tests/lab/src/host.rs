@@ -78,7 +78,9 @@ impl Host {
         let host = parent.within(move || Self::unshared(index))?;
         host.ip("link set lo up")?;
         for address in host.addresses() {
-            host.ip(&format!("address add {address} dev lo"))?;
+            // Without a look whether others have it, which is done later, it is of use at once.
+            let nodad = if address.is_ipv6() { " nodad" } else { "" };
+            host.ip(&format!("address add {address} dev lo{nodad}"))?;
         }
         Ok(host)
     }
