@@ -73,7 +73,8 @@ impl QueueDelays {
     ) -> DelaySample {
         // The handshake's packets are small: on a slow link a segment takes
         // longer than they do without any queue.
-        let base = info.rcv_rtt.map_or(rtt, |rtt| self.base.update(now, rtt));
+        let measured = info.rcv_rtt.map(|rtt| not_too_short(rtt, info.min_rtt));
+        let base = measured.map_or(rtt, |rtt| self.base.update(now, rtt));
         let short = if info.min_rtt.is_some_and(|rtt| rtt < TIMESTAMP_TICK) {
             ShortPath::Yes { pauses }
         } else {
@@ -114,6 +115,26 @@ impl QueueDelays {
     pub(crate) fn move_on(&mut self, sample: &DelaySample, carries_much: bool) {
         self.flat.move_on(sample.longest, carries_much);
     }
+}
+
+/// By so much at most, and at most by this part of itself, the receiver's round-trip time may be
+/// too short. The kernel takes it from ticks of timestamps, or from the time in which a window
+/// arrives. If the window has just become smaller, more than that is on its way already.
+const TOO_SHORT: Duration = TIMESTAMP_TICK.saturating_mul(3);
+/// Half of what the shallowest queues hold.
+const TOO_SHORT_PART: u32 = 8;
+
+/// A receiver's round-trip time that is only a little shorter than the least that was measured
+/// exactly, by acknowledged packets, is that one. One that is much shorter is true: the exact one
+/// was measured while there was a queue, or on a longer path.
+///
+/// A base that is too short by a tick or two looks like a queue that nobody can empty.
+fn not_too_short(rcv_rtt: Duration, min_rtt: Option<Duration>) -> Duration {
+    let exact = min_rtt.filter(|exact| {
+        let tolerance = TOO_SHORT.min(*exact / TOO_SHORT_PART);
+        (*exact - tolerance..*exact).contains(&rcv_rtt)
+    });
+    exact.unwrap_or(rcv_rtt)
 }
 
 /// How long a smallest delay counts. Most traffic leaves the queue empty for a
@@ -291,6 +312,20 @@ mod min_filter_tests {
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_coarse_round_trip_is_no_shorter_than_an_exact_one_unless_by_much() {
+        let exact = Some(Duration::from_micros(20_095));
+        let of = |rcv_rtt| not_too_short(rcv_rtt, exact);
+        assert_eq!(of(ms(18)), Duration::from_micros(20_095));
+        assert_eq!(of(ms(21)), ms(21));
+        assert_eq!(of(ms(17)), ms(17), "there was a queue");
+        assert_eq!(not_too_short(ms(97), Some(ms(100))), ms(100));
+        assert_eq!(not_too_short(ms(96), Some(ms(100))), ms(96));
+        // A full queue of a quarter of the round trip.
+        assert_eq!(not_too_short(ms(10), Some(ms(12))), ms(10));
+        assert_eq!(not_too_short(ms(10), None), ms(10));
     }
 
     #[test]
