@@ -15,6 +15,7 @@ pub mod machine;
 pub mod matrix;
 pub mod numerical;
 pub mod picture;
+pub mod programs;
 pub mod record;
 pub mod report;
 mod requirement;

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Tuning(DirectoryArguments),
     /// What our congestion controls cost beside the kernel's, into the results
     SenderCost(SenderCostArguments),
+    /// Programs of others over an idle link, plain and under `fairbat run`, into the results
+    Programs(ProgramsArguments),
     /// Compare the emulated link with theory; fails when it is out of tolerance
     Calibrate,
     /// A download by a deadline beside web traffic and a greedy flow, a minute
@@ -179,6 +181,22 @@ impl MatrixArguments {
         let parts = names + self.contender.len() + self.seed.len();
         !self.quick && parts == 0
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProgramsArguments {
+    /// Run one pair of each: to see whether it works
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Only the program of this name; may be repeated. The results keep the others as they are
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Vec<String>,
+    /// So many pairs of each program [default: 5; with --quick 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeats: Option<u32>,
+    /// Directory for the results [default: those of the repository; of --quick target/lab]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ mod arguments;
 mod demo;
 mod list;
 mod matrix;
+mod programs;
 mod report;
 mod run;
 mod sender_cost;
@@ -84,6 +85,11 @@ fn run(command: &Command) -> Outcome {
             sandbox::require_root()?;
             let needs = Some(EbpfPart::CongestionControls);
             inside(needs, |_| sender_cost::sender_cost(arguments))
+        }
+        Command::Programs(arguments) => {
+            sandbox::require_root()?;
+            fairbat_lab::programs::prepare(&programs::plan(arguments))?;
+            inside(None, |work| programs::programs(arguments, work))
         }
         Command::Calibrate => inside(None, |_| calibrate()),
     }

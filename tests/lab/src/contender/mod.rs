@@ -15,7 +15,7 @@ mod kind;
 mod lever_watch;
 mod name;
 pub(crate) mod others;
-mod process;
+pub(crate) mod process;
 mod properties;
 mod restrained;
 mod rledbat;

@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use crate::report::select::Draw;
 pub use crate::report::terminal::terminal;
 use crate::results::MatrixRecord;
-use crate::sender_cost;
+use crate::{programs, sender_cost};
 
 /// Makes the page and the picture of each matrix of a directory, and returns
-/// where they are; likewise the page of [`sender_cost`], if that was measured.
+/// where they are; likewise the pages of [`sender_cost`] and [`programs`], if they were measured.
 /// Other files are left alone.
 ///
 /// # Errors
@@ -49,6 +49,7 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     written.extend(fairbat::write(&all, directory)?);
     written.extend(bottlenecks::write(&all, directory)?);
     written.extend(sender_cost::write_page(directory)?);
+    written.extend(programs::write_page(directory)?);
     // Some matrices are on the page of another one, which may be elsewhere.
     if written.is_empty() && all.is_empty() {
         return Err(format!(

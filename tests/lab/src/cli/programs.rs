@@ -1,0 +1,43 @@
+//! `lab programs`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use fairbat_lab::files;
+use fairbat_lab::programs::{Plan, measure, terminal, write_all};
+use fairbat_tests::target::output_directory;
+
+use super::arguments::ProgramsArguments;
+use super::{Outcome, command_line, listed};
+
+/// What the arguments ask for.
+pub(super) fn plan(arguments: &ProgramsArguments) -> Plan {
+    let repeats = if arguments.quick {
+        Plan::QUICK_REPEATS
+    } else {
+        Plan::REPEATS
+    };
+    Plan {
+        repeats: arguments.repeats.unwrap_or(repeats),
+        only: arguments.only.clone(),
+    }
+}
+
+/// Runs programs of others plain and under `fairbat run`, and writes what came of it.
+pub(super) fn programs(arguments: &ProgramsArguments, work: &Path) -> Outcome {
+    let directory = match &arguments.output {
+        Some(directory) => directory.clone(),
+        None if arguments.quick => output_directory("lab"),
+        None => files::results(),
+    };
+    let plan = plan(arguments);
+    let record = measure(&plan, &command_line(), work, &mut |line| println!("{line}"))?;
+    println!("\n{}", terminal(&record));
+    let has_failed = record.programs.iter().any(|it| it.failure.is_some());
+    listed(&write_all(record, &directory)?);
+    Ok(if has_failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
