@@ -34,6 +34,9 @@ MATRICES := peers run trust overhead lever deadlines deadline-changes $(if $(QUI
 	dalbe-simulated dalbe-fig10 dalbe dalbe-beyond dalbe-load \
 	agent-push agent-lane
 
+# What `lab programs` runs and serves by, beside what the tests need.
+PROGRAMS := apt-ftparchive borg fcgiwrap git go hf javac lftp npm rsync scp sshd
+
 # How the lab exits where the machine does not allow what was asked for.
 CANNOT := 77
 
@@ -68,14 +71,14 @@ lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependen
 	@$(MAKE) --no-print-directory deny
 
 bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1: minutes, into target)
-	@.ci/deps test iperf3 libtorrent pip restic trickle
+	@.ci/deps test iperf3 libtorrent pip restic trickle $(PROGRAMS)
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(TARGET)/release/lab numerical && $(TARGET)/release/lab tuning)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
 	@left=; \
-	for words in $(MATRICES:%=matrix:%) sender-cost; do \
+	for words in $(MATRICES:%=matrix:%) sender-cost programs; do \
 		words=$$(echo "$$words" | tr : ' '); status=0; \
 		$(call as-root,release) $(TARGET)/release/lab $$words $(if $(QUICK),--quick) || status=$$?; \
 		case $$status in \

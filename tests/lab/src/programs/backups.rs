@@ -25,7 +25,9 @@ pub(crate) const PROGRAMS: &[Program] = &[
     Program {
         name: "restic-backup",
         command: "fairbat run -- restic -q backup documents",
-        check: "restic -q check --read-data\n\
+        // What the store has, as a directory.
+        check: "export RESTIC_REPOSITORY=/srv/store/backups\n\
+                restic -q check --read-data\n\
                 restic -q restore latest --target restored\n\
                 diff -r /srv/documents $(find restored -name documents)",
         ..BACKUP
@@ -52,8 +54,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         before: "cp -r /srv/documents .\n\
                  rm -rf /srv/store/backups; mkdir /srv/store/backups",
         command: "fairbat run -- rclone sync documents store:backups/documents",
-        check: "rclone check documents store:backups/documents\n\
-                diff -r /srv/documents /srv/store/backups/documents",
+        check: "diff -r /srv/documents /srv/store/backups/documents",
         ..BACKUP
     },
     Program {

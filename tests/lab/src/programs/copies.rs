@@ -56,6 +56,9 @@ pub(crate) const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "scp",
+        moves: "8 files of 5 MB, over SSH",
+        served: "mkdir photos\n\
+                 for number in $(seq 8); do head -c 5000000 /dev/urandom >photos/$number; done",
         command: "fairbat run -- scp -qr backup.example.org:/srv/photos .",
         ..COPY
     },

@@ -31,7 +31,10 @@ pub(crate) const RTT_MS: f64 = 20.0;
 const QUEUE_BDP: f64 = 1.0;
 
 /// How long a script may take, s.
-const PATIENCE_S: u32 = 150;
+const PATIENCE_S: u32 = 60;
+
+/// Exit status of timeout(1) when it had to end the script.
+const TIMED_OUT: i32 = 124;
 
 /// How often it is looked whether a program has ended: how exactly its time is known.
 const STEP: Duration = Duration::from_millis(2);
@@ -135,6 +138,10 @@ impl Directories {
         let seconds = clock.seconds();
         if status.success() {
             return Ok((seconds, process.stdout()));
+        }
+        if status.code() == Some(TIMED_OUT) {
+            let words = format!("is not over after {PATIENCE_S} s");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, words));
         }
         Err(io::Error::other(process.complaint(status)))
     }

@@ -1,4 +1,4 @@
-# Packages of 300 kB for npm, as a registry that a web server has: for each a packument
+# Packages of 650 kB for npm, as a registry that a web server has: for each a packument
 # (registry API of npm) and a tarball.
 import base64
 import hashlib
@@ -7,7 +7,7 @@ import json
 import os
 import tarfile
 
-NAMES = [f"package-{number}" for number in range(130)]
+NAMES = [f"package-{number}" for number in range(60)]
 REGISTRY = "http://mirror.example.org/npm"
 
 
@@ -25,7 +25,7 @@ for name in NAMES:
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
         add(archive, "package.json", json.dumps(about).encode())
         add(archive, "index.js", b"module.exports = 1\n")
-        add(archive, "data", os.urandom(300_000))
+        add(archive, "data", os.urandom(650_000))
     content = packed.getvalue()
     tarball = f"-/{name}-1.0.0.tgz"
     with open(f"web/npm/{name}/{tarball}", "wb") as file:
