@@ -26,7 +26,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
         command: "fairbat run -- true",
         check: "",
         connects: false,
-        is_recipe: false,
         ..Program::DOWNLOAD
     },
     Program {
@@ -44,7 +43,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
         before: "chmod 777 .",
         command: "setpriv --reuid 65534 --regid 65534 --clear-groups \
                   fairbat run -- curl -fsSO http://files.example.org/image.iso",
-        is_recipe: false,
         ..Program::DOWNLOAD
     },
     Program {

@@ -16,7 +16,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             "END"
         ),
         command: "fairbat run -- python3 fetch.py http://files.example.org/image.iso image.iso",
-        ..SCRIPT
+        ..Program::DOWNLOAD
     },
     Program {
         name: "java",
@@ -28,7 +28,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             "END\njavac Fetch.java"
         ),
         command: "fairbat run -- java -cp . Fetch http://files.example.org/image.iso image.iso",
-        ..SCRIPT
+        ..Program::DOWNLOAD
     },
     Program {
         name: "node",
@@ -40,7 +40,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             "END"
         ),
         command: "fairbat run -- node fetch.mjs http://files.example.org/image.iso image.iso",
-        ..SCRIPT
+        ..Program::DOWNLOAD
     },
     Program {
         name: "daemon",
@@ -54,12 +54,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
         ),
         command: "fairbat run -- sh -c 'python3 daemon.py http://files.example.org/image.iso image.iso; \
                   until [ -e image.iso ]; do sleep 0.01; done'",
-        ..SCRIPT
+        ..Program::DOWNLOAD
     },
 ];
-
-/// It has no recipe: whoever wrote it knows how to start it.
-const SCRIPT: Program = Program {
-    is_recipe: false,
-    ..Program::DOWNLOAD
-};

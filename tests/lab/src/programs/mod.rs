@@ -176,11 +176,21 @@ mod tests {
         assert!(count >= 20, "{count}");
     }
 
+    /// Who wrote these knows how to start them.
+    const WITHOUT_RECIPE: [&str; 6] = [
+        "true",
+        "curl-unprivileged",
+        "python",
+        "java",
+        "node",
+        "daemon",
+    ];
+
     #[test]
     fn the_recipes_have_the_commands_as_they_run() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes.md");
         let recipes = fs::read_to_string(path).unwrap();
-        for program in all().filter(|it| it.is_recipe) {
+        for program in all().filter(|it| !WITHOUT_RECIPE.contains(&it.name)) {
             let command = program.command.trim();
             let lines: Vec<_> = command.lines().map(|line| format!("    {line}")).collect();
             let lines = lines.join("\n");

@@ -45,8 +45,6 @@ pub(crate) struct Program {
     pub(crate) check: &'static str,
     /// Whether it moves data at all.
     pub(crate) connects: bool,
-    /// Whether the recipes have it.
-    pub(crate) is_recipe: bool,
 }
 
 impl Program {
@@ -63,7 +61,6 @@ impl Program {
         command: "",
         check: "cmp image.iso /srv/web/image.iso",
         connects: true,
-        is_recipe: true,
     };
 
     /// The same command alone, or held back with its events in a file of this name.
