@@ -12,6 +12,7 @@
 
 mod backups;
 mod copies;
+mod directories;
 mod downloads;
 mod languages;
 mod packages;
@@ -27,10 +28,11 @@ use std::io;
 use fairbat_tests::bin::{fairbat_binary, s3_server_binary};
 use fairbat_tests::environment::{first_line, nginx_version};
 
+use crate::programs::directories::Directories;
 use crate::programs::program::Program;
 pub use crate::programs::record::{NAME, Pair, ProgramRecord, Record, Run};
 pub use crate::programs::report::{terminal, write_all, write_page};
-use crate::programs::stage::{Directories, Stage};
+use crate::programs::stage::Stage;
 use crate::versions;
 
 /// What is measured.
@@ -103,7 +105,7 @@ pub fn measure(
     work: &std::path::Path,
     said: &mut dyn FnMut(&str),
 ) -> Result<Record, Box<dyn Error>> {
-    let directories = Directories::make(work)?;
+    let directories = stage::prepare(work)?;
     let mut programs = Vec::new();
     for program in chosen(plan)? {
         let fairbat = first_line(&[&fairbat_binary().to_string_lossy(), "--version"]);

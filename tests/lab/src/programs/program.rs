@@ -1,6 +1,6 @@
 //! One program of others: its servers, what it moves, and whether that is right afterwards.
 
-use crate::programs::stage::Directories;
+use crate::programs::directories::Directories;
 
 /// What stands before a command that is held back, in recipes and here.
 pub(crate) const PREFIX: &str = "fairbat run -- ";

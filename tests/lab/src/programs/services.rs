@@ -11,8 +11,8 @@ use fairbat_tests::bin::s3_server_binary;
 use crate::contender::process::Program as Process;
 use crate::host::{Class, Host};
 use crate::machine::Context as _;
+use crate::programs::directories::Directories;
 use crate::programs::program::Service;
-use crate::programs::stage::Directories;
 
 /// Names of the server.
 pub(crate) const HOSTS: &str = "files.example.org backup.example.org git.example.org \

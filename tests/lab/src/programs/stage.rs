@@ -1,19 +1,15 @@
 //! Where a program runs: an idle link with its servers at one end and a directory of its own at
 //! the other.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
-use std::{fs, io, thread};
+use std::path::Path;
+use std::{fs, io};
 
-use fairbat_tests::bin::fairbat_binary;
-use fairbat_tests::target::output_directory;
 use nix::mount::{MsFlags, mount};
 
 use crate::contender::process::Program as Process;
 use crate::host::{Class, Host};
 use crate::machine::{Clock, Context as _};
+use crate::programs::directories::{Directories, empty};
 use crate::programs::program::Program;
 use crate::programs::record::{Run, held};
 use crate::programs::services::{self, HOSTS};
@@ -30,121 +26,25 @@ pub(crate) const RTT_MS: f64 = 20.0;
 /// Queue of the link, in bandwidth-delay products.
 const QUEUE_BDP: f64 = 1.0;
 
-/// How long a script may take, s.
-const PATIENCE_S: u32 = 60;
-
-/// Exit status of timeout(1) when it had to end the script.
-const TIMED_OUT: i32 = 124;
-
-/// How often it is looked whether a program has ended: how exactly its time is known.
-const STEP: Duration = Duration::from_millis(2);
-
 /// Where `fairbat run` writes its events, in the client's directory.
 const EVENTS: &str = ".events.jsonl";
 
-/// What scripts and their output files are called.
-const SCRIPT: &str = ".lab";
-
-/// The directories of all programs, and what they see in the place of the machine's own.
-#[derive(Debug)]
-pub(crate) struct Directories {
-    /// What the servers have: `/srv`.
-    pub(crate) served: PathBuf,
-    /// The client's, which is empty before each run.
-    home: PathBuf,
-    /// For files of servers.
-    pub(crate) work: PathBuf,
-    /// Where programs are looked for.
-    path: OsString,
-}
-
-impl Directories {
-    /// Makes them in `work`, and mounts what the machine has in their place. Only for the
-    /// sandbox, which has mounts of its own.
-    ///
-    /// # Errors
-    /// When one cannot be made.
-    pub(crate) fn make(work: &Path) -> io::Result<Self> {
-        let [served, home, programs] = ["srv", "home", "bin"].map(|name| work.join(name));
-        for directory in [&served, &home, &programs] {
-            fs::create_dir(directory).doing(format_args!("make {}", directory.display()))?;
-        }
-        // Where every user may run it, and by the name that people type.
-        let copied = fs::copy(fairbat_binary(), programs.join("fairbat"));
-        copied.doing("copy the command into the working directory")?;
-        let own = [
-            programs,
-            output_directory("python").join("bin"),
-            output_directory("hf").join("bin"),
-        ];
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        // Debian keeps servers in /usr/sbin, which is not in every user's PATH.
-        let all = own.into_iter().chain(std::env::split_paths(&path));
-        let path = std::env::join_paths(all.chain(["/usr/sbin".into(), "/sbin".into()]));
-        let directories = Self {
-            served,
-            home,
-            work: work.to_owned(),
-            path: path.map_err(io::Error::other)?,
-        };
-        let hosts = work.join("hosts");
-        let server = topology::hosts(&scenario())?[0].address(Class::Background);
-        fs::write(&hosts, format!("127.0.0.1 localhost\n{server} {HOSTS}\n"))?;
-        bind(&directories.served, Path::new("/srv"))?;
-        bind(&hosts, Path::new("/etc/hosts"))?;
-        if let Some(configuration) = services::configure_ssh(&directories)? {
-            bind(&configuration, Path::new("/etc/ssh/ssh_config"))?;
-        }
-        Ok(directories)
+/// Makes the directories in `work`, and shows them in the place of the machine's own: `/srv`, the
+/// names of hosts, and the configuration of ssh. Only for the sandbox, which has mounts of its own.
+///
+/// # Errors
+/// When one cannot be made or mounted.
+pub(crate) fn prepare(work: &Path) -> io::Result<Directories> {
+    let directories = Directories::make(work)?;
+    let hosts = work.join("hosts");
+    let server = topology::hosts(&scenario())?[0].address(Class::Background);
+    fs::write(&hosts, format!("127.0.0.1 localhost\n{server} {HOSTS}\n"))?;
+    bind(&directories.served, Path::new("/srv"))?;
+    bind(&hosts, Path::new("/etc/hosts"))?;
+    if let Some(configuration) = services::configure_ssh(&directories)? {
+        bind(&configuration, Path::new("/etc/ssh/ssh_config"))?;
     }
-
-    /// Where a program of this name is; `None` if it is not there.
-    pub(crate) fn find(&self, program: &str) -> Option<PathBuf> {
-        let mut all = std::env::split_paths(&self.path).map(|directory| directory.join(program));
-        all.find(|path| path.is_file())
-    }
-
-    /// The same of one that is needed.
-    ///
-    /// # Errors
-    /// It is not there.
-    pub(crate) fn of(&self, program: &str) -> io::Result<PathBuf> {
-        let missing = || io::Error::other(format!("{program} is not there"));
-        self.find(program).ok_or_else(missing)
-    }
-
-    /// Starts a script in a directory, which is its home as well, at a host.
-    fn start(&self, host: &Host, directory: &Path, script: &str) -> io::Result<Process> {
-        let path = self.path.display();
-        let script =
-            format!("export PATH='{path}' LANG=C.UTF-8 TMPDIR=$HOME/.tmp\nmkdir -p .tmp\n{script}");
-        let mut command = Command::new("timeout");
-        command
-            .args(["--kill-after=5", &PATIENCE_S.to_string()])
-            .args(["sh", "-e", "-c", &script]);
-        Process::start(host, directory, SCRIPT, command)
-    }
-
-    /// Runs it to its end, and returns how long it took, s, and what it printed.
-    fn run(&self, host: &Host, directory: &Path, script: &str) -> io::Result<(f64, String)> {
-        let clock = Clock::start();
-        let mut process = self.start(host, directory, script)?;
-        let status = loop {
-            if let Some(status) = process.ended() {
-                break status;
-            }
-            thread::sleep(STEP);
-        };
-        let seconds = clock.seconds();
-        if status.success() {
-            return Ok((seconds, process.stdout()));
-        }
-        if status.code() == Some(TIMED_OUT) {
-            let words = format!("is not over after {PATIENCE_S} s");
-            return Err(io::Error::new(io::ErrorKind::TimedOut, words));
-        }
-        Err(io::Error::other(process.complaint(status)))
-    }
+    Ok(directories)
 }
 
 /// Shows one path in the place of another.
@@ -155,19 +55,6 @@ fn bind(source: &Path, target: &Path) -> io::Result<()> {
         source.display(),
         target.display()
     ))
-}
-
-/// Removes what is in a directory.
-fn empty(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() && !path.is_symlink() {
-            fs::remove_dir_all(&path)?;
-        } else {
-            fs::remove_file(&path)?;
-        }
-    }
-    Ok(())
 }
 
 /// The link, with nothing else on it.
