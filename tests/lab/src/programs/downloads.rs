@@ -31,7 +31,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     Program {
         name: "curl",
         needs: CURL,
-        version: "curl --version",
+        version: "curl --version | cut -d ' ' -f 1-2",
         command: "fairbat run -- curl -fsSO http://files.example.org/image.iso",
         ..Program::DOWNLOAD
     },
@@ -39,7 +39,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         name: "curl-unprivileged",
         moves: "a file of 40 MB, by HTTP, as a user without privilege",
         needs: CURL,
-        version: "curl --version",
+        version: "curl --version | cut -d ' ' -f 1-2",
         before: "chmod 777 .",
         command: "setpriv --reuid 65534 --regid 65534 --clear-groups \
                   fairbat run -- curl -fsSO http://files.example.org/image.iso",
@@ -49,7 +49,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         name: "curl-upload",
         moves: "a file of 40 MB, by HTTP's PUT",
         needs: CURL,
-        version: "curl --version",
+        version: "curl --version | cut -d ' ' -f 1-2",
         served: "mkdir web; head -c 40000000 /dev/urandom >image.iso",
         before: "cp /srv/image.iso .; rm -rf /srv/web/incoming",
         command: "fairbat run -- curl -fsST image.iso http://files.example.org/incoming/",
@@ -60,7 +60,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         name: "pipeline",
         moves: "a tar archive of 40 MB, by HTTP, unpacked as it comes",
         needs: CURL,
-        version: "curl --version",
+        version: "curl --version | cut -d ' ' -f 1-2",
         served: "mkdir -p web tree\n\
                  for number in $(seq 80); do head -c 500000 /dev/urandom >tree/$number; done\n\
                  tar -c tree >web/tree.tar",

@@ -77,7 +77,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         moves: "a model of 40 MB, by HTTP",
         services: &[Service::Hub],
         needs: &[("hf", "tests/lab/requirements.txt")],
-        version: "hf version | grep -v '^$'",
+        version: "NO_COLOR=1 hf version | grep -o '[0-9.]*[0-9]' | sed 's|^|huggingface_hub |'",
         settings: "export HF_ENDPOINT=http://hub.example.org:8080 HF_HUB_DISABLE_TELEMETRY=1",
         served: "mkdir -p hub/example/model\n\
                  cd hub/example/model\n\
