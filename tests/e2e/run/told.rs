@@ -1,7 +1,9 @@
 //! `--progress-from`: the command tells how far along it is, and its output passes unchanged.
 
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use fairbat_tests::bin::fairbat_binary;
 use fairbat_tests::nginx::Nginx;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::workdir::Workdir;
@@ -57,37 +59,78 @@ fn a_great_deal_of_output_is_whole_when_fairbat_ends() {
     assert!(outcome.stdout.ends_with("\n300000\n"));
 }
 
-#[test]
-fn a_command_hears_that_nobody_reads_and_goes_on_without_the_second_process() {
-    let work = Workdir::new();
-    let script = "fairbat=$1; shift; $fairbat \"$@\" yes | head -n 1";
-    let program = fairbat_tests::bin::fairbat_binary();
-    let words = [
-        "run",
-        "--quiet",
-        "--deadline",
-        "1h",
-        "--progress-from",
-        "rsync",
-        "--",
-    ];
-    let begun = std::process::Command::new("sh")
-        .args(["-c", script, "sh"])
-        .arg(program)
-        .args(words)
+/// A shell whose pipeline begins with `fairbat run` of what follows the first word.
+fn pipeline(work: &Workdir, rest: &str, command: &[&str]) -> Child {
+    let script = format!("fairbat=$1; shift; $fairbat \"$@\" {rest}");
+    Command::new("sh")
+        .args(["-c", &script, "sh"])
+        .arg(fairbat_binary())
+        .args([
+            "run",
+            "--quiet",
+            "--deadline",
+            "1h",
+            "--progress-from",
+            "rsync",
+            "--",
+        ])
+        .args(command)
         .current_dir(work.path())
-        .output();
-    assert_eq!(begun.expect("start sh").stdout, b"y\n");
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start sh")
+}
 
+fn said(shell: Child) -> String {
+    let output = shell.wait_with_output().expect("sh ends");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn what_goes_on_in_the_background_is_passed_on_to_its_end() {
+    let work = Workdir::new();
+    let command = ["sh", "-c", "(sleep 1; seq 300000) &"];
+    assert_eq!(said(pipeline(&work, "| wc -l", &command)).trim(), "300000");
+}
+
+#[test]
+fn a_command_hears_that_nobody_reads() {
+    let work = Workdir::new();
+    assert_eq!(said(pipeline(&work, "| head -n 1", &["yes"])), "y\n");
+    // Without the first process too, which is the only child of the shell with a child.
+    let script = "echo $PPID >worker; touch ready; while [ ! -e go ]; do sleep 0.1; done; yes; \
+                  touch over";
+    let command = ["sh", "-c", script];
+    let shell = pipeline(
+        &work,
+        "| { while [ ! -e go ]; do sleep 0.1; done; head -n 1; }",
+        &command,
+    );
+    wait_until("the command", Duration::from_secs(10), || {
+        work.path().join("ready").exists()
+    });
+    let worker = std::fs::read_to_string(work.path().join("worker")).expect("a number");
+    let front = std::fs::read_to_string(format!("/proc/{}/stat", worker.trim())).expect("it runs");
+    let front = front.split(' ').nth(3).expect("its parent").to_owned();
+    let killed = Command::new("kill").args(["-KILL", &front]).status();
+    assert!(killed.expect("start kill").success());
+    std::fs::write(work.path().join("go"), "").expect("write a file");
+    assert_eq!(said(shell), "y\n");
+    wait_until("the command to end", Duration::from_secs(10), || {
+        work.path().join("over").exists()
+    });
+}
+
+#[test]
+fn without_the_second_process_the_first_one_passes_it_on() {
+    let work = Workdir::new();
     let script = "echo before; touch ready; sleep 2; echo after";
     let running = run(&work, &FLAGS, &["sh", "-c", script]).spawn();
     wait_until("the command", Duration::from_secs(10), || {
         work.path().join("ready").exists()
     });
     let front = running.id().to_string();
-    let killed = std::process::Command::new("pkill")
-        .args(["-KILL", "-P", &front])
-        .status();
+    let killed = Command::new("pkill").args(["-KILL", "-P", &front]).status();
     assert!(killed.expect("start pkill").success());
     let outcome = running.wait();
     outcome.expect_code(0);

@@ -32,7 +32,9 @@ fn a_unit_is_found_by_its_name_below_slices() {
         run.args(["run", "--include-local", "--unit", name])
     };
     let outcome = run("fairbat-not-there.service").run();
-    outcome.expect_code(2).expect_said(&["does not run"]);
+    outcome
+        .expect_code(2)
+        .expect_said(&["no unit of this name runs"]);
     let nginx = server();
     let child = downloads(&nginx);
     let number = child.id().cast_signed();

@@ -16,6 +16,7 @@ use fairbat_agent::hold::Holding;
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
 use nix::unistd::Group;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -186,7 +187,17 @@ async fn keep_holding(config: &Config) -> io::Result<()> {
     if config.holds.is_empty() {
         tracing::warn!("there is nothing to hold; add [[hold]] to the configuration");
     }
-    let mut holding = Holding::new(config, &config.agent.state.join("holds"));
+    // It needs a descriptor for each process.
+    let limits = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limits.maximum,
+        ..limits
+    };
+    let _ = setrlimit(Resource::Nofile, most);
+    // `state` of the configuration is the agent's, which this service may not write to.
+    let state = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    let state = state.unwrap_or_else(|| config.agent.state.join("holds"));
+    let mut holding = Holding::new(config, &state);
     loop {
         let next = holding.step(&now());
         tokio::select! {

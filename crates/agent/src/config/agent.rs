@@ -16,8 +16,8 @@ use super::table::Table;
 pub const STATE: &str = "/var/lib/fairbat";
 /// Default directory of the socket.
 pub const RUNTIME: &str = "/run/fairbat";
-/// Default file with what is held of others. Not below the directory of a service: both
-/// read it from here.
+/// Default file with what is held of others. It is fixed, for two services use it, and each
+/// has a `$RUNTIME_DIRECTORY` of its own.
 const HOLD_STATUS: &str = "/run/fairbat/hold/status.json";
 /// Default address of the metrics and the page: this machine only.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9797);

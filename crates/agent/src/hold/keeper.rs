@@ -35,6 +35,8 @@ pub(super) struct Keeper {
     totals: HoldTotals,
     /// Whether there were no processes at the last look: a run that begins then is whole.
     was_absent: bool,
+    /// When processes were last looked for.
+    looked_at: Option<Timestamp>,
 }
 
 /// A run under way.
@@ -52,6 +54,15 @@ impl Keeper {
     pub(super) fn new(hold: Hold, agent: &Agent, state: &Path) -> Self {
         let learns = hold.due.is_some() && hold.bytes.is_none();
         let history = learns.then(|| History::below(state, &hold.name).ok());
+        if let Some(Some(history)) = &history
+            && let Err(error) = history.prepare()
+        {
+            tracing::error!(
+                hold = hold.name,
+                "{}: {error}; its runs cannot be planned",
+                history.path().display()
+            );
+        }
         Self {
             hold,
             sender: agent.sender,
@@ -61,6 +72,7 @@ impl Keeper {
             run: None,
             totals: HoldTotals::default(),
             was_absent: false,
+            looked_at: None,
         }
     }
 
@@ -68,12 +80,22 @@ impl Keeper {
     pub(super) fn step(&mut self, now: &Zoned) -> Duration {
         if !self.hold.is_due(now) {
             self.release();
+            // What runs when the hours begin may have begun before.
+            self.was_absent = false;
             self.phase = HoldPhase::Resting;
             return LOOK_PERIOD;
         }
-        if self.run.is_none() && !self.begin(now) {
-            self.phase = HoldPhase::Waiting;
-            return LOOK_PERIOD;
+        if self.run.is_none() {
+            let since = self.looked_at.map(|at| now.timestamp().duration_since(at));
+            let since = since.and_then(|since| Duration::try_from(since).ok());
+            if let Some(left) = since.and_then(|since| LOOK_PERIOD.checked_sub(since)) {
+                return left;
+            }
+            self.looked_at = Some(now.timestamp());
+            if !self.begin(now) {
+                self.phase = HoldPhase::Waiting;
+                return LOOK_PERIOD;
+            }
         }
         self.phase = HoldPhase::Holding;
         let Some(run) = &mut self.run else {
@@ -141,6 +163,7 @@ impl Keeper {
             run.holder.release();
             self.end(false);
         }
+        self.phase = HoldPhase::Off;
     }
 
     /// The run is over, or is not held any more.
@@ -213,7 +236,13 @@ impl Run {
     fn hear(&mut self, name: &str) {
         for event in self.holder.events() {
             match event.event {
-                HoldEvent::Control(control) => self.control = Some(control),
+                HoldEvent::Control(control) => {
+                    // A forecast comes once. At this rate, it will be in time after all.
+                    if control.zeta.is_none_or(|zeta| control.rate >= zeta) {
+                        self.late_s = None;
+                    }
+                    self.control = Some(control);
+                }
                 HoldEvent::Forecast { late_s, .. } => {
                     tracing::warn!(hold = name, late_s, "will probably be late");
                     self.late_s = Some(late_s);

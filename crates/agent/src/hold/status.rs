@@ -45,7 +45,8 @@ pub struct HoldStatus {
     pub bytes: Option<u64>,
     /// What it has moved, bytes.
     pub bytes_done: u64,
-    /// How late the run will probably be, s; `None` if in time.
+    /// How late the run will be, s, as was foretold when it became clear; `None` if in time, or
+    /// fast enough again.
     pub late_s: Option<f64>,
     /// Since the start of the service.
     pub totals: HoldTotals,
@@ -84,19 +85,6 @@ pub enum HoldPhase {
     Off,
 }
 
-impl HoldPhase {
-    /// Its name in JSON and for people.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Holding => "holding",
-            Self::Waiting => "waiting",
-            Self::Resting => "resting",
-            Self::Off => "off",
-        }
-    }
-}
-
 impl HoldStatus {
     /// Of one that nobody holds.
     #[must_use]
@@ -124,6 +112,9 @@ impl HoldStatus {
 /// It cannot be written.
 pub(super) fn write(file: &Path, at: Timestamp, holds: Vec<HoldStatus>) -> io::Result<()> {
     let text = serde_json::to_vec(&Document { at, holds })?;
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory)?;
+    }
     let new = file.with_extension("new");
     fs::write(&new, text)?;
     fs::rename(&new, file)
@@ -158,4 +149,45 @@ fn document(file: &Path) -> io::Result<Document> {
     let mut text = Vec::new();
     File::open(file)?.take(MAX_FILE).read_to_end(&mut text)?;
     Ok(serde_json::from_slice(&text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn holds() -> Vec<Hold> {
+        let text = "[[hold]]\nunit = \"a.service\"\n[[hold]]\nunit = \"b.service\"\n";
+        Config::parse(text, Path::new("agent.toml"), |_| None)
+            .unwrap()
+            .holds
+    }
+
+    fn phases(file: &Path, now: Timestamp) -> Vec<HoldPhase> {
+        let rows = read(file, &holds(), now);
+        assert_eq!(rows[0].name, "a.service");
+        rows.iter().map(|row| row.phase).collect()
+    }
+
+    #[test]
+    fn rows_are_those_of_the_configuration_and_only_a_fresh_file_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("hold/status.json");
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
+        let off = [HoldPhase::Off; 2];
+        assert_eq!(phases(&file, now), off, "there is no file");
+        let [a, b] = &holds()[..] else {
+            panic!("two of them");
+        };
+        let told = vec![
+            HoldStatus::none_of(b, HoldPhase::Resting),
+            HoldStatus::none_of(a, HoldPhase::Holding),
+        ];
+        write(&file, now, told).unwrap();
+        assert_eq!(phases(&file, now), [HoldPhase::Holding, HoldPhase::Resting]);
+        assert_eq!(phases(&file, now + STALE), off, "it is too old");
+        fs::write(&file, "{").unwrap();
+        assert_eq!(phases(&file, now), off, "it is damaged");
+        assert_eq!(read(&file, &[], now), []);
+    }
 }

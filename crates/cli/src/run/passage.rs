@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::args::ProgressFormat;
 
 /// What has been written when the command ends is passed on before fairbat ends, unless whoever
 /// reads it takes longer than this.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is read at once, bytes: what a pipe holds (pipe(7)).
 const BUFFER: usize = 64 * 1024;
@@ -32,8 +32,16 @@ pub(super) struct Passage {
     given: Option<PipeWriter>,
     /// Where the command would write.
     to: File,
-    /// Whether something is on its way.
-    is_passing: Arc<AtomicBool>,
+    progress: Arc<Passed>,
+}
+
+/// How much has passed, bytes.
+#[derive(Debug, Default)]
+struct Passed {
+    read: Mutex<u64>,
+    written: AtomicU64,
+    /// Whether nothing will pass any more.
+    is_over: AtomicBool,
 }
 
 impl Passage {
@@ -54,7 +62,7 @@ impl Passage {
             from,
             given: Some(given),
             to: to.into(),
-            is_passing: Arc::default(),
+            progress: Arc::default(),
         })
     }
 
@@ -86,29 +94,36 @@ impl Passage {
         closed: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let (mut from, mut to) = (self.from.try_clone()?, self.to.try_clone()?);
-        let is_passing = Arc::clone(&self.is_passing);
+        let passed = Arc::clone(&self.progress);
         let mut reader = ProgressReader::new(self.format);
         thread::spawn(move || {
             let mut buffer = vec![0; BUFFER];
-            while let Ok(read) = pass_some(&mut from, &mut to, &mut buffer, &is_passing) {
-                if read == 0 {
-                    break;
+            let ended = loop {
+                match passed.pass_some(&mut from, &mut to, &mut buffer) {
+                    Ok(0) => break Ok(()),
+                    Ok(read) => reader.read(&buffer[..read]).into_iter().for_each(&mut told),
+                    Err(error) => break Err(error),
                 }
-                reader.read(&buffer[..read]).into_iter().for_each(&mut told);
-            }
-            is_passing.store(false, Ordering::SeqCst);
+            };
+            passed.is_over.store(true, Ordering::SeqCst);
             drop((from, to));
+            // Whoever read it may have enough.
+            if let Err(error) = ended
+                && error.kind() != io::ErrorKind::BrokenPipe
+            {
+                tracing::error!("what the command writes cannot be passed on: {error}");
+            }
             closed();
         });
         Ok(())
     }
 
-    /// Waits until all that was written is passed on.
+    /// Waits until all that was written before is passed on.
     pub(super) fn drain(&self) {
         let until = now() + PATIENCE;
-        // In this order: what is not in the pipe any more is on its way, or has been passed on.
-        while (ioctl_fionread(&self.from).is_ok_and(|waiting| waiting > 0)
-            || self.is_passing.load(Ordering::SeqCst))
+        let all = self.progress.read_and_waiting(&self.from);
+        while self.progress.written.load(Ordering::SeqCst) < all
+            && !self.progress.is_over.load(Ordering::SeqCst)
             && now() < until
         {
             thread::sleep(Duration::from_millis(1));
@@ -116,19 +131,51 @@ impl Passage {
     }
 }
 
-/// Passes on what is there; returns how many bytes, 0 at the end.
-fn pass_some(
-    from: &mut PipeReader,
-    to: &mut File,
-    buffer: &mut [u8],
-    is_passing: &AtomicBool,
-) -> io::Result<usize> {
-    is_passing.store(false, Ordering::SeqCst);
-    poll(&mut [PollFd::new(from, PollFlags::IN)], None)?;
-    is_passing.store(true, Ordering::SeqCst);
-    let read = from.read(buffer)?;
-    to.write_all(&buffer[..read])?;
-    Ok(read)
+impl Passed {
+    /// Passes on what is there; returns how many bytes, 0 at the end.
+    fn pass_some(
+        &self,
+        from: &mut PipeReader,
+        to: &mut File,
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
+        poll(&mut [PollFd::new(from, PollFlags::IN)], None)?;
+        let read = {
+            let mut all = self.read();
+            let read = from.read(buffer)?;
+            *all += read as u64;
+            read
+        };
+        write_all(to, &buffer[..read])?;
+        self.written.fetch_add(read as u64, Ordering::SeqCst);
+        Ok(read)
+    }
+
+    /// What has been read, and what waits to be.
+    fn read_and_waiting(&self, from: &PipeReader) -> u64 {
+        // No read comes between the two.
+        let all = self.read();
+        *all + ioctl_fionread(from).unwrap_or(0)
+    }
+
+    fn read(&self) -> MutexGuard<'_, u64> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes all of it, also to a pipe that somebody has told not to wait.
+fn write_all(to: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match to.write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                poll(&mut [PollFd::new(to, PollFlags::OUT)], None)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 #[allow(

@@ -128,7 +128,7 @@ fn target(args: &RunArgs) -> Result<Target, UsageError> {
     if let Some(unit) = &args.unit {
         if control_group(unit).is_none() {
             return Err(UsageError::new(format!(
-                "--unit {unit}: this unit of the system does not run; systemctl status tells more"
+                "--unit {unit}: no unit of this name runs; systemctl status tells more, and the name behind an alias"
             )));
         }
         return Ok(Target::Running(unit.clone(), Scope::Unit(unit.clone())));

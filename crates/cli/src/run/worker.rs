@@ -192,7 +192,7 @@ impl Worker {
             for news in first.ok().into_iter().chain(heard.try_iter()) {
                 match self.hear(news, &say) {
                     Then::GoOn => {}
-                    Then::Answer => return wait_for_all(heard),
+                    Then::Answer => return wait_for_all(heard, self.passage),
                     Then::End => return,
                 }
             }
@@ -237,7 +237,10 @@ impl Worker {
                     self.end(ending, say);
                 }
             }
-            News::Reaped(Reaped::All) => return Then::End,
+            News::Reaped(Reaped::All) => {
+                self.passage.iter().for_each(Passage::drain);
+                return Then::End;
+            }
             News::Alone if self.command.is_none() && !self.is_over => {
                 self.holder.release();
                 self.end(Ending::Exit(0), say);
@@ -432,11 +435,16 @@ fn gains_rights(process: i32, program: &Path) -> bool {
     of_owner || of_group || capabilities.is_ok()
 }
 
-/// Answers system calls until no process is left: somebody must.
-fn wait_for_all(heard: &Receiver<News>) {
+/// Answers system calls until no process is left, and passes on what they write: somebody must.
+fn wait_for_all(heard: &Receiver<News>, mut passage: Option<Passage>) {
     for news in heard {
-        if matches!(news, News::Reaped(Reaped::All)) {
-            return;
+        match news {
+            News::Closed => passage = None,
+            News::Reaped(Reaped::All) => {
+                passage.iter().for_each(Passage::drain);
+                return;
+            }
+            _ => {}
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct FlowWeightController {
     /// When bytes were last counted.
     counted: Duration,
     bytes: u64,
+    /// Those of them that are for no deadline.
+    besides: u64,
 }
 
 impl FlowWeightController {
@@ -45,6 +47,7 @@ impl FlowWeightController {
             since: Duration::ZERO,
             counted: Duration::ZERO,
             bytes: 0,
+            besides: 0,
         }
     }
 
@@ -62,7 +65,7 @@ impl FlowWeightController {
     /// Begins a period for a new connection.
     pub fn begin(&mut self, now: Duration) {
         self.since = now;
-        self.bytes = 0;
+        (self.bytes, self.besides) = (0, 0);
     }
 
     /// `bytes` more have reached the other end.
@@ -74,6 +77,13 @@ impl FlowWeightController {
             self.bytes += bytes;
         }
         self.counted = now;
+    }
+
+    /// `bytes` more have reached the other end, for no deadline: they show what the path carries, and
+    /// nothing about how the deadline stands.
+    pub fn delivered_besides(&mut self, now: Duration, bytes: u64) {
+        self.delivered(now, bytes);
+        self.besides += bytes;
     }
 
     /// The flow target of the connection.
@@ -90,17 +100,20 @@ impl FlowWeightController {
     pub fn sample(&mut self, now: Duration, demand: Option<Demand>) -> f64 {
         let period = now.saturating_sub(self.since);
         let seconds = period.as_secs_f64();
-        let rate = if seconds > 0.0 {
-            self.bytes as f64 / seconds
-        } else {
-            0.0
+        let mean = |bytes: u64| {
+            if seconds > 0.0 {
+                bytes as f64 / seconds
+            } else {
+                0.0
+            }
         };
+        let (all, rate) = (mean(self.bytes), mean(self.bytes - self.besides));
         self.begin(now);
         let ends_in_time =
             demand.is_some_and(|demand| demand.is_nearly_over(rate, FLOW_WEIGHT_PERIOD));
         if seconds > 0.0 && period < MAX_SAMPLE_GAP && !ends_in_time {
             if self.weight.w() >= 1.0 {
-                self.capacity.lower_if_implausible(rate);
+                self.capacity.lower_if_implausible(all);
             }
             let zeta = demand.map_or(0.0, |demand| demand.zeta);
             self.weight.update(&WeightObservation {
@@ -111,7 +124,7 @@ impl FlowWeightController {
                 capacity: self.capacity.rate(now),
             });
         }
-        rate
+        all
     }
 }
 
@@ -123,6 +136,27 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn bytes_for_no_deadline_do_not_make_it_safe() {
+        let steer = |besides: bool| {
+            let mut steering = FlowWeightController::new(ControllerPolicy::Share, MIN_WEIGHT, None);
+            let deadline = Deadline::new(Duration::ZERO, SECOND * 100);
+            for second in 1..=20 {
+                let now = SECOND * second;
+                if besides {
+                    steering.delivered_besides(now, 10_000_000);
+                } else {
+                    steering.delivered(now, 10_000_000);
+                }
+                let demand = Demand::of(now, std::iter::once((deadline, 400_000_000)));
+                assert_eq!(steering.sample(now, demand), 1e7, "all of it is the rate");
+            }
+            steering.target(SECOND * 20).w
+        };
+        assert!(steer(false) < 0.5);
+        assert!(steer(true) > 0.5, "nothing was moved for the deadline");
+    }
 
     /// Moves `rate` bytes a second for `seconds`, of `remaining`, due at
     /// `by`; returns the weights.

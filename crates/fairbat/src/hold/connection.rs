@@ -190,7 +190,8 @@ impl HeldConnection {
         receives || sends
     }
 
-    /// Takes a sample and updates the levers; `None` if the socket is not where it was.
+    /// Takes a sample and updates the levers; `None` if the socket is not where it was. It weighs
+    /// at most so much.
     ///
     /// # Errors
     /// A lever fails: the connection cannot be held.
@@ -199,6 +200,7 @@ impl HeldConnection {
         now: Duration,
         clock: Clock,
         levers: &SenderLevers,
+        most: f64,
     ) -> io::Result<Option<Moved>> {
         let Some(socket) = self.handle.socket() else {
             return Ok(None);
@@ -212,7 +214,11 @@ impl HeldConnection {
             self.update_at = now + REST_PERIOD;
             return Ok(Some(moved));
         }
-        let target = self.place.target(now);
+        let place = self.place.target(now);
+        let target = FlowTarget {
+            w: place.w.min(most),
+            ..place
+        };
         if moved.received > 0 || now < self.received_at + REST {
             self.receive(now, clock, &socket, target, moved.received > 0)?;
         }

@@ -1,5 +1,7 @@
 //! Connections that share a plan, as a member of the lane.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::connection::Moved;
@@ -18,7 +20,13 @@ pub(super) struct Group {
     pub(super) done: u64,
     /// Since the beginning.
     pub(super) report: GroupReport,
+    /// Whether it has something to move also while nothing moves.
+    is_always_due: bool,
+    moved_at: Option<Duration>,
 }
+
+/// Without movement for this time, the plan of a group that is not always due asks for nothing.
+const REST: Duration = Duration::from_secs(2);
 
 /// What the connections of a group have moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,13 +40,16 @@ pub struct GroupReport {
 }
 
 impl Group {
-    pub(super) fn new(lane: &Lane, plan: HoldPlan) -> Self {
+    /// If it is not `always_due`, its plan counts only while its connections move something.
+    pub(super) fn new(lane: &Lane, plan: HoldPlan, is_always_due: bool) -> Self {
         Self {
             plan,
             member: lane.enter("", Service::of_batch(plan.deadline)),
             share: None,
             done: 0,
             report: GroupReport::default(),
+            is_always_due,
+            moved_at: None,
         }
     }
 
@@ -48,10 +59,11 @@ impl Group {
 
     /// Another plan: what is moved is counted anew.
     pub(super) fn set_plan(&mut self, lane: &Lane, plan: HoldPlan) {
-        let report = self.report;
+        let (report, moved_at) = (self.report, self.moved_at);
         *self = Self {
             report,
-            ..Self::new(lane, plan)
+            moved_at,
+            ..Self::new(lane, plan, self.is_always_due)
         };
     }
 
@@ -79,21 +91,32 @@ impl Group {
         self.plan.expected(self.done, self.share)
     }
 
+    /// The most that one of its connections may weigh: without a deadline, no more than its plan asks
+    /// for, whatever others of the lane do.
+    pub(super) fn most_weight(&self) -> f64 {
+        self.plan.deadline.map_or(self.plan.weight, |_| 1.0)
+    }
+
     /// Tells the lane what is left.
-    pub(super) fn tell(&self) {
+    pub(super) fn tell(&self, now: Duration) {
+        let is_moving = self.moved_at.is_some_and(|at| now < at + REST);
+        if !self.is_always_due && !is_moving {
+            return self.member.set_backlog(Backlog::default());
+        }
         let expected = self.expected();
         self.member.set_weight(self.plan.least_weight(expected));
-        // Of what is unknown, there is some as long as there is a connection.
-        let some = u64::from(self.report.connections > 0);
         self.member.set_backlog(Backlog {
-            bytes: expected.map_or(some, |all| all - self.done),
+            bytes: expected.map_or(0, |all| all - self.done),
             inactive: 0,
             extent: Extent::Estimated,
         });
     }
 
     /// One of its connections has moved something.
-    pub(super) fn moved(&mut self, moved: Moved) {
+    pub(super) fn moved(&mut self, now: Duration, moved: Moved) {
+        if moved.received + moved.sent > 0 {
+            self.moved_at = Some(now);
+        }
         self.report.bytes_received += moved.received;
         self.report.bytes_sent += moved.sent;
         self.done += moved.received + moved.sent;

@@ -93,7 +93,7 @@ impl Holder {
             ..LaneSettings::new(1)
         };
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
-        let group = Group::new(&lane, plan);
+        let group = Group::new(&lane, plan, true);
         let windows = WindowSettings {
             policy: settings.receiver,
             max_window: None,
@@ -144,9 +144,9 @@ impl Holder {
 
     /// Adds a group of connections with a plan of its own; returns its number. All groups together
     /// are one lane: the weight is the largest that one of them asks for, and is for whoever is due
-    /// first.
+    /// first. An added group asks for something only while its connections move something.
     pub fn add_group(&mut self, plan: HoldPlan) -> usize {
-        self.groups.push(Group::new(&self.lane, plan));
+        self.groups.push(Group::new(&self.lane, plan, false));
         self.groups.len() - 1
     }
 
@@ -368,7 +368,8 @@ impl Holder {
             if held.update_at > now {
                 continue;
             }
-            match held.update(now, self.clock, &self.senders) {
+            let most = self.groups[held.group].most_weight();
+            match held.update(now, self.clock, &self.senders, most) {
                 Ok(Some(moved)) => {
                     all[held.group].received += moved.received;
                     all[held.group].sent += moved.sent;
@@ -396,7 +397,7 @@ impl Holder {
         for (group, moved) in self.groups.iter_mut().zip(all) {
             self.report.bytes_received += moved.received;
             self.report.bytes_sent += moved.sent;
-            group.moved(moved);
+            group.moved(now, moved);
             if moved.received + moved.sent > 0 {
                 let bytes = moved.received + moved.sent;
                 self.lane.moved(bytes, rtt, group.service());
@@ -429,7 +430,7 @@ impl Holder {
         self.sampled_at = now;
         self.lane.notice_clock();
         let done = self.report.bytes_received + self.report.bytes_sent;
-        self.groups.iter().for_each(Group::tell);
+        self.groups.iter().for_each(|group| group.tell(now));
         let mut plans = self.groups.iter().filter_map(Group::expected).peekable();
         let is_planned = plans.peek().is_some();
         let expected = is_planned.then(|| plans.sum());

@@ -274,7 +274,10 @@ impl RateController {
     /// carries, and nothing about how the deadlines stand.
     pub(crate) fn moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
         if let WeightSource::Connection { weight, .. } = &mut self.weight {
-            return weight.delivered(now, bytes);
+            return match is_due {
+                true => weight.delivered(now, bytes),
+                false => weight.delivered_besides(now, bytes),
+            };
         }
         self.capacity.record(now, bytes);
         self.since_sample.bytes += bytes;

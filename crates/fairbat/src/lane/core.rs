@@ -258,6 +258,12 @@ impl Core {
     /// or of the others. Those of the others count as due by the share of the connections
     /// that members with a deadline use.
     pub(crate) fn moved(&mut self, now: Duration, bytes: u64, service: Service) {
+        if self.mode == Mode::SingleConnection {
+            self.recent.moved(bytes);
+            return self
+                .controller
+                .moved(now, bytes, service.deadline().is_some());
+        }
         let members = self.members.values();
         let due = members.filter(|member| member.deadline.is_some());
         let due: u32 = match service {

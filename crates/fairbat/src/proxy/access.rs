@@ -6,7 +6,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
-use http::header::PROXY_AUTHORIZATION;
+use http::header::HeaderName;
 
 use crate::serve::Token;
 
@@ -98,12 +98,17 @@ impl Access {
         }
     }
 
-    /// Whether a request of HTTP may use the proxy.
-    pub(crate) fn check(&self, client: IpAddr, headers: &HeaderMap) -> Result<(), Refused> {
+    /// Whether a request of HTTP may use the proxy. The token is in this field.
+    pub(crate) fn check(
+        &self,
+        client: IpAddr,
+        headers: &HeaderMap,
+        field: &HeaderName,
+    ) -> Result<(), Refused> {
         if !self.knows(client) {
             return Err(Refused::Network);
         }
-        let shown = headers.get(PROXY_AUTHORIZATION);
+        let shown = headers.get(field);
         let shown = shown.and_then(|value| shown_token(value.as_bytes()));
         match self.accepts(shown.as_deref()) {
             true => Ok(()),
@@ -138,6 +143,7 @@ pub(crate) fn is_private_to_machine(destination: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use http::header::PROXY_AUTHORIZATION;
 
     use super::*;
 
@@ -184,7 +190,8 @@ mod tests {
     #[test]
     fn beyond_this_machine_it_is_closed_unless_opened() {
         let nobody = HeaderMap::new();
-        let check = |access: &Access, client| access.check(ip(client), &nobody);
+        let check =
+            |access: &Access, client| access.check(ip(client), &nobody, &PROXY_AUTHORIZATION);
         let closed = access(None, &[]);
         assert_eq!(check(&closed, "127.0.0.1"), Ok(()));
         assert_eq!(check(&closed, "::1"), Ok(()));
@@ -203,7 +210,11 @@ mod tests {
         let access = access(Some(b"s3cret"), &[]);
         let check = |header: &'static str| {
             let headers = [(PROXY_AUTHORIZATION, HeaderValue::from_static(header))];
-            access.check(ip("10.0.0.1"), &headers.into_iter().collect())
+            access.check(
+                ip("10.0.0.1"),
+                &headers.into_iter().collect(),
+                &PROXY_AUTHORIZATION,
+            )
         };
         // me:s3cret, :s3cret, me:other
         assert_eq!(check("Basic bWU6czNjcmV0"), Ok(()));

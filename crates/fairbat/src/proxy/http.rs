@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
-    self, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA,
+    self, AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA, WWW_AUTHENTICATE,
 };
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::BoxBody;
@@ -68,14 +68,18 @@ pub(super) async fn serve(
 }
 
 async fn answer(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> Response<Body> {
-    let checked = site.access.check(client, request.headers());
+    let is_own = request.uri().path() == "/metrics" && request.uri().scheme().is_none();
+    // Whoever asks the proxy itself for something takes it for any server.
+    let field = match is_own && request.headers().contains_key(AUTHORIZATION) {
+        true => AUTHORIZATION,
+        false => PROXY_AUTHORIZATION,
+    };
+    let checked = site.access.check(client, request.headers(), &field);
     if let Err(why) = checked {
         site.refusals.refused(why);
     }
     match checked {
-        Ok(()) if request.uri().path() == "/metrics" && request.uri().scheme().is_none() => {
-            metrics(request, &site)
-        }
+        Ok(()) if is_own => metrics(request, &site),
         Ok(()) if request.method() == Method::CONNECT => tunnel(request, client, site).await,
         Ok(()) => pass_on(request, client, &site).await,
         Err(Refused::Network) => said(
@@ -83,12 +87,17 @@ async fn answer(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> 
             &format!("{client} may not use this proxy; its owner can allow it with --allow"),
         ),
         Err(Refused::Token) => {
-            let mut response = said(
-                StatusCode::PROXY_AUTHENTICATION_REQUIRED,
-                "this proxy needs its token, as the password of any user",
-            );
+            let (status, field) = match is_own {
+                true => (StatusCode::UNAUTHORIZED, WWW_AUTHENTICATE),
+                false => (
+                    StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+                    PROXY_AUTHENTICATE,
+                ),
+            };
+            let text = "this proxy needs its token, as the password of any user";
+            let mut response = said(status, text);
             let basic = HeaderValue::from_static("Basic realm=\"fairbat proxy\"");
-            response.headers_mut().insert(PROXY_AUTHENTICATE, basic);
+            response.headers_mut().insert(field, basic);
             response
         }
     }
