@@ -180,6 +180,8 @@ pub enum Restraint {
     None,
     /// `fairbat run`.
     Run,
+    /// The same by the deadline of the scenario, planned by what earlier nights have moved.
+    Planned,
     /// trickle, at a fixed rate: what the link has beside a stream of 60 %.
     Trickle,
     /// Its own limit, at the same rate.

@@ -73,7 +73,7 @@ pub enum Contender {
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 62] = {
+    const NAMES: [(Self, &str, &str); 63] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
         use Downloader::{Aria2, Curl, Many, Pip, Rclone, Wget};
@@ -255,6 +255,11 @@ impl Contender {
                 "trickle, curl",
             ),
             (
+                Self::Other(Curl, Restraint::Planned),
+                "planned-curl",
+                "fairbat run --deadline, curl",
+            ),
+            (
                 Self::Other(Curl, Restraint::Limit),
                 "limit-curl",
                 "curl --limit-rate",
@@ -373,7 +378,7 @@ mod tests {
              fairbat-undamped, fairbat-paper, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
              ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat, wget, aria2c-16, rclone-free, pip, many, run-curl, run-wget, \
-             run-aria2c-16, run-rclone, run-pip, run-many, trickle-curl, limit-curl, put, curl-put, run-curl-put, restic, run-restic, limit-restic"
+             run-aria2c-16, run-rclone, run-pip, run-many, trickle-curl, planned-curl, limit-curl, put, curl-put, run-curl-put, restic, run-restic, limit-restic"
         );
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn require(downloader: Downloader, restraint: Restraint) -> Result<()
     require_program(program(downloader), package)?;
     match restraint {
         Restraint::Trickle => require_program("trickle", "trickle"),
-        Restraint::None | Restraint::Run | Restraint::Limit => Ok(()),
+        Restraint::None | Restraint::Run | Restraint::Planned | Restraint::Limit => Ok(()),
     }
 }
 

@@ -5,7 +5,11 @@ use std::path::Path;
 use std::process::Command;
 use std::{fs, io};
 
+use fairbat::hold::history::{History, PastRun};
 use fairbat_tests::bin::fairbat_binary;
+use jiff::Timestamp;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 
 use crate::contender::kind::Restraint;
@@ -21,6 +25,15 @@ const BLOCK: u64 = 512;
 
 /// What a fixed rate takes, as a share of the slowest link: what a stream of 60 % leaves.
 const FIXED_SHARE: f64 = 0.4;
+
+/// Name of a run that comes every night.
+const NIGHT: &str = "nightly";
+
+/// So many nights were there before.
+const NIGHTS: usize = 10;
+
+/// Nights differ from their mean by up to this share of it.
+const NIGHTS_DIFFER: f64 = 0.3;
 
 /// Name of the file with what `fairbat run` tells.
 const EVENTS: &str = "run-events.jsonl";
@@ -39,14 +52,16 @@ pub(super) fn run(
     moved: impl FnOnce(&Program) -> u64,
 ) -> Result<BackgroundRecord, String> {
     let events = site.work.join(EVENTS);
-    let mut all = before(site, restraint, &events);
+    let mut all = before(site, restraint, &events)?;
     all.extend(program);
     let mut command = Command::new(&all[0]);
     command.args(&all[1..]);
     let name = all[0].rsplit('/').next().unwrap_or_default();
     carry(site, host, name, command, over, |program, _| {
         let bytes = match restraint {
-            Restraint::Run => told(&fs::read_to_string(&events).unwrap_or_default()),
+            Restraint::Run | Restraint::Planned => {
+                told(&fs::read_to_string(&events).unwrap_or_default())
+            }
             Restraint::None | Restraint::Trickle | Restraint::Limit => moved(program),
         };
         BackgroundRecord {
@@ -57,8 +72,11 @@ pub(super) fn run(
 }
 
 /// The words before the command.
-fn before(site: &Site, restraint: Restraint, events: &Path) -> Vec<String> {
-    match restraint {
+///
+/// # Errors
+/// The earlier nights cannot be written.
+fn before(site: &Site, restraint: Restraint, events: &Path) -> Result<Vec<String>, String> {
+    Ok(match restraint {
         // Its own limit is among its own words.
         Restraint::None | Restraint::Limit => Vec::new(),
         Restraint::Run => {
@@ -66,8 +84,48 @@ fn before(site: &Site, restraint: Restraint, events: &Path) -> Vec<String> {
             let events = events.display().to_string();
             words(&[&fairbat, "run", "--events", &events, "--"])
         }
+        Restraint::Planned => {
+            let state = site.work.join("state");
+            earlier_nights(site, &state).map_err(|error| format!("earlier nights: {error}"))?;
+            let fairbat = fairbat_binary().display().to_string();
+            let (state, events) = (state.display(), events.display().to_string());
+            let deadline = format!("{:.3}s", site.background.deadline_s.unwrap_or_default());
+            words(&[
+                "env",
+                &format!("XDG_STATE_HOME={state}"),
+                &fairbat,
+                "run",
+                "--deadline",
+                &deadline,
+                "--name",
+                NIGHT,
+                "--events",
+                &events,
+                "--",
+            ])
+        }
         Restraint::Trickle => words(&["trickle", "-s", "-d", &fixed_rate(site)]),
+    })
+}
+
+/// Notes what earlier nights have moved: as much as tonight, if both differ from the mean of all
+/// by up to [`NIGHTS_DIFFER`].
+fn earlier_nights(site: &Site, state: &Path) -> io::Result<()> {
+    let mut random = StdRng::seed_from_u64(site.seed);
+    let mut share = || random.random_range(1.0 - NIGHTS_DIFFER..=1.0 + NIGHTS_DIFFER);
+    let mean = site.background.size_mb.unwrap_or_default() * 1e6 / share();
+    let history = History::below(&state.join("fairbat/runs"), NIGHT).map_err(io::Error::other)?;
+    for _ in 0..NIGHTS {
+        history.add(&PastRun {
+            started: Timestamp::UNIX_EPOCH,
+            elapsed_s: 1.0,
+            bytes_received: (mean * share()) as u64,
+            bytes_sent: 0,
+            status: Some(0),
+            deadline_met: Some(true),
+        })?;
     }
+    Ok(())
 }
 
 /// The fixed rate, KiB/s.

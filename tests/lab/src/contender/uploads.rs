@@ -125,7 +125,7 @@ fn upload(site: &Site, taker: &Taker, uploader: Uploader, restraint: Restraint) 
             let repository = format!("s3:{}/{BUCKET}", store.endpoint());
             let limit = match restraint {
                 Restraint::Limit => format!("--limit-upload {}", fixed_rate(site)),
-                Restraint::None | Restraint::Run | Restraint::Trickle => String::new(),
+                _ => String::new(),
             };
             // What is the same twice is stored once.
             shell(&format!(
