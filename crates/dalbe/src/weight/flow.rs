@@ -149,7 +149,7 @@ mod tests {
                 } else {
                     steering.delivered(now, 10_000_000);
                 }
-                let demand = Demand::of(now, std::iter::once((deadline, 400_000_000)));
+                let demand = Demand::of(now, std::iter::once((deadline, 100_000_000)));
                 assert_eq!(steering.sample(now, demand), 1e7, "all of it is the rate");
             }
             steering.target(SECOND * 20).w
