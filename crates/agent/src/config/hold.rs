@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fairbat::hold::Scope;
 use fairbat::hold::history::History;
+use fairbat::hold::unit::CONTROL_GROUPS;
 use fairbat::hours::Hours;
 use jiff::Zoned;
 use toml::Spanned;
@@ -130,7 +131,13 @@ fn target(table: &mut Table<'_, '_>) -> Option<HoldTarget> {
         return None;
     }
     if table.has("cgroup") {
-        return table.path("cgroup").map(HoldTarget::Group);
+        let directory = table.path("cgroup")?;
+        if !directory.starts_with(CONTROL_GROUPS) {
+            let advice = "write its directory, such as \"/sys/fs/cgroup/system.slice\"";
+            table.wrong("cgroup", "is no control group", advice);
+            return None;
+        }
+        return Some(HoldTarget::Group(directory));
     }
     let advice = "write unit = \"NAME.service\", or cgroup = \"/sys/fs/cgroup/...\"";
     let unit = table.required("unit", advice)?;

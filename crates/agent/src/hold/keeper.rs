@@ -133,6 +133,12 @@ impl Keeper {
             bytes: self.hold.bytes.or_else(|| expected(&earlier)),
             deadline,
         };
+        if deadline.is_some() && plan.bytes.is_none() {
+            tracing::info!(
+                hold = self.hold.name,
+                "nothing tells how much it will move: its weight is at least {FLOOR}"
+            );
+        }
         match Holder::new(self.hold.scope(), settings, plan) {
             Ok(holder) => {
                 tracing::info!(
@@ -175,7 +181,10 @@ impl Keeper {
         self.totals = sum(self.totals, &report);
         self.was_absent = is_over;
         if is_over {
-            self.totals.late_runs += u64::from(report.deadline_met == Some(false));
+            if report.deadline_met == Some(false) {
+                tracing::warn!(hold = self.hold.name, "ended after its deadline");
+                self.totals.late_runs += 1;
+            }
             self.note(&run, &report);
         }
         tracing::info!(

@@ -18,8 +18,8 @@ use super::shared::{ControllerMethod, LogArgs, ReceiverMethod, SenderMethod, wei
         other traffic, in both directions. Together they weigh as much as one connection, however \
         many they are. This needs no privilege, and works with any program. Without a deadline \
         they always yield. With a deadline, they yield as far as the deadline allows. For that, \
-        fairbat has to know how much the command will move: by --bytes, or by earlier runs of the \
-        same --name.\n\n\
+        fairbat has to know how much the command will move: by --bytes, by earlier runs of the \
+        same --name, or by what the command itself tells (--progress-from).\n\n\
         The terminal, the working directory, signals and the exit status are those of the \
         command. fairbat prints one line when it starts and one when it ends, both on standard \
         error.\n\n\
@@ -50,7 +50,7 @@ pub(crate) struct RunArgs {
 
     /// Hold the connections of this systemd unit, until Ctrl-C
     ///
-    /// Only root may do so, for a unit of the system. All processes of its control group are
+    /// Only root may do so, for a unit of the system, by its own name; .service may be left out. All processes of its control group are
     /// held.
     #[arg(long, value_name = "UNIT", conflicts_with_all = ["command", "pid"])]
     pub(crate) unit: Option<String>,
@@ -127,7 +127,8 @@ pub(crate) struct RunSpeedArgs {
     ///
     /// restic-json: restic --json, on standard output. rclone-json: rclone --use-json-log -v
     /// --stats 1s, on standard error. rsync: rsync --info=progress2, on standard output. That stream
-    /// is passed on unchanged, through a pipe. What is left to move follows from it.
+    /// is passed on unchanged, through a pipe. What is left to move follows from it. It needs
+    /// --deadline.
     #[arg(long, value_name = "FORMAT", requires = "deadline", conflicts_with_all = ["pid", "unit", "cgroup"])]
     pub(crate) progress_from: Option<ProgressFormat>,
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use dalbe::weight::MIN_WEIGHT;
-use fairbat::proxy::ProxyRule;
+use fairbat::proxy::{OTHERS, ProxyRule};
 use fairbat::units::parse_size;
 use serde::Deserialize;
 
@@ -41,7 +41,10 @@ struct RuleTable {
 
 /// One, or a list.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "write one value of the right kind, or a list of some"
+)]
 enum Several<T> {
     One(T),
     List(Vec<T>),
@@ -79,6 +82,11 @@ fn parse(text: &str) -> Result<Vec<ProxyRule>, String> {
     for (index, table) in file.rule.into_iter().enumerate() {
         let name = table.name.clone();
         let name = name.unwrap_or_else(|| format!("rule-{}", index + 1));
+        if name == OTHERS {
+            return Err(format!(
+                "rule {name}: this is the name of what no rule is for"
+            ));
+        }
         let rule = rule(name.clone(), table).map_err(|error| format!("rule {name}: {error}"))?;
         if !names.insert(name.clone()) {
             return Err(format!(
@@ -97,6 +105,10 @@ fn rule(name: String, table: RuleTable) -> Result<ProxyRule, String> {
             "weight: write a number from 0.02 (yields to all) to 1 (never yields)".to_owned(),
         );
     }
+    let ports = table.port.into_list();
+    if ports.contains(&0) {
+        return Err("port: there is no port 0".to_owned());
+    }
     if table.bytes.is_some() && table.deadline.is_none() {
         return Err(
             "bytes: without a deadline they mean nothing; add one, or take them out".to_owned(),
@@ -108,7 +120,7 @@ fn rule(name: String, table: RuleTable) -> Result<ProxyRule, String> {
     Ok(ProxyRule {
         name,
         hosts: parsed("host", table.host)?,
-        ports: table.port.into_list(),
+        ports,
         clients: parsed("client", table.client)?,
         hours: parsed("hours", table.hours)?,
         weight,
@@ -162,6 +174,15 @@ mod tests {
             ("rule = 1", &["invalid type"][..]),
             ("[[rule]]\nhots = \"a\"", &["hots", "line 2"]),
             ("[[rule]]\nhost = \"a\"", &["rule-1", "changes nothing"]),
+            (
+                "[[rule]]\nweight = 1\nport = \"80\"",
+                &["line 3", "right kind"],
+            ),
+            ("[[rule]]\nweight = 1\nport = 0", &["port 0"]),
+            (
+                "[[rule]]\nweight = 1\nname = \"(others)\"",
+                &["no rule is for"],
+            ),
             ("[[rule]]\nweight = 2", &["weight", "0.02"]),
             (
                 "[[rule]]\nweight = 1\nhost = \"a/b\"",

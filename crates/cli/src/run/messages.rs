@@ -44,13 +44,17 @@ pub(super) fn unplanned(asked: &RunSpeedArgs) -> String {
     let next = match (&asked.name, asked.progress_from) {
         (Some(_), _) => "; no earlier run of this name has ended well",
         (None, Some(_)) => "",
-        (None, None) => "; use --bytes, or --name to learn from this run",
+        (None, None) => "; use --bytes, --progress-from, or --name to learn from this run",
     };
     format!(
         "how much the command will move is unknown, so the deadline cannot be planned: its \
          connections have at least the weight {floor} (--floor){until}{next}"
     )
 }
+
+/// The end, if nothing was found in what the command wrote.
+pub(super) const UNTOLD: &str = "the command has not told how far along it was; see --progress-from for \
+                                 the flags that it needs";
 
 /// The deadline will probably be missed.
 pub(super) fn late(late_s: f64, zeta: f64, rate: f64) -> String {

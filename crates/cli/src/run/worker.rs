@@ -130,6 +130,7 @@ pub(super) fn run(
     if let Some(passage) = &passage {
         follow(passage, &news);
     }
+    let is_told = passage.is_none();
     let worker = Worker {
         holder,
         passage,
@@ -139,6 +140,7 @@ pub(super) fn run(
         history: plan.history.take(),
         started_at,
         is_over: false,
+        is_told,
     };
     let notices = match (&plan.target, plan.notifies) {
         (Target::Command(_), true) => None,
@@ -169,6 +171,8 @@ struct Worker {
     started_at: jiff::Timestamp,
     /// Whether the front has been told that the command has ended.
     is_over: bool,
+    /// Whether the command has told how far along it is.
+    is_told: bool,
 }
 
 impl Worker {
@@ -222,7 +226,10 @@ impl Worker {
                 self.begin(false);
             }
             News::Connects(process, descriptor) => self.holder.connects(process, descriptor, 0),
-            News::Progress(share) => self.holder.progress(share),
+            News::Progress(share) => {
+                self.is_told = true;
+                self.holder.progress(share);
+            }
             News::Closed => {
                 // The command is to hear that nobody reads.
                 self.passage = None;
@@ -265,6 +272,9 @@ impl Worker {
         let is_whole = self.command.take().is_some();
         let report = self.holder.report();
         say(messages::ended(&report));
+        if !self.is_told {
+            say(messages::UNTOLD.to_owned());
+        }
         self.note(&report, ending, is_whole);
         self.holder.emit(HoldEvent::Done(report));
         self.report(say);

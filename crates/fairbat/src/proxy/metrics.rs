@@ -5,11 +5,11 @@ use super::upstream::Held;
 use crate::exposition::Exposition;
 use crate::metric_families;
 
-/// The label of connections that no rule is for.
-const OTHERS: &str = "(others)";
+/// The label of connections that no rule is for. No rule can have this name.
+pub const OTHERS: &str = "(others)";
 
 metric_families! {
-    BYTES: Counter "fairbat_proxy_bytes_total", "Bytes moved to (push) and from (pull) servers, by rule.";
+    BYTES: Counter "fairbat_proxy_bytes_total", "Bytes seen to move to (push) and from (pull) servers, by rule; of very short connections little is seen.";
     CONNECTIONS: Gauge "fairbat_proxy_connections", "Connections to servers that are held now, by rule.";
     DEADLINE: Gauge "fairbat_proxy_deadline_timestamp_seconds", "Next deadline of the rule, s since 1970. Absent without one, and out of its hours.";
     WEIGHT: Gauge "fairbat_proxy_weight", "Weight of all connections together (w), 0.02 to 1; 1 is one best-effort flow.";

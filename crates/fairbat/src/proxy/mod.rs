@@ -38,7 +38,7 @@ use tokio::net::TcpListener;
 use self::access::Access;
 pub use self::access::{Network, NetworkError};
 use self::connection::serve;
-pub use self::metrics::NAMES;
+pub use self::metrics::{NAMES, OTHERS};
 pub use self::rule::{InvalidTimeOfDay, ProxyRule, TimeOfDay};
 use self::site::{Refusals, Site};
 use self::upstream::Upstream;

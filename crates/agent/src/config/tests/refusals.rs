@@ -38,6 +38,7 @@ fn a_complaint_has_line_column_and_advice() {
 fn what_is_held_has_a_target_a_name_and_hours() {
     for (text, parts) in [
         ("", &["has no `unit`", "cgroup = "][..]),
+        ("name = \"a\"\ncgroup = \"/tmp\"", &["no control group"]),
         ("unit = \"a/b\"", &["not the name of a unit"]),
         (
             "unit = \"a.service\"\ncgroup = \"/x\"",
