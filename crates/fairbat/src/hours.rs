@@ -21,6 +21,12 @@ pub struct Hours {
 #[error("write hours such as 08:00-18:00, Mon..Fri 22:00-06:00 or Sat,Sun 00:00-24:00")]
 pub struct InvalidHours;
 
+/// Whether this moment, in local time, is in any of them, or there are none: then it is always.
+#[must_use]
+pub fn is_within(hours: &[Hours], now: &Zoned) -> bool {
+    hours.is_empty() || hours.iter().any(|each| each.contain(now))
+}
+
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 impl FromStr for Hours {

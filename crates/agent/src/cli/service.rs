@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairbat::hold::allow_descriptors;
 use fairbat::printable::{LogWriter, printable};
 use fairbat_agent::api::{self, Restorers};
 use fairbat_agent::config::Config;
@@ -16,7 +17,6 @@ use fairbat_agent::hold::Holding;
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
 use nix::unistd::Group;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -187,13 +187,7 @@ async fn keep_holding(config: &Config) -> io::Result<()> {
     if config.holds.is_empty() {
         tracing::warn!("there is nothing to hold; add [[hold]] to the configuration");
     }
-    // It needs a descriptor for each process.
-    let limits = getrlimit(Resource::Nofile);
-    let most = Rlimit {
-        current: limits.maximum,
-        ..limits
-    };
-    let _ = setrlimit(Resource::Nofile, most);
+    allow_descriptors();
     // `state` of the configuration is the agent's, which this service may not write to.
     let state = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
     let state = state.unwrap_or_else(|| config.agent.state.join("holds"));

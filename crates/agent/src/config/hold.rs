@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fairbat::hold::Scope;
 use fairbat::hold::history::History;
 use fairbat::hold::unit::CONTROL_GROUPS;
-use fairbat::hours::Hours;
+use fairbat::hours::{Hours, is_within};
 use jiff::Zoned;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -59,7 +59,7 @@ impl Hold {
     /// Whether its connections are held at this moment, in local time.
     #[must_use]
     pub fn is_due(&self, now: &Zoned) -> bool {
-        self.hours.is_empty() || self.hours.iter().any(|hours| hours.contain(now))
+        is_within(&self.hours, now)
     }
 
     /// The processes.

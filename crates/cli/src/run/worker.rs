@@ -17,8 +17,7 @@ use dalbe::process::{
 };
 use dalbe::receive_window::WindowLever;
 use fairbat::hold::history::{History, PastRun};
-use fairbat::hold::{HoldEvent, HoldReport, Holder, Scope};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use fairbat::hold::{HoldEvent, HoldReport, Holder, Scope, allow_descriptors};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::setpgid;
 
@@ -413,13 +412,6 @@ fn answer(listener: &Listener, notice: Notice, news: &Sender<News>) {
 
 /// Time until the next try to hear of system calls.
 const RETRY: Duration = Duration::from_millis(100);
-
-/// Allows this process as many descriptors as it may have: it needs one for each process.
-fn allow_descriptors() {
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
-    }
-}
 
 /// Bits of a program's mode that give it the rights of its owner and its group (inode(7)).
 const SET_USER_ID: u32 = 0o4000;

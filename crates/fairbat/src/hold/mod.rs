@@ -28,6 +28,6 @@ pub use self::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
 pub use self::group::GroupReport;
 pub use self::holder::Holder;
 pub use self::plan::{FLOOR, HoldPlan};
-pub use self::scope::{Scope, is_running};
+pub use self::scope::{Scope, allow_descriptors, is_running};
 pub use self::settings::HoldSettings;
 pub use self::sockets::free;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use dalbe::process::{ForeignProcess, descendants, members_of};
 use dalbe::socket::TcpSocket;
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::unit::control_group;
 
@@ -184,7 +185,7 @@ impl Processes {
 /// It cannot be read.
 fn present_in(group: &Path) -> io::Result<BTreeSet<i32>> {
     match members_of(group) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound) => Ok(BTreeSet::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
         // The kernel's word for one that goes away meanwhile.
         Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {
             Ok(BTreeSet::new())
@@ -198,4 +199,14 @@ fn present_in(group: &Path) -> io::Result<BTreeSet<i32>> {
 pub fn is_running(scope: &Scope) -> bool {
     let mut processes = Processes::of(scope.clone());
     processes.refresh().is_ok() && !processes.is_empty()
+}
+
+/// Allows this process as many descriptors as it may have: a scope takes one for each process.
+pub fn allow_descriptors() {
+    let limits = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limits.maximum,
+        ..limits
+    };
+    let _ = setrlimit(Resource::Nofile, most);
 }

@@ -7,7 +7,7 @@ use jiff::Zoned;
 
 use super::access::Network;
 use crate::hold::{FLOOR, HoldPlan};
-use crate::hours::Hours;
+use crate::hours::{Hours, is_within};
 use crate::http::host::HostPattern;
 use crate::units::parse_deadline;
 
@@ -50,7 +50,7 @@ impl ProxyRule {
     /// What its connections are to move at this moment, by when. Out of its hours it is as for all
     /// others.
     pub(super) fn plan(&self, now: &Zoned, others: HoldPlan) -> HoldPlan {
-        if !self.hours.is_empty() && !self.hours.iter().any(|hours| hours.contain(now)) {
+        if !is_within(&self.hours, now) {
             return others;
         }
         let weight = self

@@ -83,8 +83,8 @@ async fn negotiate(
         true => method::PASSWORD,
         false => method::NONE,
     };
-    if !site.access.knows(client) || !methods.contains(&wanted) {
-        let is_known = site.access.knows(client);
+    let is_known = site.access.knows(client);
+    if !is_known || !methods.contains(&wanted) {
         let why = if is_known {
             Refused::Token
         } else {
