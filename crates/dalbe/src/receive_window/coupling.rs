@@ -82,6 +82,8 @@ struct Member {
     /// As in its last sample.
     base: Duration,
     excess: f64,
+    /// The least round-trip time of its small packets.
+    handshake: Option<Duration>,
     /// Whether its window counts: not at the start of a response, nor in a pause.
     is_in_force: bool,
 }
@@ -142,6 +144,16 @@ impl WindowGroup {
 }
 
 impl Seat {
+    /// Takes the least round-trip time of small packets on this connection; returns that on
+    /// the path. A connection that came beside a queue, be it that of the others here, knows a
+    /// longer one.
+    pub(crate) fn take_small_packets(&self, rtt: Option<Duration>) -> Option<Duration> {
+        let mut coupled = self.group.coupled();
+        coupled.members.entry(self.number).or_default().handshake = rtt;
+        let members = coupled.members.values();
+        members.filter_map(|member| member.handshake).min()
+    }
+
     /// Mean rate of this connection in the last round trip, byte/s.
     pub(crate) fn rate(&self) -> f64 {
         let coupled = self.group.coupled();

@@ -61,25 +61,26 @@ impl QueueDelays {
         self.base.min()
     }
 
-    /// Takes a sample of a connection with this round-trip time and this number of
-    /// received segments. `pauses` tells whether it pauses between them.
+    /// Takes a sample of a connection with this round-trip time. `exact` is the least one of
+    /// small packets on its path. `pauses` tells whether it pauses between segments.
     pub(crate) fn update(
         &mut self,
         now: Duration,
         info: &TcpInfo,
         rtt: Duration,
-        segments: u32,
+        exact: Option<Duration>,
         pauses: bool,
     ) -> DelaySample {
         // The handshake's packets are small: on a slow link a segment takes
         // longer than they do without any queue.
-        let measured = info.rcv_rtt.map(|rtt| not_too_short(rtt, info.min_rtt));
+        let measured = info.rcv_rtt.map(|rtt| not_too_short(rtt, exact));
         let base = measured.map_or(rtt, |rtt| self.base.update(now, rtt));
         let short = if info.min_rtt.is_some_and(|rtt| rtt < TIMESTAMP_TICK) {
             ShortPath::Yes { pauses }
         } else {
             ShortPath::No
         };
+        let segments = info.data_segs_in.unwrap_or(0);
         let newest = self.samples.newest(now, rtt, segments, base, short);
         // The queue on the way here is part of the round trip. A longer one-way
         // delay comes from a clock that drifts.
@@ -129,8 +130,8 @@ const TOO_SHORT_PART: u32 = 8;
 /// was measured while there was a queue, or on a longer path.
 ///
 /// A base that is too short by a tick or two looks like a queue that nobody can empty.
-fn not_too_short(rcv_rtt: Duration, min_rtt: Option<Duration>) -> Duration {
-    let exact = min_rtt.filter(|exact| {
+fn not_too_short(rcv_rtt: Duration, exact: Option<Duration>) -> Duration {
+    let exact = exact.filter(|exact| {
         let tolerance = TOO_SHORT.min(*exact / TOO_SHORT_PART);
         (*exact - tolerance..*exact).contains(&rcv_rtt)
     });

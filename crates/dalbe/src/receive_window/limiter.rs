@@ -277,10 +277,10 @@ impl ReceiveWindowLimiter {
         let bytes = info.bytes_received?;
         let segments = info.data_segs_in.unwrap_or(0);
         let pauses = self.pause().is_some();
-        let delay = self.delays.update(now, info, rtt, segments, pauses);
-        let base = delay.base;
         self.take_small_packets(info.min_rtt.or(info.rtt));
-        let handshake = self.handshake.unwrap_or(base);
+        let exact = self.rule.take_small_packets(self.handshake);
+        let delay = self.delays.update(now, info, rtt, exact, pauses);
+        let base = delay.base;
         self.segment = self.segment.max(largest_segment(info));
         let segment = self.segment;
         let more = bytes.saturating_sub(std::mem::replace(&mut self.bytes, bytes));
@@ -292,7 +292,7 @@ impl ReceiveWindowLimiter {
             segment,
             bytes,
             out_of_order: info.rcv_ooopack.unwrap_or(0),
-            excess: base.saturating_sub(handshake).as_secs_f64(),
+            excess: base.saturating_sub(exact.unwrap_or(base)).as_secs_f64(),
         };
         self.is_free = target.w >= 1.0;
         if self.is_free {

@@ -56,6 +56,15 @@ impl YieldRule {
         }
     }
 
+    /// Takes the least round-trip time of small packets on this connection; returns that on
+    /// the path.
+    pub(crate) fn take_small_packets(&mut self, rtt: Option<Duration>) -> Option<Duration> {
+        match self {
+            Self::Delay(seat) => seat.take_small_packets(rtt),
+            Self::Vulture(_) => rtt,
+        }
+    }
+
     /// Mean rate over the last round trip or so, byte/s.
     pub(crate) fn rate(&self) -> f64 {
         match self {

@@ -156,9 +156,10 @@ mod tests {
             let rtt = Duration::from_micros(average);
             let info = TcpInfo {
                 rcv_rtt: Some(rtt),
+                data_segs_in: Some(2 * look),
                 ..TcpInfo::parse(&[0; 240]).unwrap()
             };
-            let sample = delays.update(now, &info, rtt, 2 * look, true);
+            let sample = delays.update(now, &info, rtt, None, true);
             if look < ACTIVE {
                 delays.move_on(&sample, carries_much);
             } else {

@@ -113,6 +113,28 @@ fn a_new_connection_beside_a_full_queue_learns_the_base_from_others() {
 }
 
 #[test]
+fn a_connection_that_came_beside_the_queue_of_the_others_sees_the_path_as_they_do() {
+    let group = WindowGroup::default();
+    let connect = |handshake: u64| {
+        let mut limiter = ReceiveWindowLimiter::joining(ReceiverPolicy::Delay, &group);
+        let seen = TcpInfo {
+            min_rtt: Some(ms(handshake)),
+            ..info(ms(42), 1000, 0)
+        };
+        limiter.update(ms(5), &seen, FlowTarget::YIELD, None);
+        limiter
+    };
+    // By the kernel's coarse measure, both are 42 ms long.
+    let first = connect(41);
+    let second = connect(44);
+    assert_eq!(least(&first), Some(ms(42)));
+    assert_eq!(least(&second), Some(ms(42)));
+    drop((first, second));
+    let alone = connect(44);
+    assert_eq!(least(&alone), Some(ms(44)), "nobody knows better");
+}
+
+#[test]
 fn no_window_is_set_before_the_first_measurement() {
     let mut limiter = ReceiveWindowLimiter::new(ReceiverPolicy::Delay);
     let known = info(ms(30), 1000, 0);
