@@ -4,16 +4,18 @@
 //! The law sees one flow, whose bytes and losses are those of all connections. Its window
 //! is divided among them in whole segments: each gets the same, and what one does not use
 //! goes to the others. If a part becomes less than the smallest window, connections take
-//! turns: as many as can have the smallest window, and the others wait. A connection that
+//! turns: as many as can have the smallest window, and the others wait. Senders that make a
+//! rate of their part need no turns. A connection that
 //! comes later, or that replaces another, finds what the law knows of the path.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::pause::PERSIST_TIME;
 use super::rounds::{MIN_ROUND, Rounds};
 use super::yielding::YieldingWindow;
-use super::{ArrivalWatch, ConnectionSample, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};
+use super::{ArrivalWatch, ConnectionSample, LIMITING_SHARE, LeastRtt, MIN_WINDOW_SEGMENTS};
 
 /// A connection that leaves a part of its window unused gets this many times what it
 /// uses, so that it can grow.
@@ -64,6 +66,8 @@ struct Coupled {
     queueing: (f64, u32),
     members: BTreeMap<u64, Member>,
     next: u64,
+    /// Whether a part may be less than the smallest window.
+    is_of_rates: bool,
 }
 
 /// One connection.
@@ -75,15 +79,17 @@ struct Member {
     rounds: Rounds,
     /// Its part of the window, bytes.
     part: f64,
-    /// What it can use of a window, bytes; infinite unless it leaves some unused.
-    need: f64,
+    /// Whether others have their turn.
+    waits: bool,
+    /// What it can use of a window, bytes, if its last round trip has left some unused.
+    most: Option<f64>,
     /// When the last sample was.
     seen: Option<Duration>,
-    /// As in its last sample.
-    base: Duration,
-    excess: f64,
-    /// The least round-trip time of its small packets.
-    handshake: Option<Duration>,
+    /// When data last came.
+    came: Duration,
+    /// Whether nothing has come for some time, and nothing holds it back.
+    is_idle: bool,
+    least: LeastRtt,
     /// Whether its window counts: not at the start of a response, nor in a pause.
     is_in_force: bool,
 }
@@ -119,6 +125,17 @@ pub(crate) struct Seat {
 }
 
 impl WindowGroup {
+    /// For senders that make a rate of each part: none is too small, and nobody has to wait for
+    /// a turn.
+    #[must_use]
+    pub fn of_rates() -> Self {
+        let coupled = Coupled {
+            is_of_rates: true,
+            ..Coupled::default()
+        };
+        Self(Arc::new(Mutex::new(coupled)))
+    }
+
     /// Whether it has any connection.
     #[must_use]
     pub fn is_used(&self) -> bool {
@@ -144,14 +161,14 @@ impl WindowGroup {
 }
 
 impl Seat {
-    /// Takes the least round-trip time of small packets on this connection; returns that on
-    /// the path. A connection that came beside a queue, be it that of the others here, knows a
-    /// longer one.
-    pub(crate) fn take_small_packets(&self, rtt: Option<Duration>) -> Option<Duration> {
+    /// Takes the least round-trip times that this connection has seen; returns those of the
+    /// path. A connection that came beside a queue, be it that of the others here, knows longer
+    /// ones.
+    pub(crate) fn compare(&self, now: Duration, own: LeastRtt) -> LeastRtt {
         let mut coupled = self.group.coupled();
-        coupled.members.entry(self.number).or_default().handshake = rtt;
-        let members = coupled.members.values();
-        members.filter_map(|member| member.handshake).min()
+        coupled.members.entry(self.number).or_default().least = own;
+        let all = coupled.active(now).map(|(_, member)| member.least);
+        all.fold(own, LeastRtt::or_less)
     }
 
     /// Mean rate of this connection in the last round trip, byte/s.
@@ -211,6 +228,29 @@ impl Drop for Seat {
     }
 }
 
+impl Member {
+    /// It has used so much of its part in a round trip, bytes.
+    fn judge(&mut self, used: f64, segment: f64) {
+        let is_limited =
+            used >= LIMITING_SHARE * self.part || self.part < 2.0 * MIN_WINDOW_SEGMENTS * segment;
+        self.most = (!is_limited).then_some(ROOM_TO_GROW * used);
+    }
+
+    /// What it can use of a window, bytes.
+    fn need(&self) -> f64 {
+        self.most.unwrap_or(f64::INFINITY)
+    }
+
+    /// The longest time without data on a connection that has something to receive.
+    fn longest_silence(&self, rtt: Duration) -> Duration {
+        if self.waits {
+            2 * MAX_WAIT
+        } else {
+            (rtt * SILENT_ROUND_TRIPS).max(PERSIST_TIME)
+        }
+    }
+}
+
 impl Coupled {
     fn update(&mut self, number: u64, now: Duration, sample: &ConnectionSample) -> Part {
         let all = self.add(number, now, sample, true);
@@ -266,36 +306,28 @@ impl Coupled {
     ) -> ConnectionSample {
         let member = self.members.entry(number).or_default();
         (member.seen, member.is_in_force) = (Some(now), is_in_force);
-        (member.base, member.excess) = (sample.base, sample.excess);
         let more = sample.bytes.saturating_sub(member.bytes);
+        if more > 0 {
+            member.came = now;
+        }
+        let silence = now.saturating_sub(member.came);
+        member.is_idle = silence > member.longest_silence(sample.rtt);
         self.bytes = self.bytes.saturating_add(more);
         let lost = sample.out_of_order.wrapping_sub(member.out_of_order);
         self.out_of_order = self.out_of_order.wrapping_add(lost);
         (member.bytes, member.out_of_order) = (sample.bytes, sample.out_of_order);
-        if is_in_force {
-            member.rounds.update(now, sample, f64::INFINITY);
-            let used = member.rounds.rate() * sample.rtt.as_secs_f64();
-            let is_limited = used >= LIMITING_SHARE * member.part
-                || member.part < 2.0 * MIN_WINDOW_SEGMENTS * sample.segment;
-            member.need = if is_limited {
-                f64::INFINITY
-            } else {
-                ROOM_TO_GROW * used
-            };
+        if is_in_force && !member.is_idle {
+            let round = member.rounds.update(now, sample, f64::INFINITY);
+            if let Some(round) = round {
+                member.judge(round.rate * sample.rtt.as_secs_f64(), sample.segment);
+            }
         } else {
             member.rounds.skip(now, sample);
-            member.need = f64::INFINITY;
+            member.most = None;
         }
         self.segment = self.segment.max(sample.segment);
-        // The path has one base. A connection that came beside a queue knows a longer one.
-        let bases = self
-            .active(now)
-            .map(|(_, member)| (member.base, member.excess));
-        let least = bases.min_by_key(|&(base, _)| base);
-        let (base, excess) = least.unwrap_or((sample.base, sample.excess));
-        let more = (sample.base - base).as_secs_f64();
         if let Some(queueing) = sample.queueing {
-            self.queueing.0 += queueing + more;
+            self.queueing.0 += queueing;
             self.queueing.1 += 1;
         }
         let (sum, count) = self.queueing;
@@ -304,39 +336,53 @@ impl Coupled {
             out_of_order: self.out_of_order,
             segment: self.segment,
             queueing: (count > 0).then(|| sum / f64::from(count)),
-            base,
-            excess,
-            rtt: sample.rtt,
+            ..*sample
         }
     }
 
-    /// Connections with a response that somebody reads, or that is over since a moment. The
-    /// next one comes at once as a rule. Meanwhile its part stays free: if others took it,
-    /// all parts together would exceed the window for a round trip.
+    /// Connections that somebody reads, or that have been read until a moment ago.
     fn active(&self, now: Duration) -> impl Iterator<Item = (&u64, &Member)> {
         let members = self.members.iter();
         members.filter(move |(_, member)| member.seen.is_some_and(|at| now < at + UNREAD))
     }
 
-    /// What this connection gets of the window.
+    /// Those on which data comes, or is over since some round trips. The next response comes at
+    /// once as a rule. Meanwhile its part stays free: if others took it, all parts together
+    /// would exceed the window for a round trip.
+    fn busy(&self, now: Duration) -> impl Iterator<Item = (&u64, &Member)> {
+        self.active(now).filter(|(_, member)| !member.is_idle)
+    }
+
+    /// What this connection gets of the window. If it is idle, that is what it can begin with.
     fn part(&mut self, number: u64, now: Duration) -> Part {
-        let smallest = MIN_WINDOW_SEGMENTS * self.segment;
-        let count = self.active(now).count().max(1);
-        let fit = ((self.window / smallest) as usize).clamp(1, count);
+        let count = self.busy(now).count().max(1);
+        let (smallest, fit) = if self.is_of_rates {
+            (0.0, count)
+        } else {
+            let smallest = MIN_WINDOW_SEGMENTS * self.segment;
+            (
+                smallest,
+                ((self.window / smallest) as usize).clamp(1, count),
+            )
+        };
         let wait = WAIT_PER_CONNECTION.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
         let wait = wait.min(MAX_WAIT);
         let turn = now.div_duration_f64(TURN.max(2 * wait)) as usize;
-        let place = self.active(now).position(|(each, _)| *each == number);
-        let place = place.unwrap_or_default() + count - turn % count;
-        let has_turn = place % count < fit;
-        let need = self.members.get(&number).map_or(0.0, |member| member.need);
-        let window = match (has_turn, fit < count) {
-            (false, _) => smallest,
-            (true, true) => self.window / fit as f64,
-            (true, false) => self.share(number, need, now).max(smallest),
+        let place = self.busy(now).position(|(each, _)| *each == number);
+        let has_turn = place.is_none_or(|place| (place + count - turn % count) % count < fit);
+        let need = self.members.get(&number).map_or(0.0, Member::need);
+        let window = match (place, has_turn, fit < count) {
+            (None, ..) => (self.window / self.active(now).count().max(1) as f64).max(smallest),
+            (Some(_), false, _) => smallest,
+            (Some(_), true, true) => self.window / fit as f64,
+            (Some(_), true, false) => self.share(number, need, now).max(smallest),
         };
         if let Some(member) = self.members.get_mut(&number) {
-            member.part = window;
+            if has_turn && member.waits {
+                // Its sender has to notice.
+                member.came = now + PERSIST_TIME;
+            }
+            (member.part, member.waits) = (window, !has_turn);
         }
         // Those that open their windows do so at the same time.
         let opening = self.active(now).filter(|(_, each)| !each.is_in_force);
@@ -351,7 +397,7 @@ impl Coupled {
     /// The part of a connection that needs so much, bytes: as much, but no more than all
     /// others that need more. What nobody needs is shared, so that all can grow.
     fn share(&self, number: u64, need: f64, now: Duration) -> f64 {
-        let mut needs: Vec<f64> = self.active(now).map(|(_, member)| member.need).collect();
+        let mut needs: Vec<f64> = self.busy(now).map(|(_, member)| member.need()).collect();
         needs.sort_by(f64::total_cmp);
         let mut left = self.window;
         for (served, need_of_one) in needs.iter().enumerate() {
@@ -368,12 +414,12 @@ impl Coupled {
     /// `each` for this connection in whole segments, of `left` for so many: a sender leaves
     /// what is less than a segment, and the sum would never be used up.
     fn whole(&self, number: u64, left: f64, each: f64, others: usize, now: Duration) -> f64 {
-        if others == 1 {
+        if others == 1 || self.is_of_rates {
             return each;
         }
         let least = (each / self.segment).floor();
         let over = left / self.segment - least * others as f64;
-        let limited = self.active(now).filter(|(_, member)| member.need >= each);
+        let limited = self.busy(now).filter(|(_, member)| member.need() >= each);
         let place = limited.take_while(|(each, _)| **each != number).count();
         let more = f64::from(u8::from((place + 1) as f64 <= over));
         (least + more) * self.segment

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use self::flat::FlatDelay;
-use super::{PacketArrivals, TIMESTAMP_TICK};
+use super::{LeastRtt, PacketArrivals, TIMESTAMP_TICK};
 use crate::socket::TcpInfo;
 
 /// The queueing delay of one connection.
@@ -61,20 +61,21 @@ impl QueueDelays {
         self.base.min()
     }
 
-    /// Takes a sample of a connection with this round-trip time. `exact` is the least one of
-    /// small packets on its path. `pauses` tells whether it pauses between segments.
+    /// Takes a sample of a connection with this round-trip time, over a path with these least
+    /// ones. `pauses` tells whether it pauses between segments.
     pub(crate) fn update(
         &mut self,
         now: Duration,
         info: &TcpInfo,
         rtt: Duration,
-        exact: Option<Duration>,
+        path: LeastRtt,
         pauses: bool,
     ) -> DelaySample {
         // The handshake's packets are small: on a slow link a segment takes
         // longer than they do without any queue.
-        let measured = info.rcv_rtt.map(|rtt| not_too_short(rtt, exact));
+        let measured = info.rcv_rtt.map(|rtt| not_too_short(rtt, path.handshake));
         let base = measured.map_or(rtt, |rtt| self.base.update(now, rtt));
+        let base = path.base.map_or(base, |least| base.min(least));
         let short = if info.min_rtt.is_some_and(|rtt| rtt < TIMESTAMP_TICK) {
             ShortPath::Yes { pauses }
         } else {

@@ -26,16 +26,16 @@ use super::coupling::WindowGroup;
 use super::delays::QueueDelays;
 use super::pause::{self, SubWindowPause};
 use super::policy::{ReceiverPolicy, YieldRule};
+use super::receiver_rtt::{Pace, ReceiverRtt};
 use super::response_start::{FIRST_WINDOW, ResponseStart, beyond_the_end};
 use super::stale::StaleSender;
+use super::state::{ReceiveWindowState, YieldDetector};
 use super::{
-    ArrivalWatch, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_SEGMENT,
+    ArrivalWatch, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, LeastRtt, MIN_SEGMENT,
     MIN_WINDOW_SEGMENTS, largest_segment,
 };
 use crate::socket::TcpInfo;
-use crate::weight::CapacityEstimate;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
-use serde::Serialize;
 use std::time::Duration;
 
 /// From this weight on, the test of the bottleneck begins with the window that
@@ -58,10 +58,6 @@ const FREE_WINDOW_MEMORY: Duration = Duration::from_secs(10);
 /// Below this many segments, much of a window stays unused although it limits
 /// the flow.
 const SMALL_WINDOW: f64 = 4.0;
-
-/// So many segments after a wait for the sender's timer, the kernel's average of the round-trip time
-/// (gain 1/8, an update for every other segment) has forgotten nine tenths of it.
-const BLURRED_SEGMENTS: u32 = 36;
 
 /// Knowledge of a path that one connection hands to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,13 +101,11 @@ pub struct ReceiveWindowLimiter {
     /// The least round-trip time of small packets.
     handshake: Option<Duration>,
     /// Tests of the bottleneck count from this multiple of the highest rate that
-    /// was seen ([`Self::doubting`]).
+    /// was seen ([`Self::of_rate`]).
     doubt: f64,
-    is_foreign: bool,
-    /// Bytes received at the last sample.
-    bytes: u64,
-    /// Segments when a piece last came.
-    piece_at: Option<u32>,
+    /// Segments.
+    least_window: f64,
+    receiver_rtt: ReceiverRtt,
 }
 
 impl ReceiveWindowLimiter {
@@ -140,22 +134,28 @@ impl ReceiveWindowLimiter {
             is_free: false,
             handshake: None,
             doubt: 0.0,
-            is_foreign: false,
-            bytes: 0,
-            piece_at: None,
+            least_window: MIN_WINDOW_SEGMENTS,
+            receiver_rtt: ReceiverRtt::default(),
         }
     }
 
     /// Tests of the bottleneck count only if they show at least `doubt` times the
-    /// highest rate that was measured. This is for a sender that turns the window into a
-    /// rate: it carries exactly what the window says.
-    pub(crate) fn doubting(self, doubt: f64) -> Self {
-        Self { doubt, ..self }
+    /// highest rate that was measured, and no window is too small. This is for a sender that
+    /// turns the window into a rate: it carries exactly what the window says.
+    pub(crate) fn of_rate(self, doubt: f64) -> Self {
+        Self {
+            doubt,
+            least_window: 0.0,
+            ..self
+        }
     }
 
     /// Another program reads what comes ([`super::shutter`]).
     pub(crate) fn of_foreign(self, is_foreign: bool) -> Self {
-        Self { is_foreign, ..self }
+        Self {
+            receiver_rtt: self.receiver_rtt.of_foreign(is_foreign),
+            ..self
+        }
     }
 
     /// The effect of the window in the last second.
@@ -222,6 +222,21 @@ impl ReceiveWindowLimiter {
         self.handshake = self.handshake.into_iter().chain(rtt).min();
     }
 
+    fn pace(&self) -> Pace {
+        match (self.waits(), self.pause()) {
+            (true, _) => Pace::Waits,
+            (false, Some(_)) => Pace::Pauses,
+            (false, None) => Pace::Steady,
+        }
+    }
+
+    fn least(&self) -> LeastRtt {
+        LeastRtt {
+            base: self.delays.base().map(|(_, base)| base),
+            handshake: self.handshake,
+        }
+    }
+
     /// Whether an [`ArrivalWatch`] is due.
     pub(crate) fn begin_watch(&mut self, now: Duration) -> bool {
         let is_in_force = self.opening.is_over() && self.pause().is_none() && !self.is_free;
@@ -251,18 +266,6 @@ impl ReceiveWindowLimiter {
         self.wait.is_some()
     }
 
-    /// Whether the round-trip time is that of a piece of a segment, which has waited for the
-    /// sender's timer. Where pieces follow each other, the kernel takes them for segments, and its
-    /// average needs some real ones to forget how long. `more` are the bytes since the last sample.
-    fn shows_piece(&mut self, more: u64, segments: u32, pauses: bool) -> bool {
-        let is_piece = pauses && (more as f64) < self.segment;
-        if is_piece && self.waits() {
-            self.piece_at = Some(segments);
-        }
-        let since = self.piece_at.map(|at| segments.wrapping_sub(at));
-        is_piece || since.is_some_and(|since| since < BLURRED_SEGMENTS)
-    }
-
     /// The window to offer now, bytes; `None` before the first measurement.
     /// `remaining` is the rest of this response, bytes, if it is known. The window is
     /// not much larger.
@@ -273,26 +276,28 @@ impl ReceiveWindowLimiter {
         target: FlowTarget,
         remaining: Option<u64>,
     ) -> Option<u32> {
-        let rtt = info.path_rtt()?;
         let bytes = info.bytes_received?;
         let segments = info.data_segs_in.unwrap_or(0);
-        let pauses = self.pause().is_some();
-        self.take_small_packets(info.min_rtt.or(info.rtt));
-        let exact = self.rule.take_small_packets(self.handshake);
-        let delay = self.delays.update(now, info, rtt, exact, pauses);
-        let base = delay.base;
         self.segment = self.segment.max(largest_segment(info));
         let segment = self.segment;
-        let more = bytes.saturating_sub(std::mem::replace(&mut self.bytes, bytes));
-        let is_piece = self.is_foreign && self.shows_piece(more, segments, pauses);
+        self.take_small_packets(info.min_rtt.or(info.rtt));
+        let path = self.rule.compare(now, self.least());
+        let pace = self.pace();
+        let times = &mut self.receiver_rtt;
+        let (info, shows_queue) = times.update(now, info, segment, path, pace);
+        let rtt = info.path_rtt()?;
+        let pauses = pace != Pace::Steady;
+        let delay = self.delays.update(now, &info, rtt, path, pauses);
+        let base = delay.base;
+        let handshake = path.handshake.unwrap_or(base);
         let sample = ConnectionSample {
             rtt,
             base,
-            queueing: delay.queueing.filter(|_| !is_piece),
+            queueing: delay.queueing.filter(|_| shows_queue),
             segment,
             bytes,
             out_of_order: info.rcv_ooopack.unwrap_or(0),
-            excess: base.saturating_sub(exact.unwrap_or(base)).as_secs_f64(),
+            excess: base.saturating_sub(handshake).as_secs_f64(),
         };
         self.is_free = target.w >= 1.0;
         if self.is_free {
@@ -379,7 +384,7 @@ impl ReceiveWindowLimiter {
             self.stale.pause(sample.bytes);
         }
         // Saturates; never NaN, for all of its parts are finite.
-        Some((window.max(MIN_WINDOW_SEGMENTS * segment)) as u32)
+        Some((window.max(self.least_window * segment)) as u32)
     }
 
     /// The level of the window for the weight, and the window that the test of the
@@ -406,91 +411,6 @@ impl ReceiveWindowLimiter {
             .about(level, segment)
             .max(MIN_WINDOW_SEGMENTS * segment);
         (level, share)
-    }
-}
-
-/// The rate is measured, and other traffic counts, over this time.
-const STATE_PERIOD: Duration = Duration::from_secs(1);
-
-/// Below this share of its highest recent rate, a flow is held back. The
-/// search for the link's rate costs less than the rest.
-pub const HELD_BACK_SHARE: f64 = 0.8;
-
-/// Yielding begins when the window limits the flow beside other traffic in more
-/// than this share of the samples of a period. A short queue of its own causes
-/// less.
-const YIELD_BEGINS_SHARE: f64 = 0.5;
-/// Yielding goes on above this share: beside a stream the queue comes and goes.
-const YIELD_STAYS_SHARE: f64 = 0.1;
-
-/// Whether the window limits a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReceiveWindowState {
-    /// It does not: w is 1.
-    Free,
-    /// It keeps the queue short, and there is no other traffic, or it leaves
-    /// the flow as much as before.
-    Filling,
-    /// It holds the flow back for other traffic.
-    Yielding,
-}
-
-/// Tells [`ReceiveWindowState::Yielding`] from [`ReceiveWindowState::Filling`].
-/// A flow yields if the window limited it in the last second beside other
-/// traffic, and it carries clearly less than before. A flow that found the link
-/// busy from the start cannot tell how much it gives up.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct YieldDetector {
-    /// The highest recent rate of the flow.
-    max_rate: CapacityEstimate,
-    /// Bytes at the last sample.
-    bytes: Option<u64>,
-    /// When the present period began, and the bytes then.
-    period: Option<(Duration, u64)>,
-    /// Samples in the present period, and those in which the window held the flow
-    /// back beside other traffic.
-    samples: u32,
-    holding: u32,
-    is_yielding: bool,
-}
-
-impl YieldDetector {
-    /// The connection has received `bytes` since it was opened; `holds` if the
-    /// window holds it back now, and other traffic is to be detected.
-    pub(crate) fn update(&mut self, now: Duration, bytes: u64, holds: bool) {
-        let more = bytes.saturating_sub(*self.bytes.get_or_insert(bytes));
-        self.bytes = Some(bytes);
-        self.max_rate.record(now, more);
-        self.samples += 1;
-        self.holding += u32::from(holds);
-        let &mut (began, before) = self.period.get_or_insert((now, bytes));
-        let elapsed = now.saturating_sub(began);
-        if elapsed < STATE_PERIOD {
-            return;
-        }
-        let rate = bytes.saturating_sub(before) as f64 / elapsed.as_secs_f64();
-        let enough = if self.is_yielding {
-            YIELD_STAYS_SHARE
-        } else {
-            YIELD_BEGINS_SHARE
-        };
-        let holds = f64::from(self.holding) > enough * f64::from(self.samples);
-        self.is_yielding = holds && rate < HELD_BACK_SHARE * self.max_rate.rate(now);
-        (self.samples, self.holding) = (0, 0);
-        self.period = Some((now, bytes));
-    }
-
-    /// Skips data that does not count: the flow is not held back, or the next response
-    /// is awaited.
-    pub(crate) fn pause(&mut self, bytes: u64) {
-        self.bytes = Some(bytes);
-        self.period = None;
-        (self.samples, self.holding) = (0, 0);
-    }
-
-    pub(crate) fn is_yielding(&self) -> bool {
-        self.is_yielding
     }
 }
 

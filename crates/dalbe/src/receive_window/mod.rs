@@ -32,10 +32,12 @@ mod lever;
 mod limiter;
 mod pause;
 mod policy;
+mod receiver_rtt;
 mod response_start;
 mod rounds;
 mod shutter;
 mod stale;
+mod state;
 mod vulture;
 mod yielding;
 
@@ -49,11 +51,13 @@ pub use self::bottleneck_kind::{BottleneckKind, PathFindings};
 pub use self::bursts::ArrivalWatch;
 pub use self::coupling::WindowGroup;
 pub use self::lever::{WindowLever, WindowOffer, WindowSettings};
-pub use self::limiter::{HELD_BACK_SHARE, PathMemory, ReceiveWindowLimiter, ReceiveWindowState};
+pub use self::limiter::{PathMemory, ReceiveWindowLimiter};
 pub use self::policy::ReceiverPolicy;
 pub use self::stale::ConnectionRenewals;
+pub use self::state::{HELD_BACK_SHARE, ReceiveWindowState};
 use crate::ebpf::Observer;
 use crate::socket::TcpInfo;
+pub(crate) use delays::MinFilter;
 
 /// What makes the downloads of this machine yield to others, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -158,6 +162,26 @@ pub(crate) struct ConnectionSample {
     /// handshake's packets are small, so a packet of data takes no longer than this at
     /// the bottleneck.
     pub(crate) excess: f64,
+}
+
+/// The least round-trip times that are known of a path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LeastRtt {
+    /// Of segments, recently.
+    pub(crate) base: Option<Duration>,
+    /// Of small packets, which the kernel measures exactly.
+    pub(crate) handshake: Option<Duration>,
+}
+
+impl LeastRtt {
+    /// The shorter of each.
+    fn or_less(self, other: Self) -> Self {
+        let least = |one: Option<Duration>, other| one.into_iter().chain(other).min();
+        Self {
+            base: least(self.base, other.base),
+            handshake: least(self.handshake, other.handshake),
+        }
+    }
 }
 
 /// Segments of this size are assumed until the kernel knows better, bytes

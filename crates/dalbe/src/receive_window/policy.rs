@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::coupling::{Part, Seat, WindowGroup};
 use super::vulture::Vulture;
-use super::{ArrivalWatch, ConnectionSample, PacketArrivals};
+use super::{ArrivalWatch, ConnectionSample, LeastRtt, PacketArrivals};
 
 /// What decides on the window of a flow that yields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -56,12 +56,12 @@ impl YieldRule {
         }
     }
 
-    /// Takes the least round-trip time of small packets on this connection; returns that on
-    /// the path.
-    pub(crate) fn take_small_packets(&mut self, rtt: Option<Duration>) -> Option<Duration> {
+    /// Takes the least round-trip times that this connection has seen; returns those of the
+    /// path.
+    pub(crate) fn compare(&self, now: Duration, own: LeastRtt) -> LeastRtt {
         match self {
-            Self::Delay(seat) => seat.take_small_packets(rtt),
-            Self::Vulture(_) => rtt,
+            Self::Delay(seat) => seat.compare(now, own),
+            Self::Vulture(_) => own,
         }
     }
 

@@ -10,6 +10,7 @@ use super::pacing::Pacer;
 use super::stock::{self, CongestionOverride, KernelCongestionControls};
 use super::{SenderCoupling, SenderLeverKind, SenderPolicy};
 use crate::ebpf::{CONGESTION_PREFIX, CongestionLaw, CongestionParameters, WeightedCongestion};
+use crate::receive_window::WindowGroup;
 use crate::socket::{LOWER_EFFORT, TcpSocket};
 use crate::weight::{FlowTarget, MIN_WEIGHT};
 
@@ -219,6 +220,16 @@ enum ActiveLever {
 }
 
 impl SenderLever {
+    /// Lets a lever that was just taken yield as one with the others of this group
+    /// ([`WindowGroup::of_rates`]), where it limits the rate. Congestion controls of our own do so by their coupling.
+    #[must_use]
+    pub fn joining(mut self, group: &WindowGroup) -> Self {
+        if let ActiveLever::Pacing { pacer, .. } = &mut self.kind {
+            **pacer = Pacer::joining(group);
+        }
+        self
+    }
+
     /// Takes a sample of the connection and puts the target on it, also after it was
     /// released. Returns the time until the next sample.
     ///

@@ -23,7 +23,8 @@
 //! [`Pacer`] is pure: it knows numbers, not sockets.
 
 use crate::receive_window::{
-    MIN_SEGMENT, PacketArrivals, ReceiveWindowLimiter, ReceiveWindowState, ReceiverPolicy,
+    MIN_SEGMENT, MinFilter, PacketArrivals, ReceiveWindowLimiter, ReceiveWindowState,
+    ReceiverPolicy, WindowGroup,
 };
 use crate::socket::TcpInfo;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
@@ -83,16 +84,23 @@ pub struct Pacer {
 
 impl Default for Pacer {
     fn default() -> Self {
+        Self::joining(&WindowGroup::of_rates())
+    }
+}
+
+impl Pacer {
+    /// For another connection of this group, which is [`WindowGroup::of_rates`].
+    #[must_use]
+    pub fn joining(group: &WindowGroup) -> Self {
+        let limiter = ReceiveWindowLimiter::joining(ReceiverPolicy::Delay, group);
         Self {
-            limiter: ReceiveWindowLimiter::new(ReceiverPolicy::Delay).doubting(MIN_TESTED_PER_SEEN),
+            limiter: limiter.of_rate(MIN_TESTED_PER_SEEN),
             samples: AckSamples::default(),
             rtt: None,
             carried: DeliveredBytes::default(),
         }
     }
-}
 
-impl Pacer {
     /// The effect of the limit in the last second.
     #[must_use]
     pub fn state(&self) -> ReceiveWindowState {
@@ -111,7 +119,7 @@ impl Pacer {
     ) -> Option<PacingTarget> {
         let segment = info.snd_mss.max(MIN_SEGMENT);
         let bytes = self.carried.update(info)?;
-        let newest = self.samples.newest(info);
+        let newest = self.samples.newest(now, info);
         let rtt = newest.or(self.rtt)?;
         self.rtt = Some(rtt);
         self.limiter.arrived(now, &arrivals(newest));
@@ -178,26 +186,38 @@ const RTT_GAIN: f64 = 0.125;
 /// longer by the time of a segment on the link. This is no queue.
 const SINGLY_ACKNOWLEDGED: u32 = 17;
 
+/// Where an acknowledgement is of fewer segments in the mean, some are of a single one.
+const SINGLE: f64 = 1.9;
+/// If all of so many were, the receiver acknowledges every segment.
+const MAX_SINGLES: u32 = 100;
+
 /// Smallest round-trip time, s: the kernel's unit.
 const MIN_RTT: f64 = 1e-6;
 
 /// The round-trip times of one connection that sends, computed back from the
 /// kernel's moving average: a flow with few acknowledgements would take seconds
 /// to see a queue come or go. `tcpi_segs_in` counts the updates.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct AckSamples {
-    /// Smoothed round-trip time at the last sample, and segments received until
-    /// then.
-    last: Option<(Duration, u32)>,
+    /// Smoothed round-trip time at the last sample, segments received until then, and bytes that
+    /// were acknowledged.
+    last: Option<(Duration, u32, u64)>,
+    /// Of pairs.
+    least: MinFilter<Duration>,
 }
 
 impl AckSamples {
     /// The mean of what the kernel has measured since the last sample, later
     /// samples counting for more; at least 1 µs. `None` if there was nothing to
     /// measure, or nothing that would say something of the path.
-    pub(crate) fn newest(&mut self, info: &TcpInfo) -> Option<Duration> {
+    ///
+    /// The end of what is sent, and a request, are single segments, which take less time than
+    /// pairs. They count as a pair without a queue at the least; before the first pair they do
+    /// not count.
+    pub(crate) fn newest(&mut self, now: Duration, info: &TcpInfo) -> Option<Duration> {
         let (smoothed, segments) = (info.rtt?, info.segs_in?);
-        let (before, already) = self.last.replace((smoothed, segments))?;
+        let acked = info.bytes_acked.unwrap_or(0);
+        let (before, already, acked_before) = self.last.replace((smoothed, segments, acked))?;
         let updates = segments.wrapping_sub(already);
         if updates == 0 || already < SINGLY_ACKNOWLEDGED {
             return None;
@@ -208,7 +228,16 @@ impl AckSamples {
         // An acknowledgement of a segment sent again measures nothing, but counts
         // here. So the result needs the measured minimum as its lower limit.
         let least = info.min_rtt.map_or(MIN_RTT, |rtt| rtt.as_secs_f64());
-        Some(Duration::from_secs_f64(newest.max(least)))
+        let newest = Duration::from_secs_f64(newest.max(least));
+        let each = acked.saturating_sub(acked_before) as f64 / f64::from(updates);
+        if each >= SINGLE * f64::from(info.snd_mss) {
+            self.least.update(now, newest);
+            return Some(newest);
+        }
+        match self.least.min() {
+            Some((_, pair)) => Some(newest.max(pair)),
+            None => (segments >= MAX_SINGLES).then_some(newest),
+        }
     }
 }
 
@@ -261,10 +290,10 @@ mod samples_tests {
     /// after an average of 90 ms.
     fn found(sample: f64, updates: u32) -> f64 {
         let mut samples = AckSamples::default();
-        assert_eq!(samples.newest(&info(0.090, 100)), None);
+        assert_eq!(samples.newest(Duration::ZERO, &info(0.090, 100)), None);
         let kept = 0.875_f64.powi(updates.try_into().unwrap());
         let smoothed = sample + kept * (0.090 - sample);
-        let newest = samples.newest(&info(smoothed, 100 + updates));
+        let newest = samples.newest(Duration::ZERO, &info(smoothed, 100 + updates));
         newest.unwrap().as_secs_f64()
     }
 
@@ -282,11 +311,47 @@ mod samples_tests {
     }
 
     #[test]
+    fn single_segments_do_not_make_pairs_look_queued() {
+        let mut samples = AckSamples::default();
+        let (mut acks, mut bytes) = (0, 0);
+        let mut look = |of_each: u64, rtt: f64| {
+            // So many that the average has forgotten all before.
+            acks += 60;
+            bytes += 60 * of_each;
+            let seen = TcpInfo {
+                snd_mss: 1448,
+                bytes_acked: Some(bytes),
+                ..info(rtt, acks)
+            };
+            let newest = samples.newest(Duration::from_secs(1), &seen);
+            newest.map(|rtt| (rtt.as_secs_f64() * 1000.0).round())
+        };
+        look(1448, 0.060);
+        assert_eq!(look(1448, 0.060), Some(60.0), "there are no pairs");
+        assert_eq!(look(2896, 0.061), Some(61.0));
+        assert_eq!(look(1448, 0.060), Some(61.0), "the end of a file");
+        assert_eq!(look(300, 0.060), Some(61.0), "a request");
+        assert_eq!(look(300, 0.070), Some(70.0), "a queue");
+    }
+
+    #[test]
     fn no_update_and_the_first_segments_give_no_sample() {
         let mut samples = AckSamples::default();
-        assert_eq!(samples.newest(&info(0.060, 1)), None, "the handshake");
-        assert_eq!(samples.newest(&info(0.060, 17)), None, "single segments");
-        assert_eq!(samples.newest(&info(0.060, 17)), None, "nothing new");
-        assert!(samples.newest(&info(0.060, 18)).is_some());
+        assert_eq!(
+            samples.newest(Duration::ZERO, &info(0.060, 1)),
+            None,
+            "the handshake"
+        );
+        assert_eq!(
+            samples.newest(Duration::ZERO, &info(0.060, 17)),
+            None,
+            "single segments"
+        );
+        assert_eq!(
+            samples.newest(Duration::ZERO, &info(0.060, 17)),
+            None,
+            "nothing new"
+        );
+        assert!(samples.newest(Duration::ZERO, &info(0.060, 18)).is_some());
     }
 }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dalbe::process::ForeignProcess;
-use dalbe::receive_window::{ArrivalWatch, ReceiveWindowState, WindowLever};
+use dalbe::receive_window::{ArrivalWatch, ReceiveWindowState, WindowGroup, WindowLever};
 use dalbe::sender::{SenderCoupling, SenderLever, SenderLevers};
 use dalbe::socket::{TcpInfo, TcpSocket};
 use dalbe::weight::FlowTarget;
@@ -82,6 +82,13 @@ fn is_shortage(error: &io::Error) -> bool {
         .any(|it| error.raw_os_error() == Some(it.raw_os_error()))
 }
 
+/// The moment of the next sample. It is the same for all connections: what each of them carries
+/// in a round trip adds up only if they are counted at the same time.
+fn next_sample(now: Duration) -> Duration {
+    let samples = now.div_duration_f64(PERIOD) as u32;
+    PERIOD * samples.saturating_add(1)
+}
+
 /// A socket that may connect.
 #[derive(Debug)]
 pub(super) struct Connecting {
@@ -111,6 +118,8 @@ pub(super) struct HeldConnection {
     handle: Handle,
     pub(super) receive: Option<WindowLever>,
     send: Option<SenderLever>,
+    /// The connections that send over its path.
+    senders: WindowGroup,
     place: Place,
     received: u64,
     sent: u64,
@@ -122,12 +131,13 @@ pub(super) struct HeldConnection {
 }
 
 impl HeldConnection {
-    /// `receive` is its lever on what it receives, if there is one.
+    /// `receive` is its lever on what it receives, if there is one; `senders` are the connections
+    /// that send over its path.
     pub(super) fn new(
         now: Duration,
         peer: IpAddr,
         handle: Handle,
-        receive: Option<WindowLever>,
+        (receive, senders): (Option<WindowLever>, WindowGroup),
         (group, place): (usize, Place),
     ) -> Self {
         Self {
@@ -136,6 +146,7 @@ impl HeldConnection {
             handle,
             receive,
             send: None,
+            senders,
             place,
             received: 0,
             sent: 0,
@@ -223,7 +234,7 @@ impl HeldConnection {
             self.receive(now, clock, &socket, target, moved.received > 0)?;
         }
         self.send(now, &socket, &info, target, levers)?;
-        self.update_at = (now + PERIOD).min(self.send_at.max(now));
+        self.update_at = next_sample(now).min(self.send_at.max(now));
         Ok(Some(moved))
     }
 
@@ -288,7 +299,8 @@ impl HeldConnection {
     ) -> io::Result<()> {
         let is_sending = info.unacked > SENDING_SEGMENTS || info.notsent_bytes > Some(0);
         if self.send.is_none() && is_sending {
-            self.send = Some(levers.take(socket, SenderCoupling::EQUAL));
+            let lever = levers.take(socket, SenderCoupling::EQUAL);
+            self.send = Some(lever.joining(&self.senders));
             self.send_at = now;
         }
         match &mut self.send {

@@ -352,7 +352,8 @@ impl Holder {
         }
         let place = self.groups[group].take_place(&self.lane);
         self.groups[group].report.connections += 1;
-        let mut held = HeldConnection::new(now, peer, handle, receive, (group, place));
+        let levers = (receive, path.senders().clone());
+        let mut held = HeldConnection::new(now, peer, handle, levers, (group, place));
         if self.is_first_look {
             held.forget_past();
         }

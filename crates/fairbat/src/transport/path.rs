@@ -12,10 +12,22 @@ use dalbe::receive_window::{PathMemory, WindowGroup, WindowLever, WindowSettings
 pub(crate) const PATH_MEMORY: Duration = Duration::from_secs(120);
 
 /// What is remembered of the path to an address.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Path {
     memory: Option<PathMemory>,
     group: WindowGroup,
+    /// Of what is sent.
+    senders: WindowGroup,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self {
+            memory: None,
+            group: WindowGroup::default(),
+            senders: WindowGroup::of_rates(),
+        }
+    }
 }
 
 impl Path {
@@ -28,9 +40,14 @@ impl Path {
         lever
     }
 
+    /// The connections that send over it.
+    pub(crate) fn senders(&self) -> &WindowGroup {
+        &self.senders
+    }
+
     /// Whether there is anything to know of it, as of the last [`PATH_MEMORY`].
     pub(crate) fn is_remembered(&self, now: Duration) -> bool {
-        let is_used = self.group.is_used();
+        let is_used = self.group.is_used() || self.senders.is_used();
         is_used
             || self
                 .memory

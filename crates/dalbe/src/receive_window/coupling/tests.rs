@@ -46,11 +46,8 @@ impl Path {
             self.now += STEP;
             let base = self.base.as_secs_f64();
             let offered = |(part, limit): (&Part, &f64)| {
-                let rate = if part.wait.is_some() {
-                    0.0
-                } else {
-                    part.window / base
-                };
+                let time = part.wait.map_or(base, |wait| wait.as_secs_f64());
+                let rate = part.window / time;
                 rate.min(*limit)
             };
             let rates: Vec<f64> = self.parts.iter().zip(&self.limits).map(offered).collect();
@@ -59,15 +56,17 @@ impl Path {
             for (index, seat) in self.seats.iter().enumerate() {
                 let rate = rates[index] * (self.capacity / all).min(1.0);
                 self.bytes[index] += rate * STEP.as_secs_f64();
-                let known = if index < self.blind {
-                    queueing
-                } else {
-                    self.known_base[index]
+                let own = LeastRtt {
+                    base: Some(self.base + Duration::from_secs_f64(self.known_base[index])),
+                    handshake: None,
                 };
+                let path_base = seat.compare(self.now, own).base.unwrap();
+                let seen = if index < self.blind { 0.0 } else { queueing };
+                let rtt = self.base + Duration::from_secs_f64(seen);
                 let sample = ConnectionSample {
                     rtt: self.base + Duration::from_secs_f64(queueing),
-                    base: self.base + Duration::from_secs_f64(self.known_base[index]),
-                    queueing: Some((queueing - known).max(0.0)),
+                    base: path_base,
+                    queueing: Some(rtt.saturating_sub(path_base).as_secs_f64()),
                     segment: SEGMENT,
                     bytes: self.bytes[index] as u64,
                     out_of_order: 0,
@@ -185,6 +184,29 @@ fn a_base_that_was_learnt_beside_a_queue_does_not_count() {
         "{:?}",
         path.parts
     );
+}
+
+#[test]
+fn what_an_idle_connection_does_not_use_goes_to_the_others() {
+    let mut path = Path::of(30);
+    path.run(200, 0.0);
+    path.limits[4..].fill(0.0);
+    path.run(20, 0.0);
+    // Of 86 segments, the four that have something to receive share all.
+    path.run(200, 0.0);
+    let windows = path.windows();
+    let all: f64 = windows[..4].iter().sum();
+    assert!(all > 0.8 * 0.1 * CAPACITY, "{windows:?}");
+    assert!(path.parts.iter().all(|part| part.wait.is_none()));
+    assert!(
+        windows[4..]
+            .iter()
+            .all(|&each| each <= all / 30.0 + SEGMENT)
+    );
+    // One that goes on has its part at once.
+    path.limits[29] = f64::INFINITY;
+    path.run(2, 0.0);
+    assert!(path.windows()[29] > 0.8 * all / 5.0, "{:?}", path.windows());
 }
 
 #[test]

@@ -136,6 +136,7 @@ impl FlatDelay {
 
 #[cfg(test)]
 mod tests {
+    use crate::receive_window::LeastRtt;
     use crate::receive_window::delays::QueueDelays;
     use crate::socket::TcpInfo;
 
@@ -159,7 +160,7 @@ mod tests {
                 data_segs_in: Some(2 * look),
                 ..TcpInfo::parse(&[0; 240]).unwrap()
             };
-            let sample = delays.update(now, &info, rtt, None, true);
+            let sample = delays.update(now, &info, rtt, LeastRtt::default(), true);
             if look < ACTIVE {
                 delays.move_on(&sample, carries_much);
             } else {

@@ -98,6 +98,7 @@ fn no_limit_is_set_before_the_first_measurement() {
     assert_eq!(pacer.update(ms(0), &known, FlowTarget::YIELD), None);
     let later = TcpInfo {
         segs_in: Some(60),
+        bytes_acked: Some(160_000),
         ..known
     };
     for lacking in [

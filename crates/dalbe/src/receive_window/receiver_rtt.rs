@@ -1,0 +1,226 @@
+//! Which of the kernel's round-trip times of received data tell of the path.
+//!
+//! The kernel takes the time from an acknowledgement to the data that echoes its timestamp, and
+//! averages. Such a time is longer than that of the path where the sender had nothing to send, or
+//! was not allowed to: while it prepared an answer, and until its persist timer (RFC 9293, section
+//! 3.8.6.1). And where only small segments come, the kernel's first value is the time in which a
+//! whole window came, however long that was.
+
+use std::time::Duration;
+
+use super::rounds::MIN_ROUND;
+use super::{LeastRtt, TIMESTAMP_TICK};
+use crate::socket::TcpInfo;
+
+/// So many segments after a wait for the sender's timer, the kernel's average (gain 1/8, an update
+/// for every other segment) has forgotten nine tenths of it, ...
+const BLURRED_SEGMENTS: u32 = 36;
+/// ... and after so many, all but a millisecond of three seconds.
+const FORGOTTEN_SEGMENTS: u32 = 120;
+
+/// A first value is the time in which a window came if it is that long, but for the time between
+/// two samples and as much again, ...
+const FIRST_VALUE_TOLERANCE: Duration = MIN_ROUND.saturating_mul(2);
+/// ... if that time is longer than a start of a bulk flow takes, ...
+const MIN_FIRST_VALUE: Duration = MIN_ROUND.saturating_mul(5);
+/// ... and this many times the least round-trip time.
+const FIRST_VALUE_ROUND_TRIPS: u32 = 3;
+
+/// An answer that comes no later than this many least round-trip times after the data before it
+/// has not been thought about.
+const ANSWER_ROUND_TRIPS: u32 = 2;
+
+/// The kernel's round-trip times of one connection that receives.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReceiverRtt {
+    /// Another program reads: nobody tells where a response begins.
+    is_foreign: bool,
+    /// Bytes received at the last sample.
+    bytes: u64,
+    /// Bytes acknowledged when data last came.
+    acked: u64,
+    /// When data first and last came.
+    came: Option<(Duration, Duration)>,
+    /// Whether the kernel had a value at the last sample.
+    is_measured: bool,
+    /// Segments when a piece last came.
+    piece_at: Option<u32>,
+    /// Segments at a first value that does not tell of the path.
+    first_at: Option<u32>,
+}
+
+/// How data comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    Steady,
+    /// With pauses between segments.
+    Pauses,
+    /// Other connections have their turn.
+    Waits,
+}
+
+impl ReceiverRtt {
+    /// Another program reads what comes.
+    pub(crate) fn of_foreign(self, is_foreign: bool) -> Self {
+        Self { is_foreign, ..self }
+    }
+
+    /// Takes a sample of a connection with segments of so many bytes over a path. Returns what
+    /// the kernel says, without what does not tell of the path, and whether a queue shows by it.
+    pub(crate) fn update(
+        &mut self,
+        now: Duration,
+        info: &TcpInfo,
+        segment: f64,
+        path: LeastRtt,
+        pace: Pace,
+    ) -> (TcpInfo, bool) {
+        let bytes = info.bytes_received.unwrap_or(0);
+        let segments = info.data_segs_in.unwrap_or(0);
+        let more = bytes.saturating_sub(std::mem::replace(&mut self.bytes, bytes));
+        let is_piece = self.shows_piece(more, segment, segments, pace);
+        let least = path.handshake.unwrap_or_default();
+        let is_answer = more > 0 && self.is_answer(now, info, least);
+        let (began, _) = self.came.unwrap_or((now, now));
+        if more > 0 {
+            self.came = Some((began, now));
+        }
+        let is_first = !std::mem::replace(&mut self.is_measured, info.rcv_rtt.is_some());
+        if is_first
+            && info
+                .rcv_rtt
+                .is_some_and(|rtt| is_of_window(rtt, now - began, least))
+        {
+            self.first_at = Some(segments);
+        }
+        if within(self.first_at, segments, FORGOTTEN_SEGMENTS) {
+            let unknown = TcpInfo {
+                rcv_rtt: None,
+                ..*info
+            };
+            return (unknown, false);
+        }
+        self.first_at = None;
+        let is_thought = self.is_foreign && (is_answer || is_first);
+        let is_foreign_piece = is_piece && self.is_foreign;
+        (*info, !is_foreign_piece && !is_thought)
+    }
+
+    /// Whether the round-trip time is that of a piece of a segment, which has waited for the
+    /// sender's timer. Where pieces follow each other, the kernel takes them for segments, and its
+    /// average needs some real ones to forget how long. `more` are the bytes since the last sample.
+    fn shows_piece(&mut self, more: u64, segment: f64, segments: u32, pace: Pace) -> bool {
+        let is_piece = pace != Pace::Steady && (more as f64) < segment;
+        if is_piece && pace == Pace::Waits {
+            self.piece_at = Some(segments);
+        }
+        is_piece || within(self.piece_at, segments, BLURRED_SEGMENTS)
+    }
+
+    /// Whether the data that has come answers a request, and the time to it is not that of the
+    /// path alone: the sender may have thought.
+    fn is_answer(&mut self, now: Duration, info: &TcpInfo, least: Duration) -> bool {
+        let acked = info.bytes_acked.unwrap_or(0);
+        let is_asked = acked > std::mem::replace(&mut self.acked, acked);
+        let prompt = least.max(MIN_ROUND) * ANSWER_ROUND_TRIPS;
+        is_asked && self.came.is_some_and(|(_, last)| now > last + prompt)
+    }
+}
+
+/// Whether no more than so many segments have come since.
+fn within(since: Option<u32>, segments: u32, count: u32) -> bool {
+    since.is_some_and(|since| segments.wrapping_sub(since) < count)
+}
+
+/// Whether a first value of the kernel is the time in which all data came so far.
+fn is_of_window(rtt: Duration, elapsed: Duration, least: Duration) -> bool {
+    elapsed >= MIN_FIRST_VALUE
+        && rtt > least * FIRST_VALUE_ROUND_TRIPS
+        && rtt.abs_diff(elapsed) <= FIRST_VALUE_TOLERANCE + TIMESTAMP_TICK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: f64 = 1448.0;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn info(rcv_rtt: Option<u64>, bytes: u64, acked: u64) -> TcpInfo {
+        TcpInfo {
+            rcv_rtt: rcv_rtt.map(ms),
+            rtt: Some(ms(20)),
+            bytes_received: Some(bytes),
+            bytes_acked: Some(acked),
+            data_segs_in: Some((bytes / 1448) as u32),
+            ..TcpInfo::parse(&[0; 240]).unwrap()
+        }
+    }
+
+    fn path() -> LeastRtt {
+        LeastRtt {
+            base: None,
+            handshake: Some(ms(20)),
+        }
+    }
+
+    #[test]
+    fn the_time_in_which_a_window_came_is_none_of_the_path() {
+        let mut times = ReceiverRtt::default();
+        for look in 1..150_u64 {
+            let seen = info(None, 400 * look, 100 * look);
+            times.update(ms(20 * look), &seen, SEGMENT, path(), Pace::Steady);
+        }
+        let bytes = 60_000_u64;
+        let mut look = |at, rtt, more| {
+            let seen = info(Some(rtt), bytes + more, 15_000);
+            times.update(ms(at), &seen, SEGMENT, path(), Pace::Steady)
+        };
+        let (seen, counts) = look(3000, 2960, 0);
+        assert_eq!((seen.rcv_rtt, counts), (None, false));
+        let (seen, counts) = look(3200, 700, 100 * 1448);
+        assert_eq!((seen.path_rtt(), counts), (Some(ms(20)), false));
+        let (seen, counts) = look(3300, 22, 130 * 1448);
+        assert_eq!((seen.rcv_rtt, counts), (Some(ms(22)), true));
+    }
+
+    #[test]
+    fn a_first_value_beside_a_queue_is_of_the_path() {
+        for (at, rtt) in [(20, 300), (40, 60), (3000, 40), (3000, 500)] {
+            let mut times = ReceiverRtt::default();
+            times.update(ms(0), &info(None, 700, 0), SEGMENT, path(), Pace::Steady);
+            let (seen, counts) = times.update(
+                ms(at),
+                &info(Some(rtt), 9000, 0),
+                SEGMENT,
+                path(),
+                Pace::Steady,
+            );
+            assert_eq!((seen.rcv_rtt, counts), (Some(ms(rtt)), true), "{at}, {rtt}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_thinks_about_is_no_queue() {
+        let look = |is_foreign: bool, at: u64, acked: u64| {
+            let mut times = ReceiverRtt::default().of_foreign(is_foreign);
+            times.update(ms(0), &info(None, 9000, 100), SEGMENT, path(), Pace::Steady);
+            times.update(
+                ms(20),
+                &info(Some(21), 9000, 100),
+                SEGMENT,
+                path(),
+                Pace::Steady,
+            );
+            let seen = info(Some(60), 19_000, acked);
+            times.update(ms(at), &seen, SEGMENT, path(), Pace::Steady).1
+        };
+        assert!(!look(true, 320, 200), "an answer after 300 ms");
+        assert!(look(true, 320, 100), "nobody has asked");
+        assert!(look(true, 40, 200), "it came at once");
+        assert!(look(false, 320, 200), "responses are told");
+    }
+}
