@@ -91,7 +91,9 @@ pub fn of(contender: Contender) -> Vec<String> {
             let program = version_of(others::program(downloader));
             match restraint {
                 Restraint::None | Restraint::Trickle | Restraint::Limit => vec![program],
-                Restraint::Run | Restraint::Planned => vec![built(fairbat_binary()), program],
+                Restraint::Run | Restraint::Planned | Restraint::Proxy => {
+                    vec![built(fairbat_binary()), program]
+                }
             }
         }
         Contender::Rclone | Contender::RclonePush => vec![version_of("rclone")],

@@ -189,7 +189,7 @@ const SINGLY_ACKNOWLEDGED: u32 = 17;
 /// Where an acknowledgement is of fewer segments in the mean, some are of a single one.
 const SINGLE: f64 = 1.9;
 /// If all of so many were, the receiver acknowledges every segment.
-const MAX_SINGLES: u32 = 100;
+const MAX_SINGLES: u32 = 48;
 
 /// Smallest round-trip time, s: the kernel's unit.
 const MIN_RTT: f64 = 1e-6;
@@ -316,8 +316,8 @@ mod samples_tests {
         let (mut acks, mut bytes) = (0, 0);
         let mut look = |of_each: u64, rtt: f64| {
             // So many that the average has forgotten all before.
-            acks += 60;
-            bytes += 60 * of_each;
+            acks += 40;
+            bytes += 40 * of_each;
             let seen = TcpInfo {
                 snd_mss: 1448,
                 bytes_acked: Some(bytes),

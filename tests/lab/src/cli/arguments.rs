@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Tuning(DirectoryArguments),
     /// What our congestion controls cost beside the kernel's, into the results
     SenderCost(SenderCostArguments),
-    /// Programs of others over an idle link, plain and under `fairbat run`, into the results
+    /// Programs of others over an idle link, plain and held back, into the results
     Programs(ProgramsArguments),
     /// Compare the emulated link with theory; fails when it is out of tolerance
     Calibrate,
@@ -188,6 +188,9 @@ pub(crate) struct ProgramsArguments {
     /// Run one pair of each: to see whether it works
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Through `fairbat proxy`, in place of under `fairbat run`: those that know proxies
+    #[arg(long)]
+    pub(crate) through_proxy: bool,
     /// Only the program of this name; may be repeated. The results keep the others as they are
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Vec<String>,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use fairbat_lab::files;
-use fairbat_lab::programs::{Plan, measure, terminal, write_all};
+use fairbat_lab::programs::{Plan, Way, measure, terminal, write_all};
 use fairbat_tests::target::output_directory;
 
 use super::arguments::ProgramsArguments;
@@ -20,10 +20,15 @@ pub(super) fn plan(arguments: &ProgramsArguments) -> Plan {
     Plan {
         repeats: arguments.repeats.unwrap_or(repeats),
         only: arguments.only.clone(),
+        way: if arguments.through_proxy {
+            Way::Proxy
+        } else {
+            Way::Run
+        },
     }
 }
 
-/// Runs programs of others plain and under `fairbat run`, and writes what came of it.
+/// Runs programs of others plain and held back, and writes what came of it.
 pub(super) fn programs(arguments: &ProgramsArguments, work: &Path) -> Outcome {
     let directory = match &arguments.output {
         Some(directory) => directory.clone(),

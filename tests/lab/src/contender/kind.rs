@@ -160,6 +160,8 @@ pub enum Downloader {
     Pip,
     /// 64 times curl, side by side.
     Many,
+    /// 20 times curl, each from an address of its own.
+    Clients,
 }
 
 /// A program that uploads.
@@ -186,4 +188,6 @@ pub enum Restraint {
     Trickle,
     /// Its own limit, at the same rate.
     Limit,
+    /// `fairbat proxy`, through which it goes.
+    Proxy,
 }

@@ -73,10 +73,10 @@ pub enum Contender {
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 63] = {
+    const NAMES: [(Self, &str, &str); 64] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
-        use Downloader::{Aria2, Curl, Many, Pip, Rclone, Wget};
+        use Downloader::{Aria2, Clients, Curl, Many, Pip, Rclone, Wget};
         use Sending::{Kernel, Law, Paced};
         [
             (Self::None, "none", "none"),
@@ -250,6 +250,11 @@ impl Contender {
                 "fairbat run, 64 times curl",
             ),
             (
+                Self::Other(Clients, Restraint::Proxy),
+                "proxy-20",
+                "fairbat proxy, 20 clients",
+            ),
+            (
                 Self::Other(Curl, Restraint::Trickle),
                 "trickle-curl",
                 "trickle, curl",
@@ -378,7 +383,7 @@ mod tests {
              fairbat-undamped, fairbat-paper, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
              ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat, wget, aria2c-16, rclone-free, pip, many, run-curl, run-wget, \
-             run-aria2c-16, run-rclone, run-pip, run-many, trickle-curl, planned-curl, limit-curl, put, curl-put, run-curl-put, restic, run-restic, limit-restic"
+             run-aria2c-16, run-rclone, run-pip, run-many, proxy-20, trickle-curl, planned-curl, limit-curl, put, curl-put, run-curl-put, restic, run-restic, limit-restic"
         );
     }
 }

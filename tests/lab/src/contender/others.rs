@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use fairbat_tests::bin::fairbat_binary;
+
 use crate::contender::error::{ContenderError, require as require_program};
 use crate::contender::kind::{Downloader, Restraint};
 use crate::contender::process::Over;
@@ -15,10 +17,16 @@ use crate::samples::BackgroundRecord;
 /// Processes of [`Downloader::Many`].
 const MANY: u32 = 64;
 
+/// Clients of [`Downloader::Clients`].
+const CLIENTS: u32 = 20;
+
+/// Where `fairbat proxy` listens for them.
+const PROXY: &str = "127.0.0.1:3128";
+
 /// The program that is run.
 pub(crate) fn program(downloader: Downloader) -> &'static str {
     match downloader {
-        Downloader::Curl | Downloader::Many => "curl",
+        Downloader::Curl | Downloader::Many | Downloader::Clients => "curl",
         Downloader::Wget => "wget",
         Downloader::Aria2 => "aria2c",
         Downloader::Rclone => "rclone",
@@ -40,7 +48,11 @@ pub(crate) fn require(downloader: Downloader, restraint: Restraint) -> Result<()
     require_program(program(downloader), package)?;
     match restraint {
         Restraint::Trickle => require_program("trickle", "trickle"),
-        Restraint::None | Restraint::Run | Restraint::Planned | Restraint::Limit => Ok(()),
+        Restraint::None
+        | Restraint::Run
+        | Restraint::Planned
+        | Restraint::Limit
+        | Restraint::Proxy => Ok(()),
     }
 }
 
@@ -119,6 +131,16 @@ fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<St
         Downloader::Many => {
             let each = format!("curl -sS -f -o {to}/%% {url}");
             shell(&format!("seq {MANY} | xargs -P {MANY} -I %% {each}"))
+        }
+        Downloader::Clients => {
+            let proxy = fairbat_binary().display().to_string();
+            let each =
+                format!("curl -sS -f --interface 127.0.1.%% -x http://{PROXY} -o {to}/%% {url}");
+            shell(&format!(
+                "{proxy} proxy --listen {PROXY} 2>{to}/../proxy.log & \
+                 until curl -sS -f -o {to}/../metrics http://{PROXY}/metrics; do sleep 0.05; done; \
+                 seq {CLIENTS} | xargs -P {CLIENTS} -I %% {each}"
+            ))
         }
     }
 }

@@ -62,7 +62,9 @@ pub(super) fn run(
             Restraint::Run | Restraint::Planned => {
                 told(&fs::read_to_string(&events).unwrap_or_default())
             }
-            Restraint::None | Restraint::Trickle | Restraint::Limit => moved(program),
+            Restraint::None | Restraint::Trickle | Restraint::Limit | Restraint::Proxy => {
+                moved(program)
+            }
         };
         BackgroundRecord {
             bytes: Some(bytes),
@@ -77,8 +79,8 @@ pub(super) fn run(
 /// The earlier nights cannot be written.
 fn before(site: &Site, restraint: Restraint, events: &Path) -> Result<Vec<String>, String> {
     Ok(match restraint {
-        // Its own limit is among its own words.
-        Restraint::None | Restraint::Limit => Vec::new(),
+        // Its own limit, and the proxy, are among its own words.
+        Restraint::None | Restraint::Limit | Restraint::Proxy => Vec::new(),
         Restraint::Run => {
             let fairbat = fairbat_binary().display().to_string();
             let events = events.display().to_string();

@@ -74,6 +74,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         moves: "a repository of 40 MB, 81 objects, by HTTP",
         services: &[Service::Git, Service::Web],
         command: "fairbat run -- git clone -q http://git.example.org/git/project.git",
+        proxies: &["http", "socks5h"],
         ..CLONE
     },
     Program {

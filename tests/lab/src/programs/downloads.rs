@@ -33,6 +33,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         needs: CURL,
         version: "curl --version | cut -d ' ' -f 1-2",
         command: "fairbat run -- curl -fsSO http://files.example.org/image.iso",
+        proxies: &["http", "socks5h"],
         ..Program::DOWNLOAD
     },
     Program {
@@ -66,6 +67,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
                  tar -c tree >web/tree.tar",
         command: "fairbat run -- sh -c 'curl -fsS http://files.example.org/tree.tar | tar -x'",
         check: "diff -r tree /srv/tree",
+        proxies: &["http", "socks5h"],
         ..Program::DOWNLOAD
     },
     Program {
@@ -73,6 +75,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         needs: &[("wget", "the Debian package wget")],
         version: "wget --version",
         command: "fairbat run -- wget -q http://files.example.org/image.iso",
+        proxies: &["http"],
         ..Program::DOWNLOAD
     },
     Program {
@@ -81,6 +84,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         needs: &[("aria2c", "the Debian package aria2")],
         version: "aria2c --version",
         command: "fairbat run -- aria2c -q -x16 -s16 -k1M http://files.example.org/image.iso",
+        proxies: &["http"],
         ..Program::DOWNLOAD
     },
     Program {
@@ -88,6 +92,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         needs: &[("lftp", "the Debian package lftp")],
         version: "lftp --version | grep -o 'LFTP.*Version [^ ]*'",
         command: "fairbat run -- lftp -c 'mirror -P4 http://files.example.org/tree/ tree'",
+        proxies: &["http"],
         ..TREE
     },
     Program {
@@ -95,6 +100,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         needs: &[("rclone", "the Debian package rclone")],
         version: "rclone --version",
         command: "fairbat run -- rclone copy --http-url http://files.example.org/tree/ :http: tree",
+        proxies: &["http", "socks5"],
         ..TREE
     },
 ];

@@ -16,6 +16,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             "END"
         ),
         command: "fairbat run -- python3 fetch.py http://files.example.org/image.iso image.iso",
+        proxies: &["http"],
         ..Program::DOWNLOAD
     },
     Program {

@@ -1,8 +1,9 @@
 //! `lab programs`: programs of others that move data over an idle link, plain and under
-//! `fairbat run`: whether they do the same, and how much longer they take.
+//! `fairbat run` or through `fairbat proxy`: whether they do the same, and how much longer they
+//! take.
 //!
 //! Everything is real: the programs, their servers at the other end of the link, and what they
-//! move. A program runs in pairs, plain and under `fairbat run`, one right after the other, and
+//! move. A program runs in pairs, plain and held back, one right after the other, and
 //! who begins changes from pair to pair. Its directory is empty each time, so nothing comes from
 //! a cache. Each command is written here as [the recipes](../../../../docs/recipes.md) have it,
 //! with the same names of hosts: the mount namespace of the lab has files of its own in the place
@@ -21,6 +22,7 @@ mod record;
 mod report;
 mod services;
 mod stage;
+mod way;
 
 use std::error::Error;
 use std::io;
@@ -30,9 +32,10 @@ use fairbat_tests::environment::{first_line, nginx_version};
 
 use crate::programs::directories::Directories;
 use crate::programs::program::Program;
-pub use crate::programs::record::{NAME, Pair, ProgramRecord, Record, Run};
-pub use crate::programs::report::{terminal, write_all, write_page};
-use crate::programs::stage::Stage;
+pub use crate::programs::record::{Pair, ProgramRecord, Record, Run};
+pub use crate::programs::report::{terminal, write_all, write_pages};
+use crate::programs::stage::{Hold, Stage};
+pub use crate::programs::way::Way;
 use crate::versions;
 
 /// What is measured.
@@ -42,6 +45,8 @@ pub struct Plan {
     pub repeats: u32,
     /// Names of programs; all of them if there is none.
     pub only: Vec<String>,
+    /// How they are held back.
+    pub way: Way,
 }
 
 impl Plan {
@@ -80,6 +85,20 @@ fn chosen(plan: &Plan) -> Result<Vec<&'static Program>, String> {
     Ok(all().filter(is_chosen).collect())
 }
 
+/// How a program is held back in this way: under which names, and how.
+fn holds(program: &Program, way: Way) -> Vec<(String, Hold)> {
+    match way {
+        Way::Run => vec![(program.name.to_owned(), Hold::Run)],
+        Way::Proxy => {
+            let named = |&protocol: &&'static str| {
+                let name = format!("{} ({protocol})", program.name);
+                (name, Hold::Proxy(protocol))
+            };
+            program.proxies.iter().map(named).collect()
+        }
+    }
+}
+
 /// Builds what is to be built, before the sandbox.
 ///
 /// # Errors
@@ -107,10 +126,15 @@ pub fn measure(
 ) -> Result<Record, Box<dyn Error>> {
     let directories = stage::prepare(work)?;
     let mut programs = Vec::new();
-    for program in chosen(plan)? {
+    let chosen = chosen(plan)?.into_iter();
+    let all = chosen.flat_map(|program| {
+        let holds = holds(program, plan.way).into_iter();
+        holds.map(move |(name, hold)| (program, name, hold))
+    });
+    for (program, name, hold) in all {
         let fairbat = first_line(&[&fairbat_binary().to_string_lossy(), "--version"]);
         let mut record = ProgramRecord {
-            name: program.name.to_owned(),
+            name,
             moves: program.moves.to_owned(),
             command: program.command.to_owned(),
             version: String::new(),
@@ -124,37 +148,38 @@ pub fn measure(
             failure: None,
         };
         if let Some(missing) = &record.missing {
-            said(&format!("{}: SKIPPED: {missing}", program.name));
+            said(&format!("{}: SKIPPED: {missing}", record.name));
         } else {
-            record.failure = run(program, plan.repeats, &directories, &mut record)
+            record.failure = run(program, hold, plan.repeats, &directories, &mut record)
                 .err()
                 .map(|error| error.to_string());
             said(&record.line());
         }
         programs.push(record);
     }
-    Ok(Record::new(programs))
+    Ok(Record::new(plan.way, programs))
 }
 
 /// Runs a program as often as planned, and puts what it sees into the record.
 fn run(
     program: &'static Program,
+    hold: Hold,
     repeats: u32,
     directories: &Directories,
     record: &mut ProgramRecord,
 ) -> io::Result<()> {
-    let stage = Stage::build(program, directories)?;
+    let mut stage = Stage::build(program, hold, directories)?;
     record.version = stage.version()?;
     // What is used for the first time comes from a disk.
-    stage.run(false)?;
+    stage.run_plain()?;
     for number in 0..repeats {
         let (plain, run);
         if number % 2 == 0 {
-            plain = stage.run(false)?;
-            run = stage.run(true)?;
+            plain = stage.run_plain()?;
+            run = stage.run_held()?;
         } else {
-            run = stage.run(true)?;
-            plain = stage.run(false)?;
+            run = stage.run_held()?;
+            plain = stage.run_plain()?;
         }
         record.pairs.push(Pair { plain, run });
     }
@@ -205,6 +230,7 @@ mod tests {
         let plan = Plan {
             repeats: 1,
             only: vec!["none-such".to_owned()],
+            way: Way::Run,
         };
         let error = chosen(&plan).unwrap_err();
         assert!(error.contains("\"none-such\""), "{error}");

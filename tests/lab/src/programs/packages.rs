@@ -8,6 +8,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         moves: "an index of 37 MB, by HTTP",
         command: "fairbat run -- apt-get update -q",
         check: "test $(apt-cache pkgnames | wc -l) -ge 100000",
+        proxies: &["http", "socks5h"],
         ..APT
     },
     Program {
@@ -18,6 +19,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         check: "rm -rf cache/archives/lock cache/archives/partial\n\
                 test $(ls cache/archives | wc -l) = 40\n\
                 for file in /srv/archives/*.deb; do cmp $file cache/archives/${file##*/}; done",
+        proxies: &["http", "socks5h"],
         ..APT
     },
     Program {
@@ -35,6 +37,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         before: "cp /srv/requirements.txt .",
         command: "fairbat run -- pip download -q -d wheels -r requirements.txt",
         check: "diff -r wheels /srv/wheels",
+        proxies: &["http"],
         ..Program::DOWNLOAD
     },
     Program {
@@ -52,6 +55,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
                 cmp - node_modules/$package/data\n\
                 done\n\
                 npm ls --silent >list",
+        proxies: &["http"],
         ..Program::DOWNLOAD
     },
     Program {
@@ -70,6 +74,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         command: "fairbat run -- go mod download",
         check: "go mod verify\n\
                 test $(ls -d go/pkg/mod/example.org/module*@v1.0.0 | wc -l) = 80",
+        proxies: &["http", "socks5"],
         ..Program::DOWNLOAD
     },
     Program {
@@ -85,6 +90,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
                  for number in 1 2; do head -c 20000000 /dev/urandom >part-$number.safetensors; done",
         command: "fairbat run -- hf download example/model --local-dir model",
         check: "rm -rf model/.cache; diff -r model /srv/hub/example/model",
+        proxies: &["http"],
         ..Program::DOWNLOAD
     },
 ];

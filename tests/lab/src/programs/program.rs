@@ -45,6 +45,8 @@ pub(crate) struct Program {
     pub(crate) check: &'static str,
     /// Whether it moves data at all.
     pub(crate) connects: bool,
+    /// The protocols by which it knows proxies from `http_proxy`.
+    pub(crate) proxies: &'static [&'static str],
 }
 
 impl Program {
@@ -61,9 +63,10 @@ impl Program {
         command: "",
         check: "cmp image.iso /srv/web/image.iso",
         connects: true,
+        proxies: &[],
     };
 
-    /// The same command alone, or held back with its events in a file of this name.
+    /// The command alone, or under `fairbat run` with its events in a file of this name.
     pub(crate) fn script(&self, events: Option<&str>) -> String {
         let prefix = events.map_or(String::new(), |events| {
             format!("fairbat run --quiet --events {events} -- ")

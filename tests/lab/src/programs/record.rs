@@ -3,19 +3,17 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::programs::way::Way;
 use crate::record::Provenance;
 use crate::statistics::{Spread, median};
 
-/// Name of the record and of the page.
-pub const NAME: &str = "programs";
-
-/// How much longer a program may take under `fairbat run`, times what it takes without.
+/// How much longer a program may take when it is held back, times what it takes without.
 pub(crate) const MAX_RATIO: f64 = 1.06;
 
-/// All of it; tests/lab/results/programs.json.
+/// All of it; `programs.json` and `programs-proxy.json` in tests/lab/results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`NAME`].
+    /// That of [`Way::record`].
     pub name: String,
     /// The programs, in the order in which they ran.
     pub programs: Vec<ProgramRecord>,
@@ -47,11 +45,11 @@ pub struct ProgramRecord {
 pub struct Pair {
     /// Without fairbat.
     pub plain: Run,
-    /// Under `fairbat run`.
+    /// Held back.
     pub run: Run,
 }
 
-/// One run; what `fairbat run` tells is not there without it.
+/// One run; what fairbat tells is not there without it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// From its start to its end, s.
@@ -94,25 +92,35 @@ pub(crate) fn held(events: &str, run: &mut Run) {
 
 impl Record {
     /// Of these programs.
-    pub(crate) fn new(programs: Vec<ProgramRecord>) -> Self {
+    pub(crate) fn new(way: Way, programs: Vec<ProgramRecord>) -> Self {
         Self {
-            name: NAME.to_owned(),
+            name: way.record().to_owned(),
             programs,
         }
+    }
+
+    /// How the programs were held back.
+    pub(crate) fn way(&self) -> Way {
+        let mut ways = Way::ALL.into_iter();
+        ways.find(|way| way.record() == self.name)
+            .unwrap_or_default()
     }
 
     /// Takes over the programs of an earlier record that have not run again, each in its old
     /// place.
     #[must_use]
-    pub(crate) fn after(self, earlier: Option<Self>) -> Self {
+    pub(crate) fn after(mut self, earlier: Option<Self>) -> Self {
         let mut all = earlier.map_or_else(Vec::new, |earlier| earlier.programs);
-        for program in self.programs {
+        for program in std::mem::take(&mut self.programs) {
             match all.iter_mut().find(|it| it.name == program.name) {
                 Some(it) => *it = program,
                 None => all.push(program),
             }
         }
-        Self::new(all)
+        Self {
+            programs: all,
+            ..self
+        }
     }
 }
 
@@ -122,7 +130,7 @@ impl ProgramRecord {
         median(&self.seconds(|pair| &pair.plain))
     }
 
-    /// How long it took under `fairbat run`, s.
+    /// How long it took held back, s.
     pub(crate) fn run_s(&self) -> Option<f64> {
         median(&self.seconds(|pair| &pair.run))
     }
@@ -260,14 +268,16 @@ pub(crate) mod tests {
 
     #[test]
     fn programs_that_ran_again_take_their_old_places() {
-        let earlier = Record::new(vec![
-            program("a", &[(1.0, 1.0)]),
-            program("b", &[(1.0, 1.0)]),
-        ]);
+        let earlier = Record::new(
+            Way::Proxy,
+            vec![program("a", &[(1.0, 1.0)]), program("b", &[(1.0, 1.0)])],
+        );
         let again = program("a", &[(2.0, 2.0)]);
-        let all = Record::new(vec![again.clone(), program("c", &[])]).after(Some(earlier));
+        let all =
+            Record::new(Way::Proxy, vec![again.clone(), program("c", &[])]).after(Some(earlier));
         let names: Vec<_> = all.programs.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(all.way(), Way::Proxy);
         assert_eq!(all.programs[0], again);
     }
 }

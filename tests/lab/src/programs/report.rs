@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::programs::program::PREFIX;
-use crate::programs::record::{MAX_RATIO, NAME, ProgramRecord, Record};
+use crate::programs::record::{MAX_RATIO, ProgramRecord, Record};
 use crate::programs::stage::{RATE_MBIT, RTT_MS};
+use crate::programs::way::Way;
 use crate::record::Provenance;
 use crate::table::{Table, number, or_nothing, shown};
 
@@ -17,36 +18,40 @@ use crate::table::{Table, number, or_nothing, shown};
 /// When one cannot be written.
 pub fn write_all(record: Record, directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     fs::create_dir_all(directory)?;
-    let record = record.after(read(directory)?);
-    let path = file(directory);
+    let way = record.way();
+    let record = record.after(read(way, directory)?);
+    let path = file(way, directory);
     // Never half a file, however it ends.
     let unfinished = path.with_extension("json.part");
     fs::write(&unfinished, serde_json::to_vec(&record)?)?;
     fs::rename(unfinished, &path)?;
-    let page = write_page(directory)?;
-    Ok([path].into_iter().chain(page).collect())
+    let page = path.with_extension("md");
+    fs::write(&page, markdown(&record))?;
+    Ok(vec![path, page])
 }
 
-/// Makes the page of a record that is in this directory, and returns where it
-/// is; `None` if there is no record.
+/// Makes the pages of the records that are in this directory, and returns where they are.
 ///
 /// # Errors
-/// When the one cannot be read, or the other written.
-pub fn write_page(directory: &Path) -> Result<Option<PathBuf>, Box<dyn Error>> {
-    let Some(record) = read(directory)? else {
-        return Ok(None);
-    };
-    let page = file(directory).with_extension("md");
-    fs::write(&page, markdown(&record))?;
-    Ok(Some(page))
+/// When a record cannot be read, or a page not written.
+pub fn write_pages(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut pages = Vec::new();
+    for way in Way::ALL {
+        if let Some(record) = read(way, directory)? {
+            let page = file(way, directory).with_extension("md");
+            fs::write(&page, markdown(&record))?;
+            pages.push(page);
+        }
+    }
+    Ok(pages)
 }
 
-fn file(directory: &Path) -> PathBuf {
-    directory.join(format!("{NAME}.json"))
+fn file(way: Way, directory: &Path) -> PathBuf {
+    directory.join(format!("{}.json", way.record()))
 }
 
-fn read(directory: &Path) -> Result<Option<Record>, Box<dyn Error>> {
-    let path = file(directory);
+fn read(way: Way, directory: &Path) -> Result<Option<Record>, Box<dyn Error>> {
+    let path = file(way, directory);
     if !path.exists() {
         return Ok(None);
     }
@@ -73,7 +78,7 @@ fn table(record: &Record) -> Table<&ProgramRecord> {
         .column("version", |program| program.version.clone())
         .column("pairs", |program| program.pairs.len().to_string())
         .column("plain, s", |program| number(program.plain_s(), 2))
-        .column("under run, s", |program| number(program.run_s(), 2))
+        .column("held back, s", |program| number(program.run_s(), 2))
         .column("ratio", |program| number(program.ratio(), 3))
         .column("of pairs", |program| shown(program.pair_ratios(), 3))
         .column("connections", |program| number(program.connections(), 0))
@@ -82,15 +87,19 @@ fn table(record: &Record) -> Table<&ProgramRecord> {
 
 /// The page.
 fn markdown(record: &Record) -> String {
-    let head = format!(
-        include_str!("../text/programs-head.md"),
-        name = NAME,
-        rate = RATE_MBIT,
-        rtt = RTT_MS,
-        bound = MAX_RATIO,
-    );
+    let way = record.way();
+    let head = [
+        ("{rate}", RATE_MBIT),
+        ("{rtt}", RTT_MS),
+        ("{bound}", MAX_RATIO),
+    ]
+    .into_iter()
+    .fold(way.head().to_owned(), |head, (name, value)| {
+        head.replace(name, &value.to_string())
+    });
     format!(
-        "{head}\n{}{}{}{}",
+        "{head}\n<!-- Made by `lab programs` from {}.json, where every run is. -->\n\n{}{}{}{}",
+        way.record(),
         verdict(record),
         table(record),
         commands(record),
@@ -119,10 +128,11 @@ fn verdict(record: &Record) -> String {
         _ => format!(" ({})", slower.join(", ")),
     };
     format!(
-        "Of {} programs {} do the same under `fairbat run`, {failed} fail, and {} take more than {MAX_RATIO} \
+        "Of {} programs {} do the same {}, {failed} fail, and {} take more than {MAX_RATIO} \
          times as long{of_slower}.\n\n",
         ran().count(),
         succeeded().count(),
+        record.way().what(),
         slower.len(),
     )
 }
@@ -185,11 +195,14 @@ mod tests {
     fn record() -> Record {
         let mut failed = program("wget", &[]);
         failed.failure = Some("exit status 4".to_owned());
-        Record::new(vec![
-            program("curl", &[(4.0, 4.1), (4.0, 4.1)]),
-            program("slow", &[(4.0, 5.0)]),
-            failed,
-        ])
+        Record::new(
+            Way::Run,
+            vec![
+                program("curl", &[(4.0, 4.1), (4.0, 4.1)]),
+                program("slow", &[(4.0, 5.0)]),
+                failed,
+            ],
+        )
     }
 
     #[test]
@@ -211,12 +224,12 @@ mod tests {
     fn files_are_made_again_from_the_record() {
         let directory = tempfile::tempdir().unwrap();
         let here = directory.path();
-        assert_eq!(write_page(here).unwrap(), None);
+        assert!(write_pages(here).unwrap().is_empty());
         write_all(record(), here).unwrap();
         let page = here.join("programs.md");
         let before = fs::read_to_string(&page).unwrap();
         fs::write(&page, "something else").unwrap();
-        assert_eq!(write_page(here).unwrap(), Some(page.clone()));
+        assert_eq!(write_pages(here).unwrap(), std::slice::from_ref(&page));
         assert_eq!(fs::read_to_string(&page).unwrap(), before);
     }
 }

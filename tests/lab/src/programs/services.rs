@@ -6,13 +6,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, io};
 
-use fairbat_tests::bin::s3_server_binary;
+use fairbat_tests::bin::{fairbat_binary, s3_server_binary};
 
 use crate::contender::process::Program as Process;
 use crate::host::{Class, Host};
 use crate::machine::Context as _;
 use crate::programs::directories::Directories;
 use crate::programs::program::Service;
+use crate::programs::way::PROXY;
 
 /// Names of the server.
 pub(crate) const HOSTS: &str = "files.example.org backup.example.org git.example.org \
@@ -81,6 +82,22 @@ pub(crate) fn start(
     process.tells(GRACE, |_| {
         let connect = move || TcpStream::connect((address, port)).is_ok();
         host.within(connect).then_some(())
+    })?;
+    Ok(process)
+}
+
+/// Starts `fairbat proxy` at the client; it listens when this returns.
+///
+/// # Errors
+/// It does not.
+pub(crate) fn start_proxy(client: &Host, directories: &Directories) -> io::Result<Process> {
+    let mut command = Command::new(fairbat_binary());
+    command.args(["proxy", "--listen", PROXY]);
+    let mut process = Process::start(client, &directories.work, "proxy", command)?;
+    process.tells(GRACE, |_| {
+        client
+            .within(|| TcpStream::connect(PROXY).is_ok())
+            .then_some(())
     })?;
     Ok(process)
 }

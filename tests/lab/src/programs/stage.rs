@@ -13,6 +13,7 @@ use crate::programs::directories::{Directories, empty};
 use crate::programs::program::Program;
 use crate::programs::record::{Run, held};
 use crate::programs::services::{self, HOSTS};
+use crate::programs::way::{PROXY, settings};
 use crate::run::SAMPLING;
 use crate::scenario::{Background, LinkSpec, QueueSpec, Scenario};
 use crate::topology::{self, Topology};
@@ -28,6 +29,9 @@ const QUEUE_BDP: f64 = 1.0;
 
 /// Where `fairbat run` writes its events, in the client's directory.
 const EVENTS: &str = ".events.jsonl";
+
+/// The metric of what connections of `fairbat proxy` have moved.
+const BYTES_METRIC: &str = "fairbat_proxy_bytes_total";
 
 /// Makes the directories in `work`, and shows them in the place of the machine's own: `/srv`, the
 /// names of hosts, and the configuration of ssh. Only for the sandbox, which has mounts of its own.
@@ -76,6 +80,15 @@ fn scenario() -> Scenario {
     }
 }
 
+/// How a program is held back on this stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// By `fairbat run`.
+    Run,
+    /// By `fairbat proxy`, which it reaches by this protocol.
+    Proxy(&'static str),
+}
+
 /// A program with its link and its servers; they are gone when it is dropped.
 pub(crate) struct Stage<'a> {
     program: &'static Program,
@@ -83,6 +96,7 @@ pub(crate) struct Stage<'a> {
     client: Host,
     topology: Topology,
     _servers: Vec<Process>,
+    hold: Hold,
 }
 
 impl<'a> Stage<'a> {
@@ -92,6 +106,7 @@ impl<'a> Stage<'a> {
     /// When one does not start.
     pub(crate) fn build(
         program: &'static Program,
+        hold: Hold,
         directories: &'a Directories,
     ) -> io::Result<Self> {
         let scenario = scenario();
@@ -106,12 +121,17 @@ impl<'a> Stage<'a> {
             .run(&server, &directories.served, program.served)
             .doing("make what is to be moved")?;
         let start = |&service| services::start(service, &server, directories);
+        let mut servers: Vec<_> = program
+            .services
+            .iter()
+            .map(start)
+            .collect::<io::Result<_>>()?;
+        if hold != Hold::Run {
+            servers.push(services::start_proxy(&client, directories)?);
+        }
         Ok(Self {
-            _servers: program
-                .services
-                .iter()
-                .map(start)
-                .collect::<io::Result<_>>()?,
+            _servers: servers,
+            hold,
             program,
             directories,
             client,
@@ -128,34 +148,70 @@ impl<'a> Stage<'a> {
         Ok(said.lines().next().unwrap_or_default().trim().to_owned())
     }
 
-    /// Runs the program once, plain or held back, from an empty directory.
+    /// Runs the program once as it is, from an empty directory.
     ///
     /// # Errors
     /// What failed, or what is not as it should be afterwards.
-    pub(crate) fn run(&self, is_held: bool) -> io::Result<Run> {
-        let who = if is_held {
-            "under fairbat run"
-        } else {
-            "without fairbat"
-        };
+    pub(crate) fn run_plain(&self) -> io::Result<Run> {
+        self.run(&self.program.script(None), "without fairbat", &mut |_| {
+            Ok(())
+        })
+    }
+
+    /// Runs the program once, held back, from an empty directory.
+    ///
+    /// # Errors
+    /// What failed, or what is not as it should be afterwards.
+    pub(crate) fn run_held(&mut self) -> io::Result<Run> {
+        match self.hold {
+            Hold::Run => {
+                let events = self.directories.home.join(EVENTS);
+                let script = self.program.script(Some(EVENTS));
+                self.run(&script, "under fairbat run", &mut |run| {
+                    let events = fs::read_to_string(&events);
+                    held(&events.doing("read the events of fairbat run")?, run);
+                    Ok(())
+                })
+            }
+            Hold::Proxy(protocol) => {
+                let before = self.proxied()?;
+                let script = format!("{}\n{}", settings(protocol), self.program.script(None));
+                self.run(&script, "through fairbat proxy", &mut |run| {
+                    run.bytes = Some(self.proxied()? - before);
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    /// Runs this script once, and lets `tell` add to the run what fairbat tells.
+    fn run(
+        &self,
+        script: &str,
+        who: &str,
+        tell: &mut dyn FnMut(&mut Run) -> io::Result<()>,
+    ) -> io::Result<Run> {
         empty(&self.directories.home)?;
         self.client(self.program.before).doing("prepare")?;
-        let script = self.program.script(is_held.then_some(EVENTS));
-        let (seconds, _) = self.client(&script).doing(who)?;
-        let events = fs::read_to_string(self.directories.home.join(EVENTS));
-        self.client(self.program.check)
-            .doing(format_args!("what came {who} is not right"))?;
+        let (seconds, _) = self.client(script).doing(who)?;
         let mut run = Run {
             seconds,
             ..Run::default()
         };
-        if is_held {
-            held(&events.doing("read the events of fairbat run")?, &mut run);
-            if self.program.connects && run.connections.unwrap_or(0) == 0 {
-                return Err(io::Error::other("fairbat run held no connection"));
-            }
+        tell(&mut run)?;
+        self.client(self.program.check)
+            .doing(format_args!("what came {who} is not right"))?;
+        let is_held = run.connections != Some(0) && run.bytes != Some(0);
+        if self.program.connects && !is_held {
+            return Err(io::Error::other("fairbat held no connection"));
         }
         Ok(run)
+    }
+
+    /// Bytes that the connections of the proxy have moved so far.
+    fn proxied(&self) -> io::Result<u64> {
+        let (_, metrics) = self.client(&format!("curl -fsS http://{PROXY}/metrics"))?;
+        Ok(total(&metrics, BYTES_METRIC))
     }
 
     fn client(&self, script: &str) -> io::Result<(f64, String)> {
@@ -180,5 +236,25 @@ impl<'a> Stage<'a> {
         Err(io::Error::other(format!(
             "the link was too slow for this machine: {overrun} packets overran it"
         )))
+    }
+}
+
+/// The sum of all series of a metric in this exposition.
+fn total(exposition: &str, metric: &str) -> u64 {
+    let series = exposition.lines().filter(|line| line.starts_with(metric));
+    let value = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
+    // Counts of connections and bytes.
+    series.filter_map(value).sum::<f64>() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_adds_up() {
+        let exposition =
+            "# HELP a_total What it is\na_total{b=\"c\"} 3\na_total{b=\"d\"} 4\nab 9\n";
+        assert_eq!(total(exposition, "a_total"), 7);
     }
 }

@@ -49,7 +49,7 @@ pub fn write_all(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     written.extend(fairbat::write(&all, directory)?);
     written.extend(bottlenecks::write(&all, directory)?);
     written.extend(sender_cost::write_page(directory)?);
-    written.extend(programs::write_page(directory)?);
+    written.extend(programs::write_pages(directory)?);
     // Some matrices are on the page of another one, which may be elsewhere.
     if written.is_empty() && all.is_empty() {
         return Err(format!(
