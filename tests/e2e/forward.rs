@@ -11,6 +11,7 @@ use fairbat_tests::bin::{Fairbat, Running};
 use fairbat_tests::content::Content;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_for;
+use fairbat_tests::ss::connections;
 use fairbat_tests::tls::Identity;
 use fairbat_tests::workdir::{Workdir, write_secret};
 
@@ -227,6 +228,20 @@ fn what_it_connects_is_held_and_counts_as_one() {
         Duration::from_secs(10),
         || (proxy.held() == 3).then_some(()),
     );
+    // With coarser steps, a window of less than a segment would let one through after all.
+    let port = nginx
+        .url("")
+        .trim_end_matches('/')
+        .rsplit(':')
+        .next()
+        .map(str::parse);
+    let lines = connections(port.expect("a port").expect("a number"));
+    assert_eq!(lines.lines().count(), 3, "{lines}");
+    for line in lines.lines() {
+        let scales = line.split(" wscale:").nth(1).expect("a window scale");
+        let own = scales.split([',', ' ']).nth(1).expect("two of them");
+        assert!(own.parse::<u8>().expect("a number") <= 7, "{line}");
+    }
     for client in &mut clients {
         let _ = (client.kill(), client.wait());
     }
@@ -295,19 +310,28 @@ fn asked(address: SocketAddr, bytes: &[u8]) -> String {
 #[test]
 fn other_programs_go_through_it_unmodified() {
     let proxy = Proxy::start(&[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let identity = Identity::issue(directory.path(), &["localhost", "127.0.0.1"], 2099);
+    let authority = identity.authority.to_str().expect("UTF-8").to_owned();
     let nginx = Nginx::with_file(&FILE, |_: &mut Config| {});
-    let url = nginx.url("file");
+    let secret = Nginx::with_file(&FILE, |config: &mut Config| config.tls = Some(identity));
+    let (url, tunnel) = (nginx.url("file"), secret.url_by_name("file"));
     let python =
         "import sys, urllib.request as u; sys.stdout.buffer.write(u.urlopen(sys.argv[1]).read())";
+    let trusted = format!("--ca-certificate={authority}");
     for command in [
         &["wget", "-q", "-O", "-", &url][..],
+        &["wget", "-q", "-O", "-", &trusted, &tunnel],
         &["python3", "-c", python, &url],
+        &["python3", "-c", python, &tunnel],
     ] {
         let output = Command::new(command[0])
             .args(&command[1..])
             .current_dir(proxy.work.path())
             .env("http_proxy", format!("http://{}", proxy.address))
             .env("HTTP_PROXY", format!("http://{}", proxy.address))
+            .env("https_proxy", format!("http://{}", proxy.address))
+            .env("SSL_CERT_FILE", &authority)
             .env("no_proxy", "")
             .env("NO_PROXY", "")
             .output()

@@ -2,14 +2,15 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use dalbe::process::own_number;
-use dalbe::receive_window::LeverKind;
+use dalbe::receive_window::{LeverKind, WindowLever};
 use dalbe::sender::SenderLeverKind;
+use dalbe::socket::TcpSocket as HeldSocket;
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -156,6 +157,11 @@ impl Upstream {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
+        if self.levers.0.holds_window() {
+            // It fails on none that could be held.
+            let _ =
+                WindowLever::prepare(&HeldSocket::from_fd(socket.as_fd().try_clone_to_owned()?));
+        }
         // The thread lives as long as this.
         let _ = self.connects.send((socket.as_raw_fd(), group));
         let stream = socket.connect(address).await?;
