@@ -75,10 +75,11 @@ bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)
+	$(TARGET)/release/bench hold $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(TARGET)/release/lab numerical && $(TARGET)/release/lab tuning)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
 	@left=; \
-	for words in $(MATRICES:%=matrix:%) sender-cost programs; do \
+	for words in $(MATRICES:%=matrix:%) sender-cost programs programs:--through-proxy; do \
 		words=$$(echo "$$words" | tr : ' '); status=0; \
 		$(call as-root,release) $(TARGET)/release/lab $$words $(if $(QUICK),--quick) || status=$$?; \
 		case $$status in \

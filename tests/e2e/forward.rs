@@ -228,7 +228,8 @@ fn what_it_connects_is_held_and_counts_as_one() {
         Duration::from_secs(10),
         || (proxy.held() == 3).then_some(()),
     );
-    // With coarser steps, a window of less than a segment would let one through after all.
+    // With coarser steps, a window of less than a segment would let one through after all. They
+    // would be coarser where tcp_rmem allows buffers of more than 8 MB, as here by default.
     let port = nginx
         .url("")
         .trim_end_matches('/')

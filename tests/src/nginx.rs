@@ -186,6 +186,12 @@ impl Nginx {
         !ended
     }
 
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it at once, with all its connections.
     pub fn stop(&mut self) {
         let _ = self.child.kill();

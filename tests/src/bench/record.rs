@@ -115,7 +115,7 @@ impl Series {
 pub struct Spread(Vec<f64>);
 
 impl Spread {
-    pub(super) fn of(samples: &[Sample], value: impl Fn(&Sample) -> f64) -> Self {
+    pub(super) fn of<T>(samples: &[T], value: impl Fn(&T) -> f64) -> Self {
         assert!(!samples.is_empty(), "a series without samples");
         let mut values: Vec<f64> = samples.iter().map(value).collect();
         values.sort_by(f64::total_cmp);

@@ -5,31 +5,53 @@
 //!   whether it works;
 //! - `bench --report` makes page and picture again from what was measured;
 //! - `bench agent-scale` (or `bench agent-scale --quick`) does the same with the agent and very many
-//!   small files, beside rclone.
+//!   small files, beside rclone;
+//! - `bench hold` (or `bench hold --quick`) measures what it costs to hold connections of others.
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
 use fairbat_tests::bench::record::Record;
-use fairbat_tests::bench::{FULL, QUICK, picture, report, run, scale};
+use fairbat_tests::bench::{FULL, QUICK, hold, picture, report, run, scale};
 use fairbat_tests::target::output_directory;
+use serde::Serialize;
 
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/lab/results");
 
 fn main() -> Result<(), Box<dyn Error>> {
     let scratch = output_directory("bench");
     let results = Path::new(RESULTS);
+    let is_quick = std::env::args().nth(2).as_deref() == Some("--quick");
     match std::env::args().nth(1).as_deref() {
         None => save(&run(&FULL, "make bench", &scratch), results),
+        Some("hold") => {
+            let (extent, directory) = if is_quick {
+                (hold::QUICK, scratch.as_path())
+            } else {
+                (hold::FULL, results)
+            };
+            let record = hold::run(&extent, &typed());
+            save_page(
+                &record,
+                &hold::record::markdown(&record),
+                "hold-cost",
+                directory,
+            )
+        }
         Some("agent-scale") => {
-            let is_quick = std::env::args().nth(2).as_deref() == Some("--quick");
             let (extent, directory) = if is_quick {
                 (scale::QUICK, scratch.as_path())
             } else {
                 (scale::FULL, results)
             };
-            save_scale(&scale::run(&extent, &typed()), directory)
+            let record = scale::run(&extent, &typed());
+            save_page(
+                &record,
+                &scale::record::markdown(&record),
+                "agent-scale",
+                directory,
+            )
         }
         Some("--quick") => save(&run(&QUICK, "make bench QUICK=1", &scratch), &scratch),
         Some("--report") => {
@@ -37,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             write_report(&record, results)
         }
         Some(other) => {
-            Err(format!("unknown option {other}: agent-scale, --quick or --report").into())
+            Err(format!("unknown option {other}: agent-scale, hold, --quick or --report").into())
         }
     }
 }
@@ -47,12 +69,16 @@ fn typed() -> String {
     format!("bench {}", args.join(" "))
 }
 
-fn save_scale(record: &scale::record::Record, directory: &Path) -> Result<(), Box<dyn Error>> {
+fn save_page(
+    record: &impl Serialize,
+    page: &str,
+    name: &str,
+    directory: &Path,
+) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(directory)?;
     let json = serde_json::to_string_pretty(record)? + "\n";
-    fs::write(directory.join("agent-scale.json"), json)?;
-    let page = scale::record::markdown(record);
-    fs::write(directory.join("agent-scale.md"), &page)?;
+    fs::write(directory.join(format!("{name}.json")), json)?;
+    fs::write(directory.join(format!("{name}.md")), page)?;
     println!("{page}\nwritten to {}", directory.display());
     Ok(())
 }

@@ -41,12 +41,39 @@ const UNREAD: Duration = Duration::from_secs(1);
 /// time since then for a round trip.
 const SILENT_ROUND_TRIPS: u32 = 3;
 
+/// A part of fewer segments counts as one of so many.
+const MIN_PART: f64 = 0.1;
+
 /// Another connection leads after this silence: the reader of one that leads is slow.
 const LEADER_SILENCE: Duration = Duration::from_millis(100);
 
 /// The connections over a path. Clones are the same path.
 #[derive(Debug, Clone, Default)]
 pub struct WindowGroup(Arc<Mutex<Coupled>>);
+
+/// The connections that send over a path, each by the rate that follows from its part of the
+/// window. No part is too small for that, so nobody has to wait for a turn. Clones are the same
+/// path.
+#[derive(Debug, Clone)]
+pub struct RateGroup(pub(crate) WindowGroup);
+
+impl Default for RateGroup {
+    fn default() -> Self {
+        let coupled = Coupled {
+            is_of_rates: true,
+            ..Coupled::default()
+        };
+        Self(WindowGroup(Arc::new(Mutex::new(coupled))))
+    }
+}
+
+impl RateGroup {
+    /// Whether it has any connection.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.0.is_used()
+    }
+}
 
 #[derive(Debug, Clone, Default)]
 struct Coupled {
@@ -87,7 +114,9 @@ struct Member {
     seen: Option<Duration>,
     /// When data last came.
     came: Duration,
-    /// Whether nothing has come for some time, and nothing holds it back.
+    /// Until then its sender may not have noticed that it has its turn.
+    awaited_until: Duration,
+    /// Whether nothing has come for longer than what holds it back explains.
     is_idle: bool,
     least: LeastRtt,
     /// Whether its window counts: not at the start of a response, nor in a pause.
@@ -125,17 +154,6 @@ pub(crate) struct Seat {
 }
 
 impl WindowGroup {
-    /// For senders that make a rate of each part: none is too small, and nobody has to wait for
-    /// a turn.
-    #[must_use]
-    pub fn of_rates() -> Self {
-        let coupled = Coupled {
-            is_of_rates: true,
-            ..Coupled::default()
-        };
-        Self(Arc::new(Mutex::new(coupled)))
-    }
-
     /// Whether it has any connection.
     #[must_use]
     pub fn is_used(&self) -> bool {
@@ -242,11 +260,17 @@ impl Member {
     }
 
     /// The longest time without data on a connection that has something to receive.
-    fn longest_silence(&self, rtt: Duration) -> Duration {
+    fn longest_silence(&self, rtt: Duration, segment: f64) -> Duration {
         if self.waits {
             2 * MAX_WAIT
+        } else if self.is_in_force {
+            // A small rate sends the smallest window at once, and then nothing.
+            let part = self.part.max(MIN_PART * segment);
+            let period = rtt.mul_f64((MIN_WINDOW_SEGMENTS * segment / part).max(1.0));
+            (period * SILENT_ROUND_TRIPS).max(PERSIST_TIME)
         } else {
-            (rtt * SILENT_ROUND_TRIPS).max(PERSIST_TIME)
+            // It may pause.
+            2 * PERSIST_TIME + rtt
         }
     }
 }
@@ -311,7 +335,8 @@ impl Coupled {
             member.came = now;
         }
         let silence = now.saturating_sub(member.came);
-        member.is_idle = silence > member.longest_silence(sample.rtt);
+        member.is_idle = now >= member.awaited_until
+            && silence > member.longest_silence(sample.rtt, sample.segment);
         self.bytes = self.bytes.saturating_add(more);
         let lost = sample.out_of_order.wrapping_sub(member.out_of_order);
         self.out_of_order = self.out_of_order.wrapping_add(lost);
@@ -378,9 +403,8 @@ impl Coupled {
             (Some(_), true, false) => self.share(number, need, now).max(smallest),
         };
         if let Some(member) = self.members.get_mut(&number) {
-            if has_turn && member.waits {
-                // Its sender has to notice.
-                member.came = now + PERSIST_TIME;
+            if place.is_some() && has_turn && member.waits {
+                member.awaited_until = now + 2 * PERSIST_TIME;
             }
             (member.part, member.waits) = (window, !has_turn);
         }

@@ -15,6 +15,8 @@ use crate::socket::TcpInfo;
 pub(crate) struct QueueDelays {
     base: MinFilter<Duration>,
     samples: RttSamples,
+    /// Whether the receiver had measured a round-trip time at the last sample.
+    is_measured: bool,
     /// Smallest one-way delay, µs, against an arbitrary zero.
     one_way: MinFilter<i64>,
     /// The tick of the sender's timestamps. That zero changes with it.
@@ -74,8 +76,12 @@ impl QueueDelays {
         // The handshake's packets are small: on a slow link a segment takes
         // longer than they do without any queue.
         let measured = info.rcv_rtt.map(|rtt| not_too_short(rtt, path.handshake));
-        let base = measured.map_or(rtt, |rtt| self.base.update(now, rtt));
-        let base = path.base.map_or(base, |least| base.min(least));
+        let own = measured.map_or(rtt, |rtt| self.base.update(now, rtt));
+        let base = path.base.map_or(own, |least| own.min(least));
+        if std::mem::replace(&mut self.is_measured, measured.is_some()) != measured.is_some() {
+            // Another average.
+            self.samples = RttSamples::default();
+        }
         let short = if info.min_rtt.is_some_and(|rtt| rtt < TIMESTAMP_TICK) {
             ShortPath::Yes { pauses }
         } else {
@@ -88,7 +94,9 @@ impl QueueDelays {
         let longest = newest.map(|newest| newest.max(rtt));
         let max = longest.unwrap_or(rtt).saturating_sub(base) + TIMESTAMP_TICK;
         let observed = self.observed.take();
-        let observed = observed.map(|delay| delay.map(|s| s.min(max.as_secs_f64())));
+        // Its least one-way delay was there when its base was.
+        let more = (own - base).as_secs_f64();
+        let observed = observed.map(|delay| delay.map(|s| (s + more).min(max.as_secs_f64())));
         let above = |rtt: Duration| rtt.saturating_sub(base).as_secs_f64();
         DelaySample {
             base,
@@ -194,6 +202,12 @@ impl<T: Copy + Ord> MinFilter<T> {
             self.update(now, min);
             self.measured = measured;
         }
+    }
+
+    /// The smallest value, unless it was measured longer ago than it counts.
+    pub(crate) fn recent(&self, now: Duration) -> Option<T> {
+        let min = self.min()?;
+        (now < self.measured + MIN_FILTER_MEMORY).then_some(min.1)
     }
 
     /// When the step with the smallest value began, and the value; `None` before the
@@ -354,6 +368,42 @@ mod min_filter_tests {
         }
         assert_eq!(kept[500], ms(40));
         assert_eq!(kept[797], ms(70));
+    }
+}
+
+#[cfg(test)]
+mod path_tests {
+    use super::*;
+
+    #[test]
+    fn what_others_know_of_the_path_counts_for_one_way_delays_too() {
+        let ms = Duration::from_millis;
+        let queueing = |path: LeastRtt| {
+            let mut delays = QueueDelays::default();
+            let mut newest = None;
+            for look in 0..10_u32 {
+                // There was a queue of 80 ms from the beginning.
+                let arrivals = PacketArrivals {
+                    delay_us: Some(1_000_000),
+                    ..PacketArrivals::default()
+                };
+                let info = TcpInfo {
+                    rcv_rtt: Some(ms(100)),
+                    data_segs_in: Some(2 * look),
+                    ..TcpInfo::parse(&[0; 240]).unwrap()
+                };
+                let now = ms(100) * look;
+                delays.arrived(now, &arrivals);
+                newest = delays.update(now, &info, ms(100), path, false).queueing;
+            }
+            newest
+        };
+        let known = LeastRtt {
+            base: Some(ms(20)),
+            handshake: None,
+        };
+        assert_eq!(queueing(LeastRtt::default()), Some(0.0));
+        assert_eq!(queueing(known), Some(0.08));
     }
 }
 

@@ -13,9 +13,11 @@
 //! - `rounds`: what each round trip has shown; `bursts`: whether packets come in bursts.
 //! - `pause`: pauses between reads, for less than the smallest window.
 //! - `shutter`: the same where another program reads.
-//! - `delays`: the queueing delay; `arrivals`: what the observer reports.
+//! - `receiver_rtt`: which of the kernel's round-trip times tell of the path; `delays`: the
+//!   queueing delay by them; `arrivals`: what the observer reports.
 //! - `stale`: when a new connection would be faster, and how often one may be
 //!   tried.
+//! - `state`: what the window does to the flow, as people are told.
 //! - `lever`: the window on a socket.
 //!
 //! This room knows neither deadlines nor where w comes from. This file holds the
@@ -49,7 +51,7 @@ use serde::Serialize;
 pub(crate) use self::arrivals::PacketArrivals;
 pub use self::bottleneck_kind::{BottleneckKind, PathFindings};
 pub use self::bursts::ArrivalWatch;
-pub use self::coupling::WindowGroup;
+pub use self::coupling::{RateGroup, WindowGroup};
 pub use self::lever::{WindowLever, WindowOffer, WindowSettings};
 pub use self::limiter::{PathMemory, ReceiveWindowLimiter};
 pub use self::policy::ReceiverPolicy;

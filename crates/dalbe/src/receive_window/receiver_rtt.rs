@@ -13,14 +13,16 @@ use super::{LeastRtt, TIMESTAMP_TICK};
 use crate::socket::TcpInfo;
 
 /// So many segments after a wait for the sender's timer, the kernel's average (gain 1/8, an update
-/// for every other segment) has forgotten nine tenths of it, ...
+/// for every other segment) has forgotten nine tenths of it.
 const BLURRED_SEGMENTS: u32 = 36;
-/// ... and after so many, all but a millisecond of three seconds.
-const FORGOTTEN_SEGMENTS: u32 = 120;
+/// After so many updates it has forgotten all but a millisecond of three seconds.
+const FORGETTING_UPDATES: f64 = 60.0;
+/// Whole segments of an update. Smaller ones make none.
+const SEGMENTS_PER_UPDATE: f64 = 2.0;
 
-/// A first value is the time in which a window came if it is that long, but for the time between
-/// two samples and as much again, ...
-const FIRST_VALUE_TOLERANCE: Duration = MIN_ROUND.saturating_mul(2);
+/// A first value is the time in which a window came if it is about as long as the time since
+/// data first came, ...
+const FIRST_VALUE_TOLERANCE: Duration = MIN_ROUND;
 /// ... if that time is longer than a start of a bulk flow takes, ...
 const MIN_FIRST_VALUE: Duration = MIN_ROUND.saturating_mul(5);
 /// ... and this many times the least round-trip time.
@@ -45,8 +47,10 @@ pub(crate) struct ReceiverRtt {
     is_measured: bool,
     /// Segments when a piece last came.
     piece_at: Option<u32>,
-    /// Segments at a first value that does not tell of the path.
-    first_at: Option<u32>,
+    /// Updates until the average has forgotten a first value that does not tell of the path.
+    updates_to_come: f64,
+    /// When the last sample was.
+    sampled: Duration,
 }
 
 /// How data comes.
@@ -86,21 +90,23 @@ impl ReceiverRtt {
             self.came = Some((began, now));
         }
         let is_first = !std::mem::replace(&mut self.is_measured, info.rcv_rtt.is_some());
-        if is_first
-            && info
-                .rcv_rtt
-                .is_some_and(|rtt| is_of_window(rtt, now - began, least))
-        {
-            self.first_at = Some(segments);
+        let before = std::mem::replace(&mut self.sampled, now);
+        let since = |at: Duration| at.saturating_sub(began);
+        let of_window = |rtt| is_of_window(rtt, since(before), since(now), least);
+        if is_first && info.rcv_rtt.is_some_and(of_window) {
+            self.updates_to_come = FORGETTING_UPDATES;
+        } else {
+            let ticks = now.saturating_sub(before).div_duration_f64(TIMESTAMP_TICK);
+            let updates = (more as f64 / segment).floor() / SEGMENTS_PER_UPDATE;
+            self.updates_to_come = (self.updates_to_come - updates.min(ticks)).max(0.0);
         }
-        if within(self.first_at, segments, FORGOTTEN_SEGMENTS) {
+        if self.updates_to_come > 0.0 {
             let unknown = TcpInfo {
                 rcv_rtt: None,
                 ..*info
             };
             return (unknown, false);
         }
-        self.first_at = None;
         let is_thought = self.is_foreign && (is_answer || is_first);
         let is_foreign_piece = is_piece && self.is_foreign;
         (*info, !is_foreign_piece && !is_thought)
@@ -127,16 +133,16 @@ impl ReceiverRtt {
     }
 }
 
-/// Whether no more than so many segments have come since.
+/// Whether fewer than so many segments have come since.
 fn within(since: Option<u32>, segments: u32, count: u32) -> bool {
     since.is_some_and(|since| segments.wrapping_sub(since) < count)
 }
 
-/// Whether a first value of the kernel is the time in which all data came so far.
-fn is_of_window(rtt: Duration, elapsed: Duration, least: Duration) -> bool {
-    elapsed >= MIN_FIRST_VALUE
-        && rtt > least * FIRST_VALUE_ROUND_TRIPS
-        && rtt.abs_diff(elapsed) <= FIRST_VALUE_TOLERANCE + TIMESTAMP_TICK
+/// Whether a first value of the kernel is the time in which all data came so far: between the
+/// `last` sample and `this` one, so much time after data first came.
+fn is_of_window(rtt: Duration, last: Duration, this: Duration, least: Duration) -> bool {
+    let between = last.saturating_sub(FIRST_VALUE_TOLERANCE)..=this + FIRST_VALUE_TOLERANCE;
+    this >= MIN_FIRST_VALUE && rtt > least * FIRST_VALUE_ROUND_TRIPS && between.contains(&rtt)
 }
 
 #[cfg(test)]
@@ -181,17 +187,53 @@ mod tests {
         };
         let (seen, counts) = look(3000, 2960, 0);
         assert_eq!((seen.rcv_rtt, counts), (None, false));
-        let (seen, counts) = look(3200, 700, 100 * 1448);
+        for small in 1..200 {
+            let (_, counts) = look(3000 + 20 * small, 2960, 400 * small);
+            assert!(!counts, "{small} small answers more");
+        }
+        let (seen, counts) = look(7020, 700, 80_000 + 100 * 1448);
         assert_eq!((seen.path_rtt(), counts), (Some(ms(20)), false));
-        let (seen, counts) = look(3300, 22, 130 * 1448);
+        let (seen, counts) = look(7120, 22, 80_000 + 150 * 1448);
         assert_eq!((seen.rcv_rtt, counts), (Some(ms(22)), true));
+    }
+
+    #[test]
+    fn a_first_value_is_known_however_late_it_is_seen() {
+        let mut times = ReceiverRtt::default();
+        for (at, bytes) in [(0, 400), (2000, 800)] {
+            let seen = info(None, bytes, 0);
+            times.update(ms(at), &seen, SEGMENT, path(), Pace::Steady);
+        }
+        let seen = info(Some(2010), 1200, 0);
+        let (_, counts) = times.update(ms(4000), &seen, SEGMENT, path(), Pace::Steady);
+        assert!(!counts);
+    }
+
+    #[test]
+    fn a_piece_of_a_segment_shows_no_queue_to_who_does_not_read_it_himself() {
+        let look = |is_foreign: bool, pace: Pace| {
+            let mut times = ReceiverRtt::default().of_foreign(is_foreign);
+            for (at, bytes) in [(0, 9000), (20, 10_448), (200, 11_600)] {
+                let seen = info(Some(21), bytes, 100);
+                let (_, counts) = times.update(ms(at), &seen, SEGMENT, path(), pace);
+                if at == 200 {
+                    return counts;
+                }
+            }
+            unreachable!("there is a last one")
+        };
+        assert!(!look(true, Pace::Waits) && !look(true, Pace::Pauses));
+        assert!(look(true, Pace::Steady) && look(false, Pace::Pauses));
     }
 
     #[test]
     fn a_first_value_beside_a_queue_is_of_the_path() {
         for (at, rtt) in [(20, 300), (40, 60), (3000, 40), (3000, 500)] {
             let mut times = ReceiverRtt::default();
-            times.update(ms(0), &info(None, 700, 0), SEGMENT, path(), Pace::Steady);
+            for before in [0, at - 20] {
+                let seen = info(None, 700, 0);
+                times.update(ms(before), &seen, SEGMENT, path(), Pace::Steady);
+            }
             let (seen, counts) = times.update(
                 ms(at),
                 &info(Some(rtt), 9000, 0),

@@ -10,7 +10,7 @@ use super::pacing::Pacer;
 use super::stock::{self, CongestionOverride, KernelCongestionControls};
 use super::{SenderCoupling, SenderLeverKind, SenderPolicy};
 use crate::ebpf::{CONGESTION_PREFIX, CongestionLaw, CongestionParameters, WeightedCongestion};
-use crate::receive_window::WindowGroup;
+use crate::receive_window::RateGroup;
 use crate::socket::{LOWER_EFFORT, TcpSocket};
 use crate::weight::{FlowTarget, MIN_WEIGHT};
 
@@ -220,10 +220,10 @@ enum ActiveLever {
 }
 
 impl SenderLever {
-    /// Lets a lever that was just taken yield as one with the others of this group
-    /// ([`WindowGroup::of_rates`]), where it limits the rate. Congestion controls of our own do so by their coupling.
+    /// Lets a lever that was just taken yield as one with the others of this group, where it
+    /// limits the rate. Congestion controls of our own do so by their coupling.
     #[must_use]
-    pub fn joining(mut self, group: &WindowGroup) -> Self {
+    pub fn joining(mut self, group: &RateGroup) -> Self {
         if let ActiveLever::Pacing { pacer, .. } = &mut self.kind {
             **pacer = Pacer::joining(group);
         }

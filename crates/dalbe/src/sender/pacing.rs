@@ -23,8 +23,8 @@
 //! [`Pacer`] is pure: it knows numbers, not sockets.
 
 use crate::receive_window::{
-    MIN_SEGMENT, MinFilter, PacketArrivals, ReceiveWindowLimiter, ReceiveWindowState,
-    ReceiverPolicy, WindowGroup,
+    MIN_SEGMENT, MinFilter, PacketArrivals, RateGroup, ReceiveWindowLimiter, ReceiveWindowState,
+    ReceiverPolicy,
 };
 use crate::socket::TcpInfo;
 use crate::weight::{FlowTarget, MIN_WEIGHT};
@@ -84,15 +84,15 @@ pub struct Pacer {
 
 impl Default for Pacer {
     fn default() -> Self {
-        Self::joining(&WindowGroup::of_rates())
+        Self::joining(&RateGroup::default())
     }
 }
 
 impl Pacer {
-    /// For another connection of this group, which is [`WindowGroup::of_rates`].
+    /// For another connection of this group.
     #[must_use]
-    pub fn joining(group: &WindowGroup) -> Self {
-        let limiter = ReceiveWindowLimiter::joining(ReceiverPolicy::Delay, group);
+    pub fn joining(group: &RateGroup) -> Self {
+        let limiter = ReceiveWindowLimiter::joining(ReceiverPolicy::Delay, &group.0);
         Self {
             limiter: limiter.of_rate(MIN_TESTED_PER_SEEN),
             samples: AckSamples::default(),
@@ -234,8 +234,8 @@ impl AckSamples {
             self.least.update(now, newest);
             return Some(newest);
         }
-        match self.least.min() {
-            Some((_, pair)) => Some(newest.max(pair)),
+        match self.least.recent(now) {
+            Some(pair) => Some(newest.max(pair)),
             None => (segments >= MAX_SINGLES).then_some(newest),
         }
     }

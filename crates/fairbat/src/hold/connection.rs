@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dalbe::process::ForeignProcess;
-use dalbe::receive_window::{ArrivalWatch, ReceiveWindowState, WindowGroup, WindowLever};
+use dalbe::receive_window::{ArrivalWatch, RateGroup, ReceiveWindowState, WindowLever};
 use dalbe::sender::{SenderCoupling, SenderLever, SenderLevers};
 use dalbe::socket::{TcpInfo, TcpSocket};
 use dalbe::weight::FlowTarget;
@@ -82,8 +82,8 @@ fn is_shortage(error: &io::Error) -> bool {
         .any(|it| error.raw_os_error() == Some(it.raw_os_error()))
 }
 
-/// The moment of the next sample. It is the same for all connections: what each of them carries
-/// in a round trip adds up only if they are counted at the same time.
+/// The moment of the next sample of what is received. It is the same for all connections: what
+/// each of them carries in a round trip adds up only if they are counted at the same time.
 fn next_sample(now: Duration) -> Duration {
     let samples = now.div_duration_f64(PERIOD) as u32;
     PERIOD * samples.saturating_add(1)
@@ -119,7 +119,7 @@ pub(super) struct HeldConnection {
     pub(super) receive: Option<WindowLever>,
     send: Option<SenderLever>,
     /// The connections that send over its path.
-    senders: WindowGroup,
+    senders: RateGroup,
     place: Place,
     received: u64,
     sent: u64,
@@ -137,7 +137,7 @@ impl HeldConnection {
         now: Duration,
         peer: IpAddr,
         handle: Handle,
-        (receive, senders): (Option<WindowLever>, WindowGroup),
+        (receive, senders): (Option<WindowLever>, RateGroup),
         (group, place): (usize, Place),
     ) -> Self {
         Self {

@@ -236,7 +236,9 @@ impl Holder {
         let inodes: BTreeSet<u64> = found.iter().map(|found| found.inode).collect();
         self.left_alone.retain(|inode| inodes.contains(inode));
         self.udp.retain(&inodes);
-        self.paths.retain(|_, path| path.is_remembered(now));
+        let peers: BTreeSet<IpAddr> = self.held.values().map(|held| held.peer).collect();
+        self.paths
+            .retain(|peer, path| path.is_remembered(now) || peers.contains(peer));
         self.connecting
             .retain(|inode, it| inodes.contains(inode) || it.handle.socket().is_some());
         let mut gone = Vec::new();

@@ -157,10 +157,12 @@ impl Upstream {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        if self.levers.0.holds_window() {
-            // It fails on none that could be held.
-            let _ =
-                WindowLever::prepare(&HeldSocket::from_fd(socket.as_fd().try_clone_to_owned()?));
+        // Without it, the connection is held less finely.
+        if self.levers.0.holds_window()
+            && let Ok(duplicate) = socket.as_fd().try_clone_to_owned()
+            && let Err(error) = WindowLever::prepare(&HeldSocket::from_fd(duplicate))
+        {
+            tracing::debug!(%error, "the steps of the window are coarse");
         }
         // The thread lives as long as this.
         let _ = self.connects.send((socket.as_raw_fd(), group));

@@ -5,29 +5,19 @@
 
 use std::time::Duration;
 
-use dalbe::receive_window::{PathMemory, WindowGroup, WindowLever, WindowSettings};
+use dalbe::receive_window::{PathMemory, RateGroup, WindowGroup, WindowLever, WindowSettings};
 
 /// Time for which something learnt of a path holds. The connection pool closes idle connections
 /// after 90 s.
 pub(crate) const PATH_MEMORY: Duration = Duration::from_secs(120);
 
 /// What is remembered of the path to an address.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Path {
     memory: Option<PathMemory>,
     group: WindowGroup,
     /// Of what is sent.
-    senders: WindowGroup,
-}
-
-impl Default for Path {
-    fn default() -> Self {
-        Self {
-            memory: None,
-            group: WindowGroup::default(),
-            senders: WindowGroup::of_rates(),
-        }
-    }
+    senders: RateGroup,
 }
 
 impl Path {
@@ -41,7 +31,7 @@ impl Path {
     }
 
     /// The connections that send over it.
-    pub(crate) fn senders(&self) -> &WindowGroup {
+    pub(crate) fn senders(&self) -> &RateGroup {
         &self.senders
     }
 

@@ -12,6 +12,7 @@ use crate::contender::servers::Origin;
 use crate::contender::site::Site;
 use crate::contender::tools::words;
 use crate::contender::utp::PYTHON;
+use crate::programs::PROXY;
 use crate::samples::BackgroundRecord;
 
 /// Processes of [`Downloader::Many`].
@@ -19,9 +20,6 @@ const MANY: u32 = 64;
 
 /// Clients of [`Downloader::Clients`].
 const CLIENTS: u32 = 20;
-
-/// Where `fairbat proxy` listens for them.
-const PROXY: &str = "127.0.0.1:3128";
 
 /// The program that is run.
 pub(crate) fn program(downloader: Downloader) -> &'static str {
@@ -138,7 +136,8 @@ fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<St
                 format!("curl -sS -f --interface 127.0.1.%% -x http://{PROXY} -o {to}/%% {url}");
             shell(&format!(
                 "{proxy} proxy --listen {PROXY} 2>{to}/../proxy.log & \
-                 until curl -sS -f -o {to}/../metrics http://{PROXY}/metrics; do sleep 0.05; done; \
+                 until curl -sS -f -o {to}/../metrics http://{PROXY}/metrics; do \
+                 sleep 0.05; kill -0 $! || exit 1; done; \
                  seq {CLIENTS} | xargs -P {CLIENTS} -I %% {each}"
             ))
         }

@@ -35,6 +35,7 @@ use crate::programs::program::Program;
 pub use crate::programs::record::{Pair, ProgramRecord, Record, Run};
 pub use crate::programs::report::{terminal, write_all, write_pages};
 use crate::programs::stage::{Hold, Stage};
+pub(crate) use crate::programs::way::PROXY;
 pub use crate::programs::way::Way;
 use crate::versions;
 
@@ -82,7 +83,13 @@ fn chosen(plan: &Plan) -> Result<Vec<&'static Program>, String> {
     }
     let is_chosen =
         |program: &&Program| plan.only.is_empty() || plan.only.iter().any(|it| it == program.name);
-    Ok(all().filter(is_chosen).collect())
+    let chosen: Vec<_> = all().filter(is_chosen).collect();
+    match chosen.iter().find(|it| holds(it, plan.way).is_empty()) {
+        Some(program) if !plan.only.is_empty() => {
+            Err(format!("{} knows no proxy from http_proxy", program.name))
+        }
+        _ => Ok(chosen),
+    }
 }
 
 /// How a program is held back in this way: under which names, and how.

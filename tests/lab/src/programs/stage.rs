@@ -30,6 +30,9 @@ const QUEUE_BDP: f64 = 1.0;
 /// Where `fairbat run` writes its events, in the client's directory.
 const EVENTS: &str = ".events.jsonl";
 
+/// Metrics are less old than this, s.
+const METRICS_AGE_S: f64 = 1.5;
+
 /// The metric of what connections of `fairbat proxy` have moved.
 const BYTES_METRIC: &str = "fairbat_proxy_bytes_total";
 
@@ -170,7 +173,7 @@ impl<'a> Stage<'a> {
                 self.run(&script, "under fairbat run", &mut |run| {
                     let events = fs::read_to_string(&events);
                     held(&events.doing("read the events of fairbat run")?, run);
-                    Ok(())
+                    self.was_held(run.connections)
                 })
             }
             Hold::Proxy(protocol) => {
@@ -178,7 +181,7 @@ impl<'a> Stage<'a> {
                 let script = format!("{}\n{}", settings(protocol), self.program.script(None));
                 self.run(&script, "through fairbat proxy", &mut |run| {
                     run.bytes = Some(self.proxied()? - before);
-                    Ok(())
+                    self.was_held(run.bytes)
                 })
             }
         }
@@ -201,16 +204,21 @@ impl<'a> Stage<'a> {
         tell(&mut run)?;
         self.client(self.program.check)
             .doing(format_args!("what came {who} is not right"))?;
-        let is_held = run.connections != Some(0) && run.bytes != Some(0);
-        if self.program.connects && !is_held {
+        Ok(run)
+    }
+
+    /// An error if fairbat tells of nothing that it has held.
+    fn was_held(&self, told: Option<u64>) -> io::Result<()> {
+        if self.program.connects && told.is_none_or(|count| count == 0) {
             return Err(io::Error::other("fairbat held no connection"));
         }
-        Ok(run)
+        Ok(())
     }
 
     /// Bytes that the connections of the proxy have moved so far.
     fn proxied(&self) -> io::Result<u64> {
-        let (_, metrics) = self.client(&format!("curl -fsS http://{PROXY}/metrics"))?;
+        let ask = format!("sleep {METRICS_AGE_S}; curl -fsS http://{PROXY}/metrics");
+        let (_, metrics) = self.client(&ask)?;
         Ok(total(&metrics, BYTES_METRIC))
     }
 
@@ -241,10 +249,13 @@ impl<'a> Stage<'a> {
 
 /// The sum of all series of a metric in this exposition.
 fn total(exposition: &str, metric: &str) -> u64 {
-    let series = exposition.lines().filter(|line| line.starts_with(metric));
-    let value = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
-    // Counts of connections and bytes.
-    series.filter_map(value).sum::<f64>() as u64
+    let value = |line: &str| {
+        let rest = line.strip_prefix(metric)?;
+        let is_series = rest.starts_with(['{', ' ']);
+        is_series.then(|| rest.rsplit(' ').next()?.parse::<f64>().ok())?
+    };
+    // A count of bytes.
+    exposition.lines().filter_map(value).sum::<f64>() as u64
 }
 
 #[cfg(test)]
@@ -254,7 +265,7 @@ mod tests {
     #[test]
     fn a_metric_adds_up() {
         let exposition =
-            "# HELP a_total What it is\na_total{b=\"c\"} 3\na_total{b=\"d\"} 4\nab 9\n";
+            "# HELP a_total What it is\na_total{b=\"c\"} 3\na_total{b=\"d\"} 4\na_total_x 9\n";
         assert_eq!(total(exposition, "a_total"), 7);
     }
 }

@@ -26,7 +26,10 @@ struct Path {
 
 impl Path {
     fn of(connections: usize) -> Self {
-        let group = WindowGroup::default();
+        Self::over(&WindowGroup::default(), connections)
+    }
+
+    fn over(group: &WindowGroup, connections: usize) -> Self {
         Self {
             seats: (0..connections).map(|_| group.join()).collect(),
             parts: vec![Part::whole(2.0 * SEGMENT); connections],
@@ -160,6 +163,23 @@ fn at_the_smallest_window_connections_take_turns() {
 }
 
 #[test]
+fn at_the_smallest_window_rates_are_divided_and_nobody_waits() {
+    let mut path = Path::over(&RateGroup::default().0, 8);
+    path.run(500, 0.0);
+    path.run(100, 0.1);
+    for _ in 0..500 {
+        path.run(1, 0.1);
+        assert!(path.parts.iter().all(|part| part.wait.is_none()));
+        let all: f64 = path.windows().iter().sum();
+        assert!(
+            (all / (2.0 * SEGMENT) - 1.0).abs() < 0.01,
+            "{:?}",
+            path.parts
+        );
+    }
+}
+
+#[test]
 fn on_a_short_path_it_yields_and_comes_back() {
     let mut path = Path::of(1);
     path.base = Duration::from_millis(2);
@@ -191,7 +211,6 @@ fn what_an_idle_connection_does_not_use_goes_to_the_others() {
     let mut path = Path::of(30);
     path.run(200, 0.0);
     path.limits[4..].fill(0.0);
-    path.run(20, 0.0);
     // Of 86 segments, the four that have something to receive share all.
     path.run(200, 0.0);
     let windows = path.windows();
