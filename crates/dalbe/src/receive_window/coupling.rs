@@ -4,8 +4,7 @@
 //! The law sees one flow, whose bytes and losses are those of all connections. Its window
 //! is divided among them in whole segments: each gets the same, and what one does not use
 //! goes to the others. If a part becomes less than the smallest window, connections take
-//! turns: as many as can have the smallest window, and the others wait. Senders that make a
-//! rate of their part need no turns. A connection that
+//! turns: as many as can have the smallest window, and the others wait. A connection that
 //! comes later, or that replaces another, finds what the law knows of the path.
 
 use std::collections::BTreeMap;
@@ -41,39 +40,12 @@ const UNREAD: Duration = Duration::from_secs(1);
 /// time since then for a round trip.
 const SILENT_ROUND_TRIPS: u32 = 3;
 
-/// A part of fewer segments counts as one of so many.
-const MIN_PART: f64 = 0.1;
-
 /// Another connection leads after this silence: the reader of one that leads is slow.
 const LEADER_SILENCE: Duration = Duration::from_millis(100);
 
 /// The connections over a path. Clones are the same path.
 #[derive(Debug, Clone, Default)]
 pub struct WindowGroup(Arc<Mutex<Coupled>>);
-
-/// The connections that send over a path, each by the rate that follows from its part of the
-/// window. No part is too small for that, so nobody has to wait for a turn. Clones are the same
-/// path.
-#[derive(Debug, Clone)]
-pub struct RateGroup(pub(crate) WindowGroup);
-
-impl Default for RateGroup {
-    fn default() -> Self {
-        let coupled = Coupled {
-            is_of_rates: true,
-            ..Coupled::default()
-        };
-        Self(WindowGroup(Arc::new(Mutex::new(coupled))))
-    }
-}
-
-impl RateGroup {
-    /// Whether it has any connection.
-    #[must_use]
-    pub fn is_used(&self) -> bool {
-        self.0.is_used()
-    }
-}
 
 #[derive(Debug, Clone, Default)]
 struct Coupled {
@@ -93,8 +65,6 @@ struct Coupled {
     queueing: (f64, u32),
     members: BTreeMap<u64, Member>,
     next: u64,
-    /// Whether a part may be less than the smallest window.
-    is_of_rates: bool,
 }
 
 /// One connection.
@@ -260,14 +230,11 @@ impl Member {
     }
 
     /// The longest time without data on a connection that has something to receive.
-    fn longest_silence(&self, rtt: Duration, segment: f64) -> Duration {
+    fn longest_silence(&self, rtt: Duration) -> Duration {
         if self.waits {
             2 * MAX_WAIT
         } else if self.is_in_force {
-            // A small rate sends the smallest window at once, and then nothing.
-            let part = self.part.max(MIN_PART * segment);
-            let period = rtt.mul_f64((MIN_WINDOW_SEGMENTS * segment / part).max(1.0));
-            (period * SILENT_ROUND_TRIPS).max(PERSIST_TIME)
+            (rtt * SILENT_ROUND_TRIPS).max(PERSIST_TIME)
         } else {
             // It may pause.
             2 * PERSIST_TIME + rtt
@@ -335,8 +302,8 @@ impl Coupled {
             member.came = now;
         }
         let silence = now.saturating_sub(member.came);
-        member.is_idle = now >= member.awaited_until
-            && silence > member.longest_silence(sample.rtt, sample.segment);
+        member.is_idle =
+            now >= member.awaited_until && silence > member.longest_silence(sample.rtt);
         self.bytes = self.bytes.saturating_add(more);
         let lost = sample.out_of_order.wrapping_sub(member.out_of_order);
         self.out_of_order = self.out_of_order.wrapping_add(lost);
@@ -381,15 +348,8 @@ impl Coupled {
     /// What this connection gets of the window. If it is idle, that is what it can begin with.
     fn part(&mut self, number: u64, now: Duration) -> Part {
         let count = self.busy(now).count().max(1);
-        let (smallest, fit) = if self.is_of_rates {
-            (0.0, count)
-        } else {
-            let smallest = MIN_WINDOW_SEGMENTS * self.segment;
-            (
-                smallest,
-                ((self.window / smallest) as usize).clamp(1, count),
-            )
-        };
+        let smallest = MIN_WINDOW_SEGMENTS * self.segment;
+        let fit = ((self.window / smallest) as usize).clamp(1, count);
         let wait = WAIT_PER_CONNECTION.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
         let wait = wait.min(MAX_WAIT);
         let turn = now.div_duration_f64(TURN.max(2 * wait)) as usize;
@@ -438,7 +398,7 @@ impl Coupled {
     /// `each` for this connection in whole segments, of `left` for so many: a sender leaves
     /// what is less than a segment, and the sum would never be used up.
     fn whole(&self, number: u64, left: f64, each: f64, others: usize, now: Duration) -> f64 {
-        if others == 1 || self.is_of_rates {
+        if others == 1 {
             return each;
         }
         let least = (each / self.segment).floor();

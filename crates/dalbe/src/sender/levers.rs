@@ -10,7 +10,6 @@ use super::pacing::Pacer;
 use super::stock::{self, CongestionOverride, KernelCongestionControls};
 use super::{SenderCoupling, SenderLeverKind, SenderPolicy};
 use crate::ebpf::{CONGESTION_PREFIX, CongestionLaw, CongestionParameters, WeightedCongestion};
-use crate::receive_window::RateGroup;
 use crate::socket::{LOWER_EFFORT, TcpSocket};
 use crate::weight::{FlowTarget, MIN_WEIGHT};
 
@@ -220,16 +219,6 @@ enum ActiveLever {
 }
 
 impl SenderLever {
-    /// Lets a lever that was just taken yield as one with the others of this group, where it
-    /// limits the rate. Congestion controls of our own do so by their coupling.
-    #[must_use]
-    pub fn joining(mut self, group: &RateGroup) -> Self {
-        if let ActiveLever::Pacing { pacer, .. } = &mut self.kind {
-            **pacer = Pacer::joining(group);
-        }
-        self
-    }
-
     /// Takes a sample of the connection and puts the target on it, also after it was
     /// released. Returns the time until the next sample.
     ///

@@ -23,7 +23,7 @@
 //! [`Pacer`] is pure: it knows numbers, not sockets.
 
 use crate::receive_window::{
-    MIN_SEGMENT, MinFilter, PacketArrivals, RateGroup, ReceiveWindowLimiter, ReceiveWindowState,
+    MIN_SEGMENT, MinFilter, PacketArrivals, ReceiveWindowLimiter, ReceiveWindowState,
     ReceiverPolicy,
 };
 use crate::socket::TcpInfo;
@@ -84,23 +84,16 @@ pub struct Pacer {
 
 impl Default for Pacer {
     fn default() -> Self {
-        Self::joining(&RateGroup::default())
-    }
-}
-
-impl Pacer {
-    /// For another connection of this group.
-    #[must_use]
-    pub fn joining(group: &RateGroup) -> Self {
-        let limiter = ReceiveWindowLimiter::joining(ReceiverPolicy::Delay, &group.0);
         Self {
-            limiter: limiter.of_rate(MIN_TESTED_PER_SEEN),
+            limiter: ReceiveWindowLimiter::new(ReceiverPolicy::Delay).of_rate(MIN_TESTED_PER_SEEN),
             samples: AckSamples::default(),
             rtt: None,
             carried: DeliveredBytes::default(),
         }
     }
+}
 
+impl Pacer {
     /// The effect of the limit in the last second.
     #[must_use]
     pub fn state(&self) -> ReceiveWindowState {

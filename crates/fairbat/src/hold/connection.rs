@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dalbe::process::ForeignProcess;
-use dalbe::receive_window::{ArrivalWatch, RateGroup, ReceiveWindowState, WindowLever};
+use dalbe::receive_window::{ArrivalWatch, ReceiveWindowState, WindowLever};
 use dalbe::sender::{SenderCoupling, SenderLever, SenderLevers};
 use dalbe::socket::{TcpInfo, TcpSocket};
 use dalbe::weight::FlowTarget;
@@ -118,8 +118,6 @@ pub(super) struct HeldConnection {
     handle: Handle,
     pub(super) receive: Option<WindowLever>,
     send: Option<SenderLever>,
-    /// The connections that send over its path.
-    senders: RateGroup,
     place: Place,
     received: u64,
     sent: u64,
@@ -131,13 +129,12 @@ pub(super) struct HeldConnection {
 }
 
 impl HeldConnection {
-    /// `receive` is its lever on what it receives, if there is one; `senders` are the connections
-    /// that send over its path.
+    /// `receive` is its lever on what it receives, if there is one.
     pub(super) fn new(
         now: Duration,
         peer: IpAddr,
         handle: Handle,
-        (receive, senders): (Option<WindowLever>, RateGroup),
+        receive: Option<WindowLever>,
         (group, place): (usize, Place),
     ) -> Self {
         Self {
@@ -146,7 +143,6 @@ impl HeldConnection {
             handle,
             receive,
             send: None,
-            senders,
             place,
             received: 0,
             sent: 0,
@@ -299,8 +295,7 @@ impl HeldConnection {
     ) -> io::Result<()> {
         let is_sending = info.unacked > SENDING_SEGMENTS || info.notsent_bytes > Some(0);
         if self.send.is_none() && is_sending {
-            let lever = levers.take(socket, SenderCoupling::EQUAL);
-            self.send = Some(lever.joining(&self.senders));
+            self.send = Some(levers.take(socket, SenderCoupling::EQUAL));
             self.send_at = now;
         }
         match &mut self.send {

@@ -236,9 +236,7 @@ impl Holder {
         let inodes: BTreeSet<u64> = found.iter().map(|found| found.inode).collect();
         self.left_alone.retain(|inode| inodes.contains(inode));
         self.udp.retain(&inodes);
-        let peers: BTreeSet<IpAddr> = self.held.values().map(|held| held.peer).collect();
-        self.paths
-            .retain(|peer, path| path.is_remembered(now) || peers.contains(peer));
+        self.paths.retain(|_, path| path.is_remembered(now));
         self.connecting
             .retain(|inode, it| inodes.contains(inode) || it.handle.socket().is_some());
         let mut gone = Vec::new();
@@ -354,8 +352,7 @@ impl Holder {
         }
         let place = self.groups[group].take_place(&self.lane);
         self.groups[group].report.connections += 1;
-        let levers = (receive, path.senders().clone());
-        let mut held = HeldConnection::new(now, peer, handle, levers, (group, place));
+        let mut held = HeldConnection::new(now, peer, handle, receive, (group, place));
         if self.is_first_look {
             held.forget_past();
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dalbe::receive_window::{PathMemory, RateGroup, WindowGroup, WindowLever, WindowSettings};
+use dalbe::receive_window::{PathMemory, WindowGroup, WindowLever, WindowSettings};
 
 /// Time for which something learnt of a path holds. The connection pool closes idle connections
 /// after 90 s.
@@ -16,8 +16,6 @@ pub(crate) const PATH_MEMORY: Duration = Duration::from_secs(120);
 pub(crate) struct Path {
     memory: Option<PathMemory>,
     group: WindowGroup,
-    /// Of what is sent.
-    senders: RateGroup,
 }
 
 impl Path {
@@ -30,14 +28,9 @@ impl Path {
         lever
     }
 
-    /// The connections that send over it.
-    pub(crate) fn senders(&self) -> &RateGroup {
-        &self.senders
-    }
-
     /// Whether there is anything to know of it, as of the last [`PATH_MEMORY`].
     pub(crate) fn is_remembered(&self, now: Duration) -> bool {
-        let is_used = self.group.is_used() || self.senders.is_used();
+        let is_used = self.group.is_used();
         is_used
             || self
                 .memory

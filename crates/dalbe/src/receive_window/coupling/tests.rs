@@ -26,10 +26,7 @@ struct Path {
 
 impl Path {
     fn of(connections: usize) -> Self {
-        Self::over(&WindowGroup::default(), connections)
-    }
-
-    fn over(group: &WindowGroup, connections: usize) -> Self {
+        let group = WindowGroup::default();
         Self {
             seats: (0..connections).map(|_| group.join()).collect(),
             parts: vec![Part::whole(2.0 * SEGMENT); connections],
@@ -160,23 +157,6 @@ fn at_the_smallest_window_connections_take_turns() {
         }
     }
     assert!(turns.iter().all(|&turns| turns > 100), "{turns:?}");
-}
-
-#[test]
-fn at_the_smallest_window_rates_are_divided_and_nobody_waits() {
-    let mut path = Path::over(&RateGroup::default().0, 8);
-    path.run(500, 0.0);
-    path.run(100, 0.1);
-    for _ in 0..500 {
-        path.run(1, 0.1);
-        assert!(path.parts.iter().all(|part| part.wait.is_none()));
-        let all: f64 = path.windows().iter().sum();
-        assert!(
-            (all / (2.0 * SEGMENT) - 1.0).abs() < 0.01,
-            "{:?}",
-            path.parts
-        );
-    }
 }
 
 #[test]
