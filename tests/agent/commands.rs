@@ -233,13 +233,9 @@ fn downloads_are_added_paused_resumed_and_cancelled() {
     assert!(![id, gone, small].contains(&next), "{next}");
 }
 
-/// The sum of the series that begin so and have this label.
+/// The sum of the series of a metric that have this label; 0 if there is none.
 fn metric(text: &str, name: &str, label: &str) -> f64 {
-    let series = text
-        .lines()
-        .filter(|line| line.starts_with(name) && line.contains(label));
-    let values = series.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
-    values.sum()
+    fairbat_tests::metrics::metric(text, name, label).unwrap_or_default()
 }
 
 #[test]
@@ -254,10 +250,10 @@ fn what_a_restore_has_moved_still_counts_when_it_is_cancelled() {
     service.order(&["start", "home", "--wait"]);
     let moved = || {
         let text = page(&address, "/metrics");
-        let of_tasks = metric(&text, "fairbat_bytes_total{", "direction=\"pull\"");
+        let of_tasks = metric(&text, "fairbat_bytes_total", "direction=\"pull\"");
         (
             of_tasks,
-            metric(&text, "fairbat_lane_bytes_total{", "\"pull\""),
+            metric(&text, "fairbat_lane_bytes_total", "\"pull\""),
             text,
         )
     };
@@ -266,7 +262,7 @@ fn what_a_restore_has_moved_still_counts_when_it_is_cancelled() {
     service.order(&["cancel", &id]);
     let (of_tasks, of_lane, text) = moved();
     assert_eq!((of_tasks, of_lane), (SIZE as f64, SIZE as f64), "{text}");
-    let succeeded = metric(&text, "fairbat_runs_total{", "outcome=\"succeeded\"");
+    let succeeded = metric(&text, "fairbat_runs_total", "outcome=\"succeeded\"");
     assert_eq!(succeeded, 2.0, "{text}");
 
     // Slow enough to be at it still.

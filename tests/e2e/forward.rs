@@ -9,6 +9,7 @@ use std::time::Duration;
 use dalbe::process::ForeignProcess;
 use fairbat_tests::bin::{Fairbat, Running};
 use fairbat_tests::content::Content;
+use fairbat_tests::metrics::metric;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_for;
 use fairbat_tests::ss::connections;
@@ -88,12 +89,6 @@ impl Proxy {
     }
 }
 
-/// The value of a metric with its labels.
-fn metric(text: &str, series: &str) -> Option<f64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(series));
-    line?.trim().parse().ok()
-}
-
 #[test]
 fn a_rule_raises_the_weight_for_its_hosts_and_metrics_tell() {
     let proxy = Proxy::start(&["--rules", "rules.toml"]);
@@ -108,7 +103,7 @@ fn a_rule_raises_the_weight_for_its_hosts_and_metrics_tell() {
             .expect("start curl");
         String::from_utf8(output.stdout).expect("UTF-8")
     };
-    let weight = |text: &str| metric(text, "fairbat_proxy_weight");
+    let weight = |text: &str| metric(text, "fairbat_proxy_weight", "");
     // Rules for which nobody has come raise nothing.
     let idle = wait_for("a sample", Duration::from_secs(10), || weight(&metrics()));
     assert!(idle < 0.1, "{idle}");
@@ -124,10 +119,13 @@ fn a_rule_raises_the_weight_for_its_hosts_and_metrics_tell() {
                 .expect("start curl")
         })
         .collect();
-    let of = |name, rule| format!("fairbat_proxy_{name}{{rule=\"{rule}\"}}");
+    let of = |text: &str, name, rule| {
+        let name = format!("fairbat_proxy_{name}");
+        metric(text, &name, &format!("rule=\"{rule}\""))
+    };
     wait_for("one connection for each", Duration::from_secs(10), || {
         let text = metrics();
-        let one = |rule| metric(&text, &of("connections", rule)) == Some(1.0);
+        let one = |rule| of(&text, "connections", rule) == Some(1.0);
         (one("(others)") && one("nightly")).then_some(())
     });
     wait_for("a terabyte by midnight", Duration::from_secs(10), || {
@@ -138,15 +136,15 @@ fn a_rule_raises_the_weight_for_its_hosts_and_metrics_tell() {
     }
     let text = metrics();
     let pulled = |rule: &str| {
-        let series = format!("fairbat_proxy_bytes_total{{rule=\"{rule}\",direction=\"pull\"}}");
-        metric(&text, &series)
+        let label = format!("rule=\"{rule}\",direction=\"pull\"");
+        metric(&text, "fairbat_proxy_bytes_total", &label)
     };
     assert!(
         pulled("nightly") > Some(0.0) && pulled("(others)") > Some(0.0),
         "{text}"
     );
     assert_eq!(pulled("heavy"), Some(0.0), "{text}");
-    assert!(metric(&text, &of("deadline_timestamp_seconds", "nightly")).is_some());
+    assert!(of(&text, "deadline_timestamp_seconds", "nightly").is_some());
     for name in fairbat::proxy::NAMES {
         assert!(text.contains(&format!("# HELP {name} ")), "{name}: {text}");
     }
@@ -170,7 +168,7 @@ fn metrics_tell_who_was_refused_and_are_for_those_who_may_use_the_proxy() {
     assert_eq!(code(&get(&foreign)), Some(22), "by a foreign name");
     let output = get(&token);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
-    let refused = metric(&text, "fairbat_proxy_refused_total{reason=\"token\"}");
+    let refused = metric(&text, "fairbat_proxy_refused_total", "reason=\"token\"");
     assert_eq!(refused, Some(1.0), "{text}");
 }
 
@@ -230,13 +228,7 @@ fn what_it_connects_is_held_and_counts_as_one() {
     );
     // With coarser steps, a window of less than a segment would let one through after all. They
     // would be coarser where tcp_rmem allows buffers of more than 8 MB, as here by default.
-    let port = nginx
-        .url("")
-        .trim_end_matches('/')
-        .rsplit(':')
-        .next()
-        .map(str::parse);
-    let lines = connections(port.expect("a port").expect("a number"));
+    let lines = connections(nginx.address().port());
     assert_eq!(lines.lines().count(), 3, "{lines}");
     for line in lines.lines() {
         let scales = line.split(" wscale:").nth(1).expect("a window scale");

@@ -129,7 +129,7 @@ pub struct Nginx {
     directory: TempDir,
     namespace: Option<String>,
     child: Child,
-    authority: String,
+    address: SocketAddr,
     scheme: &'static str,
 }
 
@@ -155,14 +155,14 @@ impl Nginx {
         } else {
             free_port(config.address)
         };
-        let authority = SocketAddr::new(config.address, port).to_string();
-        let text = configuration(directory.path(), &authority, config);
+        let address = SocketAddr::new(config.address, port);
+        let text = configuration(directory.path(), address, config);
         fs::write(directory.path().join("nginx.conf"), text).expect("write nginx.conf");
         let mut nginx = Self {
             child: spawn(config.namespace.as_deref(), directory.path()),
             directory,
             namespace: config.namespace.clone(),
-            authority,
+            address,
             scheme: if config.tls.is_some() {
                 "https"
             } else {
@@ -216,10 +216,16 @@ impl Nginx {
         assert!(self.is_up(), "somebody else took nginx's port");
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The URL of a file, by address.
     #[must_use]
     pub fn url(&self, name: &str) -> String {
-        format!("{}://{}/{name}", self.scheme, self.authority)
+        format!("{}://{}/{name}", self.scheme, self.address)
     }
 
     /// The URL of a file, by the name `localhost`.
@@ -337,7 +343,7 @@ fn command(namespace: Option<&str>) -> Command {
 }
 
 /// One process, so that ending it ends everything.
-fn configuration(directory: &Path, authority: &str, config: &Config) -> String {
+fn configuration(directory: &Path, address: SocketAddr, config: &Config) -> String {
     let control = directory.join("control");
     let tls = if config.tls.is_some() { " ssl" } else { "" };
     format!(
@@ -360,7 +366,7 @@ http {{
         location = /status {{ stub_status; }}
     }}
     server {{
-        listen {authority}{tls};
+        listen {address}{tls};
         access_log access.log test;
         root root;
         {directives}

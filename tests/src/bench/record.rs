@@ -40,6 +40,20 @@ pub struct Machine {
     pub versions: Vec<String>,
 }
 
+impl Machine {
+    /// How it was measured here, for people.
+    pub(super) fn told(&self, command: &str, seed: u64) -> String {
+        format!(
+            "`{command}`, commit {}, seed {seed}. {}, {} processors ({}), {:.1} GB of memory",
+            self.commit,
+            self.kernel,
+            self.cores,
+            self.processor,
+            self.memory as f64 / 1e9
+        )
+    }
+}
+
 /// The samples of one command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Series {
@@ -137,6 +151,17 @@ impl Spread {
         } else {
             values[half - 1].midpoint(values[half])
         }
+    }
+
+    /// The median and, in parentheses, least and most, with so many digits after the point.
+    #[must_use]
+    pub(super) fn shown(&self, digits: usize) -> String {
+        format!(
+            "{:.digits$} ({:.digits$}\u{2013}{:.digits$})",
+            self.median(),
+            self.min(),
+            self.max()
+        )
     }
 
     /// The smallest.

@@ -1,6 +1,6 @@
 //! The benchmark as a page of Markdown.
 
-use super::record::{Medium, Record, Series, Spread};
+use super::record::{Medium, Record, Series};
 
 /// Largest share of curl's processor time that is accepted.
 const CPU_RATIO: f64 = 1.2;
@@ -62,11 +62,11 @@ fn table(record: &Record, medium: Medium, rival: &str) -> String {
         text.push_str(&format!(
             "| {} | {} | {:.2} | {} | {:.2} | {} |\n",
             series.tool,
-            shown(&speed, 0),
+            speed.shown(0),
             speed.median() / base.throughput().median(),
-            shown(&cpu, 2),
+            cpu.shown(2),
             cpu.median() / base.cpu_per_gb().median(),
-            shown(&series.peak_rss(), 1),
+            series.peak_rss().shown(1),
         ));
     }
     text
@@ -84,20 +84,17 @@ Planned, begun, and stopped after five seconds at a limited rate:
     .to_owned();
     for series in &record.memory {
         let size = series.bytes as f64 / 1e9;
-        text.push_str(&format!(
-            "| {size} GB | {} |\n",
-            shown(&series.peak_rss(), 1)
-        ));
+        text.push_str(&format!("| {size} GB | {} |\n", series.peak_rss().shown(1)));
     }
     text
 }
 
-/// What is required of `fairbat`, and whether it holds.
 /// What a page says of something that is required.
 pub(super) fn verdict(holds: bool) -> &'static str {
     if holds { "holds" } else { "**does not hold**" }
 }
 
+/// What is required of `fairbat`, and whether it holds.
 fn verdicts(record: &Record) -> String {
     let ours = find(record, Medium::Memory, "fairbat get");
     let curl = find(record, Medium::Memory, "curl");
@@ -145,17 +142,11 @@ fn how(record: &Record) -> String {
         "
 ## How
 
-`{}`, commit {}, seed {}. {}, {} processors ({}), {:.1} GB of memory; disk: {}; congestion control:
+{}; disk: {}; congestion control:
 {}.
 
 ",
-        record.command,
-        machine.commit,
-        record.seed,
-        machine.kernel,
-        machine.cores,
-        machine.processor,
-        machine.memory as f64 / 1e9,
+        machine.told(&record.command, record.seed),
         machine.disk,
         machine.congestion_control,
     );
@@ -181,14 +172,4 @@ fn find<'a>(record: &'a Record, medium: Medium, tool: &str) -> &'a Series {
         .iter()
         .find(|series| series.medium == medium && series.tool == tool);
     found.unwrap_or_else(|| panic!("no {tool} on {medium:?} in the record"))
-}
-
-/// The median and, in parentheses, least and most.
-fn shown(spread: &Spread, digits: usize) -> String {
-    format!(
-        "{:.digits$} ({:.digits$}\u{2013}{:.digits$})",
-        spread.median(),
-        spread.min(),
-        spread.max()
-    )
 }

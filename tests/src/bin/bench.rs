@@ -23,35 +23,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let scratch = output_directory("bench");
     let results = Path::new(RESULTS);
     let is_quick = std::env::args().nth(2).as_deref() == Some("--quick");
+    let directory = if is_quick { &scratch } else { results };
     match std::env::args().nth(1).as_deref() {
         None => save(&run(&FULL, "make bench", &scratch), results),
         Some("hold") => {
-            let (extent, directory) = if is_quick {
-                (hold::QUICK, scratch.as_path())
-            } else {
-                (hold::FULL, results)
-            };
+            let extent = if is_quick { hold::QUICK } else { hold::FULL };
             let record = hold::run(&extent, &typed());
-            save_page(
-                &record,
-                &hold::record::markdown(&record),
-                "hold-cost",
-                directory,
-            )
+            let page = hold::record::markdown(&record);
+            save_page(&record, &page, "hold-cost", directory)
         }
         Some("agent-scale") => {
-            let (extent, directory) = if is_quick {
-                (scale::QUICK, scratch.as_path())
-            } else {
-                (scale::FULL, results)
-            };
+            let extent = if is_quick { scale::QUICK } else { scale::FULL };
             let record = scale::run(&extent, &typed());
-            save_page(
-                &record,
-                &scale::record::markdown(&record),
-                "agent-scale",
-                directory,
-            )
+            let page = scale::record::markdown(&record);
+            save_page(&record, &page, "agent-scale", directory)
         }
         Some("--quick") => save(&run(&QUICK, "make bench QUICK=1", &scratch), &scratch),
         Some("--report") => {

@@ -50,8 +50,8 @@ pub(crate) struct RunArgs {
 
     /// Hold the connections of this systemd unit, until Ctrl-C
     ///
-    /// Only root may do so, for a unit of the system, by its own name; .service may be left out. All processes of its control group are
-    /// held.
+    /// Only root may do so, for a unit of the system, by its own name; .service may be left out. All
+    /// processes of its control group are held.
     #[arg(long, value_name = "UNIT", conflicts_with_all = ["command", "pid"])]
     pub(crate) unit: Option<String>,
 

@@ -223,7 +223,7 @@ const RTT_GAIN: f64 = 0.125;
 
 /// Segments per acknowledgement, and so per echoed timestamp (delayed
 /// acknowledgements, RFC 5681, section 4.2).
-const SEGMENTS_PER_UPDATE: u32 = 2;
+pub(super) const SEGMENTS_PER_UPDATE: u32 = 2;
 
 /// An average that has not moved in this many samples with data had no update.
 /// Echoes within the same tick of the timestamp clock are no update: after a

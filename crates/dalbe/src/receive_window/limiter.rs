@@ -101,10 +101,8 @@ pub struct ReceiveWindowLimiter {
     /// The least round-trip time of small packets.
     handshake: Option<Duration>,
     /// Tests of the bottleneck count from this multiple of the highest rate that
-    /// was seen ([`Self::of_rate`]).
+    /// was seen ([`Self::doubting`]).
     doubt: f64,
-    /// Segments.
-    least_window: f64,
     receiver_rtt: ReceiverRtt,
 }
 
@@ -134,20 +132,15 @@ impl ReceiveWindowLimiter {
             is_free: false,
             handshake: None,
             doubt: 0.0,
-            least_window: MIN_WINDOW_SEGMENTS,
             receiver_rtt: ReceiverRtt::default(),
         }
     }
 
     /// Tests of the bottleneck count only if they show at least `doubt` times the
-    /// highest rate that was measured, and no window is too small. This is for a sender that
-    /// turns the window into a rate: it carries exactly what the window says.
-    pub(crate) fn of_rate(self, doubt: f64) -> Self {
-        Self {
-            doubt,
-            least_window: 0.0,
-            ..self
-        }
+    /// highest rate that was measured. This is for a sender that turns the window into a
+    /// rate: it carries exactly what the window says.
+    pub(crate) fn doubting(self, doubt: f64) -> Self {
+        Self { doubt, ..self }
     }
 
     /// Another program reads what comes ([`super::shutter`]).
@@ -384,7 +377,7 @@ impl ReceiveWindowLimiter {
             self.stale.pause(sample.bytes);
         }
         // Saturates; never NaN, for all of its parts are finite.
-        Some((window.max(self.least_window * segment)) as u32)
+        Some((window.max(MIN_WINDOW_SEGMENTS * segment)) as u32)
     }
 
     /// The level of the window for the weight, and the window that the test of the

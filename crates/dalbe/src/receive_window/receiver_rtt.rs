@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use super::delays::SEGMENTS_PER_UPDATE;
 use super::rounds::MIN_ROUND;
 use super::{LeastRtt, TIMESTAMP_TICK};
 use crate::socket::TcpInfo;
@@ -17,8 +18,6 @@ use crate::socket::TcpInfo;
 const BLURRED_SEGMENTS: u32 = 36;
 /// After so many updates it has forgotten all but a millisecond of three seconds.
 const FORGETTING_UPDATES: f64 = 60.0;
-/// Whole segments of an update. Smaller ones make none.
-const SEGMENTS_PER_UPDATE: f64 = 2.0;
 
 /// A first value is the time in which a window came if it is about as long as the time since
 /// data first came, ...
@@ -97,7 +96,8 @@ impl ReceiverRtt {
             self.updates_to_come = FORGETTING_UPDATES;
         } else {
             let ticks = now.saturating_sub(before).div_duration_f64(TIMESTAMP_TICK);
-            let updates = (more as f64 / segment).floor() / SEGMENTS_PER_UPDATE;
+            // Smaller segments make none.
+            let updates = (more as f64 / segment).floor() / f64::from(SEGMENTS_PER_UPDATE);
             self.updates_to_come = (self.updates_to_come - updates.min(ticks)).max(0.0);
         }
         if self.updates_to_come > 0.0 {
@@ -107,9 +107,8 @@ impl ReceiverRtt {
             };
             return (unknown, false);
         }
-        let is_thought = self.is_foreign && (is_answer || is_first);
-        let is_foreign_piece = is_piece && self.is_foreign;
-        (*info, !is_foreign_piece && !is_thought)
+        let is_late = self.is_foreign && (is_piece || is_answer || is_first);
+        (*info, !is_late)
     }
 
     /// Whether the round-trip time is that of a piece of a segment, which has waited for the
@@ -120,7 +119,8 @@ impl ReceiverRtt {
         if is_piece && pace == Pace::Waits {
             self.piece_at = Some(segments);
         }
-        is_piece || within(self.piece_at, segments, BLURRED_SEGMENTS)
+        let since = self.piece_at.map(|at| segments.wrapping_sub(at));
+        is_piece || since.is_some_and(|since| since < BLURRED_SEGMENTS)
     }
 
     /// Whether the data that has come answers a request, and the time to it is not that of the
@@ -131,11 +131,6 @@ impl ReceiverRtt {
         let prompt = least.max(MIN_ROUND) * ANSWER_ROUND_TRIPS;
         is_asked && self.came.is_some_and(|(_, last)| now > last + prompt)
     }
-}
-
-/// Whether fewer than so many segments have come since.
-fn within(since: Option<u32>, segments: u32, count: u32) -> bool {
-    since.is_some_and(|since| segments.wrapping_sub(since) < count)
 }
 
 /// Whether a first value of the kernel is the time in which all data came so far: between the

@@ -85,7 +85,7 @@ pub struct Pacer {
 impl Default for Pacer {
     fn default() -> Self {
         Self {
-            limiter: ReceiveWindowLimiter::new(ReceiverPolicy::Delay).of_rate(MIN_TESTED_PER_SEEN),
+            limiter: ReceiveWindowLimiter::new(ReceiverPolicy::Delay).doubting(MIN_TESTED_PER_SEEN),
             samples: AckSamples::default(),
             rtt: None,
             carried: DeliveredBytes::default(),

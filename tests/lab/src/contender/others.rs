@@ -12,7 +12,6 @@ use crate::contender::servers::Origin;
 use crate::contender::site::Site;
 use crate::contender::tools::words;
 use crate::contender::utp::PYTHON;
-use crate::programs::PROXY;
 use crate::samples::BackgroundRecord;
 
 /// Processes of [`Downloader::Many`].
@@ -20,6 +19,9 @@ const MANY: u32 = 64;
 
 /// Clients of [`Downloader::Clients`].
 const CLIENTS: u32 = 20;
+
+/// Where `fairbat proxy` listens at the machine of its clients.
+pub(crate) const PROXY: &str = "127.0.0.1:3128";
 
 /// The program that is run.
 pub(crate) fn program(downloader: Downloader) -> &'static str {

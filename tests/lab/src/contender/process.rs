@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 use std::{fs, io};
 
+use fairbat_tests::cpu::cpu_s;
 use nix::sys::signal::{Signal, kill};
-use nix::time::ClockId;
 use nix::unistd::Pid;
 
 use crate::host::Host;
@@ -134,8 +134,7 @@ impl Program {
         if self.ended().is_some() {
             return None;
         }
-        let clock = ClockId::pid_cpu_clock_id(self.pid()).ok()?;
-        Some(Duration::from(clock.now().ok()?).as_secs_f64())
+        cpu_s(self.child.id())
     }
 
     fn pid(&self) -> Pid {

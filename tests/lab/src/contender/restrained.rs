@@ -78,33 +78,23 @@ pub(super) fn run(
 /// # Errors
 /// The earlier nights cannot be written.
 fn before(site: &Site, restraint: Restraint, events: &Path) -> Result<Vec<String>, String> {
+    let run = |flags: &[&str]| {
+        let fairbat = fairbat_binary().display().to_string();
+        let events = events.display().to_string();
+        let begin = [&fairbat, "run", "--events", &events];
+        words(&[&begin[..], flags, &["--"]].concat())
+    };
     Ok(match restraint {
         // Its own limit, and the proxy, are among its own words.
         Restraint::None | Restraint::Limit | Restraint::Proxy => Vec::new(),
-        Restraint::Run => {
-            let fairbat = fairbat_binary().display().to_string();
-            let events = events.display().to_string();
-            words(&[&fairbat, "run", "--events", &events, "--"])
-        }
+        Restraint::Run => run(&[]),
         Restraint::Planned => {
             let state = site.work.join("state");
             earlier_nights(site, &state).map_err(|error| format!("earlier nights: {error}"))?;
-            let fairbat = fairbat_binary().display().to_string();
-            let (state, events) = (state.display(), events.display().to_string());
             let deadline = format!("{:.3}s", site.background.deadline_s.unwrap_or_default());
-            words(&[
-                "env",
-                &format!("XDG_STATE_HOME={state}"),
-                &fairbat,
-                "run",
-                "--deadline",
-                &deadline,
-                "--name",
-                NIGHT,
-                "--events",
-                &events,
-                "--",
-            ])
+            let state = format!("XDG_STATE_HOME={}", state.display());
+            let run = run(&["--deadline", &deadline, "--name", NIGHT]);
+            [words(&["env", &state]), run].concat()
         }
         Restraint::Trickle => words(&["trickle", "-s", "-d", &fixed_rate(site)]),
     })

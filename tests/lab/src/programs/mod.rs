@@ -35,7 +35,6 @@ use crate::programs::program::Program;
 pub use crate::programs::record::{Pair, ProgramRecord, Record, Run};
 pub use crate::programs::report::{terminal, write_all, write_pages};
 use crate::programs::stage::{Hold, Stage};
-pub(crate) use crate::programs::way::PROXY;
 pub use crate::programs::way::Way;
 use crate::versions;
 
@@ -175,7 +174,7 @@ fn run(
     directories: &Directories,
     record: &mut ProgramRecord,
 ) -> io::Result<()> {
-    let mut stage = Stage::build(program, hold, directories)?;
+    let stage = Stage::build(program, hold, directories)?;
     record.version = stage.version()?;
     // What is used for the first time comes from a disk.
     stage.run_plain()?;

@@ -13,7 +13,7 @@ pub(crate) const MAX_RATIO: f64 = 1.06;
 /// All of it; `programs.json` and `programs-proxy.json` in tests/lab/results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// That of [`Way::record`].
+    /// Of the way in which they were held back, which names the files too.
     pub name: String,
     /// The programs, in the order in which they ran.
     pub programs: Vec<ProgramRecord>,

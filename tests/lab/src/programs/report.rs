@@ -1,8 +1,8 @@
 //! The record as a table for the terminal and as a page of Markdown.
 
 use std::error::Error;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::programs::program::PREFIX;
 use crate::programs::record::{MAX_RATIO, ProgramRecord, Record};
@@ -25,9 +25,14 @@ pub fn write_all(record: Record, directory: &Path) -> Result<Vec<PathBuf>, Box<d
     let unfinished = path.with_extension("json.part");
     fs::write(&unfinished, serde_json::to_vec(&record)?)?;
     fs::rename(unfinished, &path)?;
-    let page = path.with_extension("md");
-    fs::write(&page, markdown(&record))?;
+    let page = write_page(&record, directory)?;
     Ok(vec![path, page])
+}
+
+fn write_page(record: &Record, directory: &Path) -> io::Result<PathBuf> {
+    let page = file(record.way(), directory).with_extension("md");
+    fs::write(&page, markdown(record))?;
+    Ok(page)
 }
 
 /// Makes the pages of the records that are in this directory, and returns where they are.
@@ -38,9 +43,7 @@ pub fn write_pages(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut pages = Vec::new();
     for way in Way::ALL {
         if let Some(record) = read(way, directory)? {
-            let page = file(way, directory).with_extension("md");
-            fs::write(&page, markdown(&record))?;
-            pages.push(page);
+            pages.push(write_page(&record, directory)?);
         }
     }
     Ok(pages)

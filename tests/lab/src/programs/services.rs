@@ -8,12 +8,12 @@ use std::{fs, io};
 
 use fairbat_tests::bin::{fairbat_binary, s3_server_binary};
 
+use crate::contender::others::PROXY;
 use crate::contender::process::Program as Process;
 use crate::host::{Class, Host};
 use crate::machine::Context as _;
 use crate::programs::directories::Directories;
 use crate::programs::program::Service;
-use crate::programs::way::PROXY;
 
 /// Names of the server.
 pub(crate) const HOSTS: &str = "files.example.org backup.example.org git.example.org \

@@ -4,8 +4,10 @@
 use std::path::Path;
 use std::{fs, io};
 
+use fairbat_tests::metrics::metric;
 use nix::mount::{MsFlags, mount};
 
+use crate::contender::others::PROXY;
 use crate::contender::process::Program as Process;
 use crate::host::{Class, Host};
 use crate::machine::{Clock, Context as _};
@@ -13,7 +15,7 @@ use crate::programs::directories::{Directories, empty};
 use crate::programs::program::Program;
 use crate::programs::record::{Run, held};
 use crate::programs::services::{self, HOSTS};
-use crate::programs::way::{PROXY, settings};
+use crate::programs::way::settings;
 use crate::run::SAMPLING;
 use crate::scenario::{Background, LinkSpec, QueueSpec, Scenario};
 use crate::topology::{self, Topology};
@@ -165,7 +167,7 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     /// What failed, or what is not as it should be afterwards.
-    pub(crate) fn run_held(&mut self) -> io::Result<Run> {
+    pub(crate) fn run_held(&self) -> io::Result<Run> {
         match self.hold {
             Hold::Run => {
                 let events = self.directories.home.join(EVENTS);
@@ -219,7 +221,8 @@ impl<'a> Stage<'a> {
     fn proxied(&self) -> io::Result<u64> {
         let ask = format!("sleep {METRICS_AGE_S}; curl -fsS http://{PROXY}/metrics");
         let (_, metrics) = self.client(&ask)?;
-        Ok(total(&metrics, BYTES_METRIC))
+        // A count of bytes.
+        Ok(metric(&metrics, BYTES_METRIC, "").unwrap_or_default() as u64)
     }
 
     fn client(&self, script: &str) -> io::Result<(f64, String)> {
@@ -244,28 +247,5 @@ impl<'a> Stage<'a> {
         Err(io::Error::other(format!(
             "the link was too slow for this machine: {overrun} packets overran it"
         )))
-    }
-}
-
-/// The sum of all series of a metric in this exposition.
-fn total(exposition: &str, metric: &str) -> u64 {
-    let value = |line: &str| {
-        let rest = line.strip_prefix(metric)?;
-        let is_series = rest.starts_with(['{', ' ']);
-        is_series.then(|| rest.rsplit(' ').next()?.parse::<f64>().ok())?
-    };
-    // A count of bytes.
-    exposition.lines().filter_map(value).sum::<f64>() as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_metric_adds_up() {
-        let exposition =
-            "# HELP a_total What it is\na_total{b=\"c\"} 3\na_total{b=\"d\"} 4\na_total_x 9\n";
-        assert_eq!(total(exposition, "a_total"), 7);
     }
 }

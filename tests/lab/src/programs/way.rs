@@ -1,5 +1,7 @@
 //! How a program is held back.
 
+use crate::contender::others::PROXY;
+
 /// How a program is held back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Way {
@@ -9,9 +11,6 @@ pub enum Way {
     /// By `fairbat proxy`, to which its settings send it.
     Proxy,
 }
-
-/// Where `fairbat proxy` listens at the client.
-pub(crate) const PROXY: &str = "127.0.0.1:3128";
 
 impl Way {
     /// All of them.

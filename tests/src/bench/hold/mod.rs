@@ -8,10 +8,9 @@
 
 pub mod record;
 
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::record::{Cost, Record, Series};
 use super::machine;
@@ -19,6 +18,7 @@ use super::measure::measure;
 use super::speed::MEMORY;
 use crate::bin::{Fairbat, Running, fairbat_binary};
 use crate::content::Content;
+use crate::cpu::cpu_s;
 use crate::nginx::{Config, Nginx};
 use crate::poll::wait_for;
 
@@ -98,6 +98,15 @@ pub fn run(extent: &Extent, command: &str) -> Record {
         ..Config::default()
     });
     symlink(&served, server.path("file")).expect("serve it");
+    let proxy = Fairbat::new(memory.path())
+        .args(["proxy", "--json", "--include-local"])
+        .args(["--listen", "127.0.0.1:0"])
+        .timeout(Duration::from_secs(7200))
+        .spawn();
+    let address = wait_for("the proxy", Duration::from_secs(20), || {
+        let events = proxy.events();
+        events.first()?["address"].as_str().map(str::to_owned)
+    });
     let place = Place {
         server,
         forward: Nginx::start(&Config {
@@ -106,11 +115,8 @@ pub fn run(extent: &Extent, command: &str) -> Record {
                 .to_owned(),
             ..Config::default()
         }),
-        proxy: Fairbat::new(memory.path())
-            .args(["proxy", "--json", "--include-local"])
-            .args(["--listen", "127.0.0.1:0"])
-            .timeout(Duration::from_secs(7200))
-            .spawn(),
+        proxy,
+        address,
         directory: memory.path(),
     };
     Record {
@@ -128,6 +134,8 @@ struct Place<'a> {
     server: Nginx,
     forward: Nginx,
     proxy: Running,
+    /// Where the proxy listens.
+    address: String,
     directory: &'a Path,
 }
 
@@ -155,17 +163,11 @@ impl Place<'_> {
     }
 
     fn fetch(&self, way: Way) -> Cost {
-        let address = wait_for("the proxy", Duration::from_secs(20), || {
-            let events = self.proxy.events();
-            events.first()?["address"].as_str().map(str::to_owned)
-        });
-        let forward = self.forward.url("");
-        let forward = forward.trim_start_matches("http://").trim_end_matches('/');
         let typed = way
             .typed()
             .replace("URL", &self.server.url("file"))
-            .replace("NGINX", forward)
-            .replace("PROXY", &address);
+            .replace("NGINX", &self.forward.address().to_string())
+            .replace("PROXY", &self.address);
         let mut args: Vec<_> = typed.split(' ').map(str::to_owned).collect();
         if way == Way::Run {
             args[0] = fairbat_binary().display().to_string();
@@ -175,26 +177,16 @@ impl Place<'_> {
             Way::Nginx => Some(self.forward.id()),
             Way::Proxy | Way::Tunnel => Some(self.proxy.id()),
         };
-        let used = || (cpu_s(self.server.id()), between.map_or(0.0, cpu_s));
+        let used = |process| cpu_s(process).expect("it runs");
+        let used = || (used(self.server.id()), between.map_or(0.0, used));
         let (server, proxy) = used();
-        let begin = Instant::now();
         let sample = measure(&args, self.directory, 0);
-        let elapsed_s = begin.elapsed().as_secs_f64();
         let after = used();
         Cost {
-            elapsed_s,
+            elapsed_s: sample.elapsed_s,
             client_s: sample.cpu_s(),
             server_s: after.0 - server,
             proxy_s: after.1 - proxy,
         }
     }
-}
-
-/// What a process has used of the processor so far, s (proc(5)).
-fn cpu_s(process: u32) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
-    let (_, fields) = stat.rsplit_once(')').expect("a name");
-    let ticks = fields.split_whitespace().skip(11).take(2);
-    let ticks: f64 = ticks.map(|it| it.parse::<f64>().expect("ticks")).sum();
-    ticks / rustix::param::clock_ticks_per_second() as f64
 }

@@ -92,11 +92,11 @@ most). Processor time is in s per GB (10^9 bytes), in user mode and in the kerne
         text += &format!(
             "| `{}` | {} | {} | {} | {} | {} |\n",
             series.command,
-            shown(&Spread::of(&series.samples, |cost| cost.elapsed_s)),
-            shown(&per_gb(|cost| cost.client_s)),
-            shown(&per_gb(|cost| cost.server_s)),
-            shown(&per_gb(|cost| cost.proxy_s)),
-            shown(&per_gb(Cost::all_s)),
+            Spread::of(&series.samples, |cost| cost.elapsed_s).shown(2),
+            per_gb(|cost| cost.client_s).shown(2),
+            per_gb(|cost| cost.server_s).shown(2),
+            per_gb(|cost| cost.proxy_s).shown(2),
+            per_gb(Cost::all_s).shown(2),
         );
     }
     let median =
@@ -117,26 +117,11 @@ most). Processor time is in s per GB (10^9 bytes), in user mode and in the kerne
         );
     }
     text += &format!(
-        "\n`{}`, seed {}, commit {}. Linux {}, {} with {} cores. {}.\n",
-        record.command,
-        record.seed,
-        record.machine.commit,
-        record.machine.kernel,
-        record.machine.processor,
-        record.machine.cores,
-        record.machine.versions.join(", ")
+        "\n{}. {}.\n",
+        record.machine.told(&record.command, record.seed),
+        record.machine.versions.join("; ")
     );
     text
-}
-
-/// The median and, in parentheses, least and most.
-fn shown(spread: &Spread) -> String {
-    format!(
-        "{:.2} ({:.2}\u{2013}{:.2})",
-        spread.median(),
-        spread.min(),
-        spread.max()
-    )
 }
 
 #[cfg(test)]

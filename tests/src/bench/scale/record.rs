@@ -131,8 +131,8 @@ SHA-256 of each, keeps a state, and sends a manifest at the end.
         record.rounds,
         scan.first.elapsed_s,
         scan.first.peak_rss as f64 / 1e6,
-        shown(&again),
-        shown(&memory),
+        again.shown(1),
+        memory.shown(1),
         verdict(again.max() < MAX_COMPARISON_S && memory.max() < MAX_PEAK_RSS_MB),
         record.sent[0].files,
     );
@@ -142,31 +142,15 @@ SHA-256 of each, keeps a state, and sends a manifest at the end.
         text.push_str(&format!(
             "| {} | {} | {} | {ratio:.2} | {} |\n",
             pair[0].setting(),
-            shown(&ours),
-            shown(&theirs),
+            ours.shown(1),
+            theirs.shown(1),
             verdict(ratio >= 1.0)
         ));
     }
     text.push_str(&format!(
-        "\n`{}`, commit {}, seed {}. {}, {} processors ({}), {:.1} GB of memory. {}.\n",
-        record.command,
-        machine.commit,
-        record.seed,
-        machine.kernel,
-        machine.cores,
-        machine.processor,
-        machine.memory as f64 / 1e9,
+        "\n{}. {}.\n",
+        machine.told(&record.command, record.seed),
         machine.versions.join("; ")
     ));
     text
-}
-
-/// The median and, in parentheses, least and most.
-fn shown(spread: &Spread) -> String {
-    format!(
-        "{:.1} ({:.1}\u{2013}{:.1})",
-        spread.median(),
-        spread.min(),
-        spread.max()
-    )
 }

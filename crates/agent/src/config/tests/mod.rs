@@ -1,6 +1,7 @@
 //! Texts of configurations, and what comes of them.
 
 mod meaning;
+mod overlaps;
 mod refusals;
 
 use dalbe::sender::SenderPolicy;
@@ -57,4 +58,21 @@ fn push(lines: &str) -> String {
 
 fn job(text: &str) -> Job {
     config(text).jobs.remove(0)
+}
+
+/// All complaints about a text, a line each.
+fn complaints(text: &str) -> String {
+    match read(text) {
+        Ok(config) => panic!("{text}\nis taken: {config:?}"),
+        Err(problems) => problems.to_string(),
+    }
+}
+
+/// That there is one complaint, and what is in it.
+fn assert_refused(text: &str, parts: &[&str]) {
+    let complaints = complaints(text);
+    assert_eq!(complaints.lines().count(), 1, "{text}\n{complaints}");
+    for part in parts {
+        assert!(complaints.contains(part), "{part:?} is not in {complaints}");
+    }
 }

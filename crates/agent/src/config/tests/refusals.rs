@@ -4,23 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// All complaints about a text, a line each.
-fn complaints(text: &str) -> String {
-    match read(text) {
-        Ok(config) => panic!("{text}\nis taken: {config:?}"),
-        Err(problems) => problems.to_string(),
-    }
-}
-
-/// That there is one complaint, and what is in it.
-fn assert_refused(text: &str, parts: &[&str]) {
-    let complaints = complaints(text);
-    assert_eq!(complaints.lines().count(), 1, "{text}\n{complaints}");
-    for part in parts {
-        assert!(complaints.contains(part), "{part:?} is not in {complaints}");
-    }
-}
-
 #[test]
 fn a_complaint_has_line_column_and_advice() {
     assert_eq!(
@@ -398,79 +381,6 @@ fn jobs_have_names_of_their_own() {
         assert_refused(&two("a", name), &["is not a valid job name", "a to z"]);
     }
     assert_eq!(config(&two("a", &"a".repeat(63))).jobs.len(), 2);
-}
-
-/// Two jobs: direction, source and destination of each.
-fn two(jobs: [[&str; 3]; 2]) -> String {
-    let mut text = format!(
-        "{STORES}\n[stores.host]\ntype = \"s3\"\nbucket = \"backups\"\nprefix = \"hosts\"\n\
-         [stores.root]\ntype = \"fairbat\"\nurl = \"https://NAS.example.org:443/\"\n"
-    );
-    for (name, [direction, source, destination]) in ["a", "b"].into_iter().zip(jobs) {
-        text += &format!(
-            "[[jobs]]\nname = {name:?}\ndirection = {direction:?}\nsource = {source:?}\n\
-             destination = {destination:?}\n"
-        );
-    }
-    text
-}
-
-#[test]
-fn no_two_jobs_write_to_the_same_directory() {
-    for (a, b) in [
-        ("nas:a", "nas:a"),
-        ("nas:a", "nas:a/b"),
-        ("nas:a/b/c", "nas:a"),
-        ("nas:", "nas:a"),
-        // Stores that are parts of one.
-        ("offsite:a", "host:alpha"),
-        ("host:alpha/a/b", "offsite:a"),
-        ("root:dav/a", "nas:a"),
-    ] {
-        let text = two([["push", "/a", a], ["push", "/b", b]]);
-        assert_refused(&text, &["jobs `b` and `a`", "overlap"]);
-    }
-    for (a, b) in [
-        ("nas:a", "nas:ab"),
-        ("nas:a", "offsite:a"),
-        ("nas:a/b", "nas:a/c"),
-        ("offsite:a", "host:beta"),
-        ("root:a", "nas:a"),
-    ] {
-        config(&two([["push", "/a", a], ["push", "/b", b]]));
-    }
-    for (a, b) in [("/a", "/a/b"), ("/a", "/a"), ("/", "/a")] {
-        let text = two([["pull", "nas:a", a], ["pull", "nas:b", b]]);
-        assert_refused(&text, &["jobs `b` and `a`"]);
-    }
-    config(&two([["pull", "nas:a", "/a"], ["pull", "nas:b", "/ab"]]));
-    // There and back again is no contradiction.
-    config(&two([["push", "/a", "nas:a"], ["pull", "nas:b", "/a/b"]]));
-}
-
-#[test]
-fn no_job_writes_to_what_it_reads() {
-    for (source, destination) in [
-        ("/", "disk:a"),
-        ("/mnt", "disk:a"),
-        ("/mnt/backup", "disk:"),
-        ("/mnt/backup/a/b", "disk:a"),
-    ] {
-        let lines = format!("source = {source:?}\ndestination = {destination:?}");
-        assert_refused(
-            &with_job(&lines),
-            &["writes into its own source", "separate"],
-        );
-        let lines =
-            format!("direction = \"pull\"\nsource = {destination:?}\ndestination = {source:?}");
-        assert_refused(
-            &with_job(&lines),
-            &["writes into its own source", "separate"],
-        );
-    }
-    config(&with_job(
-        "source = \"/mnt/backup/a\"\ndestination = \"disk:b\"",
-    ));
 }
 
 proptest! {
