@@ -103,6 +103,8 @@ pub struct ReceiveWindowLimiter {
     /// Tests of the bottleneck count from this multiple of the highest rate that
     /// was seen ([`Self::doubting`]).
     doubt: f64,
+    /// How many connections pause beside each other.
+    connections: u32,
     receiver_rtt: ReceiverRtt,
 }
 
@@ -132,6 +134,7 @@ impl ReceiveWindowLimiter {
             is_free: false,
             handshake: None,
             doubt: 0.0,
+            connections: 1,
             receiver_rtt: ReceiverRtt::default(),
         }
     }
@@ -141,6 +144,11 @@ impl ReceiveWindowLimiter {
     /// rate: it carries exactly what the window says.
     pub(crate) fn doubting(self, doubt: f64) -> Self {
         Self { doubt, ..self }
+    }
+
+    /// So many connections, this one among them, pause each by itself over the same path.
+    pub(crate) fn pauses_among(&mut self, connections: u32) {
+        self.connections = connections;
     }
 
     /// Another program reads what comes ([`super::shutter`]).
@@ -350,6 +358,7 @@ impl ReceiveWindowLimiter {
             segment,
             capacity: target.capacity,
             share: level / rtt.as_secs_f64(),
+            connections: self.connections,
         };
         self.pauses.update(now, &pause_input);
         self.wait = part.wait.filter(|_| level < yielding);

@@ -47,6 +47,10 @@ const MAX_PAUSE: Duration = Duration::from_millis(500);
 /// has no room for them.
 pub(crate) const PERSIST_TIME: Duration = Duration::from_millis(200);
 
+/// Where several connections pause, none of them does so for longer than this: the other end
+/// sees that it lives, and a segment that has to wait can go soon.
+const MAX_PAUSE_OF_SEVERAL: Duration = Duration::from_secs(2);
+
 /// A queue within this time after the last pause follows a gap in the other
 /// traffic. The last pause then applies again at once.
 const RELAPSE_TIME: Duration = Duration::from_secs(2);
@@ -71,6 +75,9 @@ pub(crate) struct PauseInput {
     pub(crate) capacity: f64,
     /// The rate of the weight's share, byte/s.
     pub(crate) share: f64,
+    /// How many connections probe the path, each by itself. Together they ask for no more than
+    /// one would.
+    pub(crate) connections: u32,
 }
 
 impl PauseInput {
@@ -78,16 +85,22 @@ impl PauseInput {
     fn matters(&self) -> bool {
         let carried = self.capacity * self.base.as_secs_f64();
         if carried > 0.0 {
-            PROBE_SEGMENTS * self.segment > MIN_RELEVANT_SHARE * carried
+            self.probes() > MIN_RELEVANT_SHARE * carried
         } else {
-            self.base < MAX_RELEVANT_BASE
+            self.base < MAX_RELEVANT_BASE * self.connections
         }
+    }
+
+    /// Bytes of a probe of each connection.
+    fn probes(&self) -> f64 {
+        PROBE_SEGMENTS * self.segment * f64::from(self.connections)
     }
 
     fn longest(&self) -> Duration {
         let longest = MAX_PAUSE.min(PERSIST_TIME + self.rtt);
-        let enough =
-            PROBE_SEGMENTS * self.segment / (PROBE_RATE_SHARE * self.capacity).max(self.share);
+        let of_all = longest.saturating_mul(self.connections);
+        let longest = of_all.min(MAX_PAUSE_OF_SEVERAL.max(longest));
+        let enough = self.probes() / (PROBE_RATE_SHARE * self.capacity).max(self.share);
         // Infinite if neither is known.
         Duration::try_from_secs_f64(enough).map_or(longest, |enough| enough.min(longest))
     }
@@ -157,6 +170,7 @@ mod tests {
             segment: 1448.0,
             share: 0.0,
             capacity: 1.25e6,
+            connections: 1,
         }
     }
 
@@ -205,6 +219,20 @@ mod tests {
                 let pauses = look(&mut SubWindowPause::default(), Duration::ZERO, &slow, 10);
                 assert_eq!(pauses[499], Duration::from_millis(longest), "{slow:?}");
             }
+        }
+    }
+
+    #[test]
+    fn several_connections_pause_for_longer_and_ask_for_as_much_together() {
+        for (connections, share) in [(5, PROBE_RATE_SHARE), (16, 0.02)] {
+            let several = PauseInput {
+                connections,
+                ..queued()
+            };
+            let pauses = look(&mut SubWindowPause::default(), Duration::ZERO, &several, 20);
+            assert!(pauses[999] <= MAX_PAUSE_OF_SEVERAL);
+            let rate = several.probes() / pauses[999].as_secs_f64() / several.capacity;
+            assert!((rate / share - 1.0).abs() < 0.1, "{connections}: {rate}");
         }
     }
 

@@ -219,6 +219,14 @@ enum ActiveLever {
 }
 
 impl SenderLever {
+    /// So many connections of this process, this one among them, send over the same path. It
+    /// matters where each of them has a limit of its own ([`Pacer::pauses_among`]).
+    pub fn pauses_among(&mut self, connections: u32) {
+        if let ActiveLever::Pacing { pacer, .. } = &mut self.kind {
+            pacer.pauses_among(connections);
+        }
+    }
+
     /// Takes a sample of the connection and puts the target on it, also after it was
     /// released. Returns the time until the next sample.
     ///

@@ -100,6 +100,12 @@ impl Pacer {
         self.limiter.state()
     }
 
+    /// So many connections, this one among them, send over the same path, each under a limit of
+    /// its own. What yields to the end asks for no more together than one of them would.
+    pub fn pauses_among(&mut self, connections: u32) {
+        self.limiter.pauses_among(connections);
+    }
+
     /// Takes a sample; `None` while too little is known. The first
     /// acknowledgements give no round-trip time, and a kernel before Linux 4.2
     /// reports too little. Until then there is no limit, and the connection is

@@ -197,6 +197,18 @@ impl HeldConnection {
         receives || sends
     }
 
+    /// Whether it sends more than requests.
+    pub(super) fn sends(&self, now: Duration) -> bool {
+        self.send.is_some() && now < self.moved_at + REST
+    }
+
+    /// So many connections, this one among them, send to the same host.
+    pub(super) fn sends_among(&mut self, connections: u32) {
+        if let Some(lever) = &mut self.send {
+            lever.pauses_among(connections);
+        }
+    }
+
     /// Takes a sample and updates the levers; `None` if the socket is not where it was. It weighs
     /// at most so much.
     ///

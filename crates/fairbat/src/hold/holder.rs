@@ -364,10 +364,15 @@ impl Holder {
     fn update(&mut self, now: Duration) {
         let mut all = vec![Moved::default(); self.groups.len()];
         let mut broken = Vec::new();
+        let mut sending = BTreeMap::new();
+        for held in self.held.values().filter(|held| held.sends(now)) {
+            *sending.entry(held.peer).or_insert(0) += 1;
+        }
         for (&inode, held) in &mut self.held {
             if held.update_at > now {
                 continue;
             }
+            held.sends_among(sending.get(&held.peer).copied().unwrap_or(1));
             let most = self.groups[held.group].most_weight();
             match held.update(now, self.clock, &self.senders, most) {
                 Ok(Some(moved)) => {

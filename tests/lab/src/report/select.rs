@@ -16,6 +16,9 @@ pub(crate) const FAIRBAT: &str = "fairbat";
 /// The upload by `fairbat-agent`.
 pub(crate) const AGENT: &str = "agent";
 
+/// A program under `fairbat run`, planned by what its earlier runs have moved.
+pub(crate) const PLANNED: &str = "planned-curl";
+
 /// The congestion control of a server whose dots are filled. Those of others are hollow.
 pub(crate) const FILLED: &str = "cubic";
 

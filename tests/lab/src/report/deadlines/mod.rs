@@ -11,8 +11,8 @@ use crate::record::Summary;
 use crate::report::deadlines::required::{Lateness, mark};
 use crate::report::deadlines::served::SERVED;
 use crate::report::select::{
-    AGENT, Draw, FAIRBAT, Row, all_rows, beyond, distinct, greedy, has_alone, has_contenders,
-    has_web, on_paths,
+    AGENT, Draw, FAIRBAT, PLANNED, Row, all_rows, beyond, distinct, greedy, has_alone,
+    has_contenders, has_web, on_paths,
 };
 use crate::report::words::{
     failures, head, heading, how, median_over, table, terms, title, variants,
@@ -130,7 +130,8 @@ fn has_picture(matrix: &MatrixRecord) -> bool {
 }
 
 /// What is required, and what of it holds, under a heading: of `fairbat` by itself,
-/// whether it fetches or pushes, and by each controller where these differ. Where some
+/// whether it fetches or pushes, of a program that is planned by its earlier runs, and by each
+/// controller where these differ. Where some
 /// transfers are held back at both ends, also of these, by themselves and beside the others.
 fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
     let of = |name| (name, required::table(outcomes, name));
@@ -149,7 +150,7 @@ fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
     }
     let text = match served::section(matrix, outcomes) {
         None => {
-            let there = [FAIRBAT, AGENT].map(of).into_iter();
+            let there = [FAIRBAT, AGENT, PLANNED].map(of).into_iter();
             let there = there.filter(|(_, table)| !table.is_empty());
             match &there.collect::<Vec<_>>()[..] {
                 [(_, only)] => format!("\n{only}"),
