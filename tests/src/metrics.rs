@@ -1,7 +1,7 @@
 //! What an endpoint for Prometheus tells.
 
-/// The sum of the series of a metric that have this label, as `name="value"` or a part of that;
-/// `None` if there is none.
+/// The sum of the series of a metric that have this label, as `name="value"` or a part of that, or
+/// of all series if it is empty; `None` if there is none.
 #[must_use]
 pub fn metric(exposition: &str, name: &str, label: &str) -> Option<f64> {
     let value = |line: &str| {

@@ -14,6 +14,7 @@ mod passage;
 mod plan;
 mod progress;
 mod reaper;
+mod shared;
 mod streams;
 mod worker;
 
@@ -26,6 +27,7 @@ use nix::sys::signal::Signal;
 use self::message::FAILED;
 use self::passage::Passage;
 use self::plan::{Target, plan};
+use self::shared::Shared;
 use crate::args::RunArgs;
 use crate::console::{Console, log_filter, start_log};
 use crate::exit::ExitCode;
@@ -61,18 +63,28 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         let before: io::Result<_> = before();
         match before.and_then(|it| Ok((it, split()?))) {
             Ok(((inherited, last, (listener, _), passage), Half::First { other, channel })) => {
-                let started_with = (inherited, last, listener, passage);
+                let shared = Shared {
+                    inherited,
+                    last,
+                    listener,
+                    passage,
+                };
                 let attached = match plan.target {
                     Target::Command(_) => None,
                     Target::Running(_, scope) => Some(scope),
                 };
-                front::run(other, channel, attached, started_with, &console)
+                front::run(other, channel, attached, shared, &console)
             }
             Ok(((inherited, last, (_, listener), passage), Half::Second { channel })) => {
-                let started_with = (inherited, last, listener, passage);
+                let shared = Shared {
+                    inherited,
+                    last,
+                    listener,
+                    passage,
+                };
                 start_log(filter, &args.log, &console);
                 warn_if_late(plan.plan.deadline);
-                worker::run(plan, channel, started_with, &console)
+                worker::run(plan, channel, shared, &console)
             }
             Err(error) => {
                 console.line(&format!("error: cannot start a second process: {error}"));

@@ -1,10 +1,61 @@
-//! Hours in which something applies, as `08:00-18:00` or `Mon..Fri 22:00-06:00`. Pure.
+//! Times of day that come every day, as `06:00`, and hours in which something applies, as
+//! `08:00-18:00` or `Mon..Fri 22:00-06:00`. Pure.
 
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::Zoned;
 use jiff::civil::{Time, Weekday};
+use jiff::{Timestamp, Zoned};
+
+/// A time of day that comes every day, in local time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeOfDay(Time);
+
+/// What is no [`TimeOfDay`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write hours and minutes, such as 06:00")]
+pub struct InvalidTimeOfDay;
+
+/// Reads `HH:MM`; the hour may have one digit.
+impl FromStr for TimeOfDay {
+    type Err = InvalidTimeOfDay;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTimeOfDay> {
+        let (hour, minute) = text.split_once(':').ok_or(InvalidTimeOfDay)?;
+        let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if !matches!(hour.len(), 1 | 2) || minute.len() != 2 || !digits(hour) || !digits(minute) {
+            return Err(InvalidTimeOfDay);
+        }
+        let number = |part: &str| part.parse().map_err(|_| InvalidTimeOfDay);
+        let time = Time::new(number(hour)?, number(minute)?, 0, 0);
+        time.map(Self).map_err(|_| InvalidTimeOfDay)
+    }
+}
+
+impl TimeOfDay {
+    /// The next moment after `now` at which local clocks show it. On the day a clock change skips
+    /// it, it is later by the length of the gap; on the day it comes twice, the first one counts
+    /// (RFC 5545's rule, jiff's "compatible"). `None` at the end of the calendar.
+    #[must_use]
+    pub fn next(self, now: &Zoned) -> Option<Timestamp> {
+        let today = now.date();
+        [Some(today), today.tomorrow().ok()]
+            .into_iter()
+            .flatten()
+            .filter_map(|date| {
+                let local = date.to_datetime(self.0);
+                let zoned = local.to_zoned(now.time_zone().clone()).ok()?;
+                Some(zoned.timestamp())
+            })
+            .find(|moment| *moment > now.timestamp())
+    }
+}
+
+impl fmt::Display for TimeOfDay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.strftime("%H:%M"))
+    }
+}
 
 /// Hours of some days of the week, in local time. If they end before they begin, they last until the
 /// next day.
@@ -39,7 +90,10 @@ impl FromStr for Hours {
             None => ([true; 7], text),
         };
         let (from, to) = span.split_once('-').ok_or(InvalidHours)?;
-        let time = |text: &str| Time::strptime("%H:%M", text).map_err(|_| InvalidHours);
+        let time = |text: &str| match text.parse() {
+            Ok(TimeOfDay(time)) => Ok(time),
+            Err(InvalidTimeOfDay) => Err(InvalidHours),
+        };
         Ok(Self {
             days,
             from: time(from)?,
@@ -134,6 +188,14 @@ mod tests {
         for text in ["08:00-18:00", "Mon,Tue,Wed 22:00-06:00"] {
             assert_eq!(text.parse::<Hours>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn what_is_no_time_of_day_is_refused() {
+        for text in ["", "6", "24:30", "4h", "6:0", "06:00:00", "+6:00"] {
+            assert_eq!(text.parse::<TimeOfDay>(), Err(InvalidTimeOfDay), "{text}");
+        }
+        assert_eq!("6:05".parse::<TimeOfDay>().unwrap().to_string(), "06:05");
     }
 
     #[test]

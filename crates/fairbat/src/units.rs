@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use jiff::civil::{DateTime, Time};
+use jiff::civil::DateTime;
 use jiff::{Span, SpanRelativeTo, Timestamp, Zoned};
 use parse_size::{Config, Error};
+
+use crate::hours::TimeOfDay;
 
 /// Why a text is not a deadline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,10 +36,7 @@ pub enum DeadlineError {
 
 /// Reads a deadline, which always lies after `now`:
 /// - a moment (RFC 3339): `2026-05-01T06:00:00+02:00`;
-/// - a time of day `HH:MM` in the time zone of `now`: its next occurrence. On
-///   the day a clock change skips it, it is later by the length of the gap; on
-///   the day it comes twice, the first one counts (RFC 5545's rule, jiff's
-///   "compatible");
+/// - a time of day `HH:MM` in the time zone of `now`: its next occurrence ([`TimeOfDay::next`]);
 /// - a duration from `now`: `90s`, `45m`, `4h`, `1h30m`, `2d`; a day is 24 hours. A bare
 ///   number is refused, because it could as well be an hour or a year.
 ///
@@ -46,8 +45,9 @@ pub enum DeadlineError {
 /// If the text has another form, or the moment is not after `now`.
 pub fn parse_deadline(text: &str, now: &Zoned) -> Result<Timestamp, DeadlineError> {
     let trimmed = text.trim_ascii();
-    let moment = if let Some(time) = time_of_day(trimmed) {
-        next(time, now).ok_or_else(|| DeadlineError::TooFar(text.to_owned()))?
+    let moment = if let Ok(time) = trimmed.parse::<TimeOfDay>() {
+        time.next(now)
+            .ok_or_else(|| DeadlineError::TooFar(text.to_owned()))?
     } else if let Some(duration) = duration(trimmed) {
         now.timestamp()
             .checked_add(duration)
@@ -60,31 +60,6 @@ pub fn parse_deadline(text: &str, now: &Zoned) -> Result<Timestamp, DeadlineErro
         return Err(DeadlineError::Past { moment, now });
     }
     Ok(moment)
-}
-
-/// `HH:MM`; the hour may have one digit.
-fn time_of_day(text: &str) -> Option<Time> {
-    let (hour, minute) = text.split_once(':')?;
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if !matches!(hour.len(), 1 | 2) || minute.len() != 2 || !digits(hour) || !digits(minute) {
-        return None;
-    }
-    Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()
-}
-
-/// The next moment after `now` at which local clocks show `time`; `None` at
-/// the end of the calendar.
-fn next(time: Time, now: &Zoned) -> Option<Timestamp> {
-    let today = now.date();
-    [Some(today), today.tomorrow().ok()]
-        .into_iter()
-        .flatten()
-        .filter_map(|date| {
-            let local = date.to_datetime(time);
-            let zoned = local.to_zoned(now.time_zone().clone()).ok()?;
-            Some(zoned.timestamp())
-        })
-        .find(|moment| *moment > now.timestamp())
 }
 
 /// A duration with a unit.

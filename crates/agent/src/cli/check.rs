@@ -92,7 +92,7 @@ fn by(due: Due, start: Option<&Zoned>, now: &Zoned) -> String {
     let local = start.map(|start| start.with_time_zone(now.time_zone().clone()));
     match (local.and_then(|start| due.after(&start)), due) {
         (Some(deadline), _) => format!(", by {}", moment(deadline, now)),
-        (None, Due::By(time)) => format!(", by {} after its start", time.strftime("%H:%M")),
+        (None, Due::By(time)) => format!(", by {time} after its start"),
         (None, Due::Within(within)) => format!(", within {} of its start", span(within)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::civil::Time;
+use fairbat::hours::TimeOfDay;
 use jiff::{Timestamp, Zoned};
 use toml::Value;
 
@@ -15,21 +15,17 @@ const MIN_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// The next time local clocks show this time of day, after the start.
-    By(Time),
+    By(TimeOfDay),
     /// This long after the start; more than zero.
     Within(Duration),
 }
 
 impl Due {
-    /// The deadline of a run with this start. A time of day follows the rules of
-    /// [`fairbat::units`]. `None` after the last year that dates can express.
+    /// The deadline of a run with this start. `None` after the last year that dates can express.
     #[must_use]
     pub fn after(self, start: &Zoned) -> Option<Timestamp> {
         match self {
-            Self::By(time) => {
-                let text = time.strftime("%H:%M").to_string();
-                fairbat::units::parse_deadline(&text, start).ok()
-            }
+            Self::By(time) => time.next(start),
             Self::Within(span) => start.timestamp().checked_add(span).ok(),
         }
     }
@@ -46,7 +42,7 @@ impl Table<'_, '_> {
         }
         let by: Value = self.get("by")?;
         let time = by.as_str();
-        let time = time.and_then(|text| Time::strptime("%H:%M", text).ok());
+        let time = time.and_then(|text| text.parse().ok());
         if time.is_none() {
             let advice = "write hours and minutes in quotes, such as \"06:00\"";
             self.wrong("by", "is not a time of day", advice);

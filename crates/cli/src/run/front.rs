@@ -17,6 +17,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use super::message::{Ending, FAILED, Message, received};
 use super::passage::Passage;
 use super::reaper::{Reaped, reap};
+use super::shared::Shared;
 use super::streams::detach;
 use crate::console::Console;
 use crate::exit::ExitCode;
@@ -46,10 +47,15 @@ pub(super) fn run(
     worker: i32,
     channel: UnixStream,
     attached: Option<Scope>,
-    started_with: (Inherited, LastNotice, UnixStream, Option<Passage>),
+    shared: Shared,
     console: &Console,
 ) -> ExitCode {
-    let (inherited, last, listener, mut passage) = started_with;
+    let Shared {
+        inherited,
+        last,
+        listener,
+        mut passage,
+    } = shared;
     passage.iter_mut().for_each(Passage::leave);
     let (news, heard) = mpsc::channel();
     {

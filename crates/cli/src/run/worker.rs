@@ -26,6 +26,7 @@ use super::messages;
 use super::passage::Passage;
 use super::plan::{Plan, Target};
 use super::reaper::{Reaped, reap};
+use super::shared::Shared;
 use super::streams::detach;
 use crate::console::Console;
 use crate::exit::ExitCode;
@@ -58,10 +59,15 @@ enum News {
 pub(super) fn run(
     mut plan: Plan,
     channel: UnixStream,
-    started_with: (Inherited, LastNotice, UnixStream, Option<Passage>),
+    shared: Shared,
     console: &Console,
 ) -> ExitCode {
-    let (mut inherited, last, second, mut passage) = started_with;
+    let Shared {
+        mut inherited,
+        last,
+        listener,
+        mut passage,
+    } = shared;
     // Its lines are for the terminal, though it is no process of the foreground.
     let terminal: SigSet = [Signal::SIGTTOU].into_iter().collect();
     let _ = terminal.thread_block();
@@ -92,7 +98,7 @@ pub(super) fn run(
         Target::Command(words) => match start(
             words,
             &inherited,
-            plan.notifies.then_some((last, second)),
+            plan.notifies.then_some((last, listener)),
             passage.as_mut(),
             &news,
         ) {
@@ -224,7 +230,9 @@ impl Worker {
                 say(messages::by_looking(&error));
                 self.begin(false);
             }
-            News::Connects(process, descriptor) => self.holder.connects(process, descriptor, 0),
+            News::Connects(process, descriptor) => {
+                self.holder.connects(process, descriptor, 0);
+            }
             News::Progress(share) => {
                 self.is_told = true;
                 self.holder.progress(share);

@@ -147,7 +147,7 @@ impl ReceiveWindowLimiter {
     }
 
     /// So many connections, this one among them, pause each by itself over the same path.
-    pub(crate) fn pauses_among(&mut self, connections: u32) {
+    pub(crate) fn set_connections(&mut self, connections: u32) {
         self.connections = connections;
     }
 

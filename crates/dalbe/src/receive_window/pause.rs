@@ -38,17 +38,17 @@ const FIRST_PAUSE: f64 = 2.0;
 /// Probes need not carry less than this share of the capacity.
 const PROBE_RATE_SHARE: f64 = 0.01;
 
-/// Longest pause: free capacity is noticed well within 2.5 s.
+/// Longest pause of one connection: free capacity is noticed well within 2.5 s.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// A pause is also at most this time and a round trip. A sender with a closed
+/// A pause of one connection is also at most this time and a round trip. A sender with a closed
 /// window sends small segments when its persist timer expires (RFC 9293,
 /// section 3.8.6.1; on Linux after 200 ms and two round trips). A small buffer
 /// has no room for them.
 pub(crate) const PERSIST_TIME: Duration = Duration::from_millis(200);
 
-/// Where several connections pause, none of them does so for longer than this: the other end
-/// sees that it lives, and a segment that has to wait can go soon.
+/// Where several connections that send pause, each by itself, none does so for longer than this:
+/// the other end sees that it lives, and free capacity is noticed.
 const MAX_PAUSE_OF_SEVERAL: Duration = Duration::from_secs(2);
 
 /// A queue within this time after the last pause follows a gap in the other

@@ -219,11 +219,12 @@ enum ActiveLever {
 }
 
 impl SenderLever {
-    /// So many connections of this process, this one among them, send over the same path. It
-    /// matters where each of them has a limit of its own ([`Pacer::pauses_among`]).
-    pub fn pauses_among(&mut self, connections: u32) {
+    /// So many connections under levers of the caller, this one among them, send over the same
+    /// path from now on. It matters where each has a limit of its own
+    /// ([`Pacer::set_connections`]).
+    pub fn set_connections(&mut self, connections: u32) {
         if let ActiveLever::Pacing { pacer, .. } = &mut self.kind {
-            pacer.pauses_among(connections);
+            pacer.set_connections(connections);
         }
     }
 

@@ -100,10 +100,11 @@ impl Pacer {
         self.limiter.state()
     }
 
-    /// So many connections, this one among them, send over the same path, each under a limit of
-    /// its own. What yields to the end asks for no more together than one of them would.
-    pub fn pauses_among(&mut self, connections: u32) {
-        self.limiter.pauses_among(connections);
+    /// So many connections, this one among them, send over the same path from now on, each under a
+    /// limit of its own. While they yield to the end, they ask together for no more than one would;
+    /// from about eight on for somewhat more, since none of them pauses for longer than 2 s.
+    pub fn set_connections(&mut self, connections: u32) {
+        self.limiter.set_connections(connections);
     }
 
     /// Takes a sample; `None` while too little is known. The first

@@ -13,6 +13,7 @@ use dalbe::socket::{TcpInfo, TcpSocket};
 use dalbe::weight::FlowTarget;
 use jiff::Timestamp;
 
+use super::connecting::Connecting;
 use super::scope::Found;
 use crate::clock::Clock;
 use crate::lane::places::Place;
@@ -89,17 +90,6 @@ fn next_sample(now: Duration) -> Duration {
     PERIOD * samples.saturating_add(1)
 }
 
-/// A socket that may connect.
-#[derive(Debug)]
-pub(super) struct Connecting {
-    pub(super) handle: Handle,
-    /// The number of its group.
-    pub(super) group: usize,
-    pub(super) since: Duration,
-    /// Whether it was told that it connects.
-    pub(super) is_told: bool,
-}
-
 /// What a connection has moved since the last update.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moved {
@@ -123,6 +113,7 @@ pub(super) struct HeldConnection {
     sent: u64,
     moved_at: Duration,
     received_at: Duration,
+    sent_at: Duration,
     send_at: Duration,
     watch: Option<JoinHandle<ArrivalWatch>>,
     pub(super) update_at: Duration,
@@ -133,14 +124,14 @@ impl HeldConnection {
     pub(super) fn new(
         now: Duration,
         peer: IpAddr,
-        handle: Handle,
+        connecting: Connecting,
         receive: Option<WindowLever>,
-        (group, place): (usize, Place),
+        place: Place,
     ) -> Self {
         Self {
             peer,
-            group,
-            handle,
+            group: connecting.group,
+            handle: connecting.handle,
             receive,
             send: None,
             place,
@@ -148,6 +139,7 @@ impl HeldConnection {
             sent: 0,
             moved_at: now,
             received_at: now,
+            sent_at: now,
             send_at: now,
             watch: None,
             update_at: now,
@@ -199,13 +191,13 @@ impl HeldConnection {
 
     /// Whether it sends more than requests.
     pub(super) fn sends(&self, now: Duration) -> bool {
-        self.send.is_some() && now < self.moved_at + REST
+        self.send.is_some() && now < self.sent_at + REST
     }
 
     /// So many connections, this one among them, send to the same host.
-    pub(super) fn sends_among(&mut self, connections: u32) {
+    pub(super) fn set_senders(&mut self, connections: u32) {
         if let Some(lever) = &mut self.send {
-            lever.pauses_among(connections);
+            lever.set_connections(connections);
         }
     }
 
@@ -226,7 +218,10 @@ impl HeldConnection {
         };
         let info = socket.info()?;
         let moved = self.count(&info);
-        if moved.received + moved.sent > 0 || info.is_owed() {
+        if moved.sent > 0 || info.is_owed() {
+            self.sent_at = now;
+        }
+        if moved.received > 0 || self.sent_at == now {
             self.moved_at = now;
         }
         if moved.received + moved.sent == 0 && now >= self.moved_at + REST {

@@ -10,7 +10,8 @@ use dalbe::receive_window::{LeverKind, WindowLever, WindowSettings};
 use dalbe::sender::{SenderLeverKind, SenderLevers};
 use dalbe::socket::TcpSocket;
 
-use super::connection::{Connecting, Handle, HeldConnection, Moved};
+use super::connecting::Connecting;
+use super::connection::{HeldConnection, Moved};
 use super::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
 use super::group::{Group, GroupReport};
 use super::plan::HoldPlan;
@@ -20,7 +21,7 @@ use super::sockets::{Kind, UdpFlows, inode_of, kind_of};
 use crate::clock::Clock;
 use crate::lane::core::Core;
 use crate::lane::settings::Mode;
-use crate::lane::{InvalidSettings, Lane, LaneSettings};
+use crate::lane::{InvalidSettings, Lane};
 use crate::transport::Path;
 
 /// Time between two looks for processes and sockets where connections are told.
@@ -34,9 +35,6 @@ const MIN_LOOK_PERIOD: Duration = Duration::from_millis(200);
 
 /// Time between two looks at a socket that connects.
 const CONNECT_PERIOD: Duration = Duration::from_millis(5);
-
-/// A socket that has not connected by then is found by the usual looks.
-const CONNECT_TIME: Duration = Duration::from_secs(150);
 
 /// Time between two samples of the lane.
 const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
@@ -86,13 +84,7 @@ impl Holder {
     ) -> Result<Self, InvalidSettings> {
         let clock = Clock::start();
         let lever = Capabilities::probe().best_lever();
-        let limits = LaneSettings {
-            weight: plan.weight,
-            is_held: true,
-            controller: settings.controller,
-            ..LaneSettings::new(1)
-        };
-        let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
+        let lane = Lane::of_run(settings.lane(plan.weight), Mode::SingleConnection, clock)?;
         let group = Group::new(&lane, plan, true);
         let windows = WindowSettings {
             policy: settings.receiver,
@@ -184,9 +176,13 @@ impl Holder {
             descriptor,
             inode,
         };
-        let held = self.held.get(&inode);
-        // A program that does not wait asks again until it is connected.
-        if held.is_some_and(|held| held.is(&socket)) || self.connecting.contains_key(&inode) {
+        // A program that does not wait asks again until it is connected. A relay that tries another
+        // address has closed the socket before, and may have told of it too early.
+        if let Some(connecting) = self.connecting.get_mut(&inode) {
+            connecting.group = group;
+            return;
+        }
+        if self.held.get(&inode).is_some_and(|held| held.is(&socket)) {
             return;
         }
         // What it was before is over.
@@ -279,13 +275,7 @@ impl Holder {
                 self.left_alone.insert(found.inode);
             }
             Kind::Tcp => {
-                if let Ok(cookie) = socket.cookie() {
-                    let connecting = Connecting {
-                        handle: Handle::new(found, cookie),
-                        group: group.unwrap_or(0),
-                        since: now,
-                        is_told: group.is_some(),
-                    };
+                if let Ok(connecting) = Connecting::new(now, found, socket, group) {
                     self.connecting.insert(found.inode, connecting);
                 }
             }
@@ -306,14 +296,10 @@ impl Holder {
             if !all && !connecting.is_told {
                 continue;
             }
-            let Some(socket) = connecting.handle.socket() else {
-                self.is_missing = true;
-                connecting.is_told = false;
-                continue;
-            };
-            connecting.is_told &= now < connecting.since + CONNECT_TIME;
-            if let (Ok(local), Ok(peer)) = (socket.local_addr(), socket.peer_addr()) {
-                connected.push((inode, local.ip().to_canonical(), peer.ip().to_canonical()));
+            match connecting.addresses(now) {
+                Some(Some((local, peer))) => connected.push((inode, local, peer)),
+                Some(None) => {}
+                None => self.is_missing = true,
             }
         }
         for (inode, local, peer) in connected {
@@ -333,26 +319,24 @@ impl Holder {
     }
 
     /// Takes a connection under control.
-    fn take(&mut self, now: Duration, inode: u64, connecting: Connecting, peer: IpAddr) {
-        let Connecting {
-            mut handle, group, ..
-        } = connecting;
+    fn take(&mut self, now: Duration, inode: u64, mut connecting: Connecting, peer: IpAddr) {
         let path = self.paths.entry(peer).or_default();
         let receive = self
             .lever
             .holds_window()
             .then(|| path.lever(self.windows.clone()));
         if receive.is_some()
-            && let Some(Err(error)) = handle.socket().map(|it| WindowLever::hold(&it))
+            && let Some(Err(error)) = connecting.handle.socket().map(|it| WindowLever::hold(&it))
         {
             tracing::debug!(%error, "a receive buffer was not held");
         }
         if self.held.is_empty() {
             self.lane.with_core(Core::connected);
         }
-        let place = self.groups[group].take_place(&self.lane);
-        self.groups[group].report.connections += 1;
-        let mut held = HeldConnection::new(now, peer, handle, receive, (group, place));
+        let group = &mut self.groups[connecting.group];
+        group.report.connections += 1;
+        let place = group.take_place(&self.lane);
+        let mut held = HeldConnection::new(now, peer, connecting, receive, place);
         if self.is_first_look {
             held.forget_past();
         }
@@ -364,15 +348,10 @@ impl Holder {
     fn update(&mut self, now: Duration) {
         let mut all = vec![Moved::default(); self.groups.len()];
         let mut broken = Vec::new();
-        let mut sending = BTreeMap::new();
-        for held in self.held.values().filter(|held| held.sends(now)) {
-            *sending.entry(held.peer).or_insert(0) += 1;
-        }
         for (&inode, held) in &mut self.held {
             if held.update_at > now {
                 continue;
             }
-            held.sends_among(sending.get(&held.peer).copied().unwrap_or(1));
             let most = self.groups[held.group].most_weight();
             match held.update(now, self.clock, &self.senders, most) {
                 Ok(Some(moved)) => {
@@ -434,6 +413,7 @@ impl Holder {
         let period = now.saturating_sub(self.sampled_at);
         self.sampled_at = now;
         self.lane.notice_clock();
+        self.count_senders(now);
         let done = self.report.bytes_received + self.report.bytes_sent;
         self.groups.iter().for_each(|group| group.tell(now));
         let mut plans = self.groups.iter().filter_map(Group::expected).peekable();
@@ -457,6 +437,17 @@ impl Holder {
         self.emit(HoldEvent::Control(control));
         for late in self.lane.with_core(Core::report_late) {
             self.emit(HoldEvent::from(late));
+        }
+    }
+
+    /// Tells each connection how many send to the same host.
+    fn count_senders(&mut self, now: Duration) {
+        let mut senders = HashMap::new();
+        for held in self.held.values().filter(|held| held.sends(now)) {
+            *senders.entry(held.peer).or_insert(0) += 1;
+        }
+        for held in self.held.values_mut() {
+            held.set_senders(senders.get(&held.peer).copied().unwrap_or(1));
         }
     }
 

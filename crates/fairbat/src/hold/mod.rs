@@ -7,12 +7,13 @@
 //!   sockets are;
 //! - `unit`: where systemd keeps the processes of a unit;
 //! - `history`: what earlier runs have moved, and what the next one is expected to;
-//! - `connection`: the levers on one of them;
+//! - `connecting`: sockets that may become one; `connection`: the levers on one of them;
 //! - `holder`: finds connections, updates them and lets them go.
 //!
 //! A socket belongs to its program. Here it is duplicated for one look at a time, since a
 //! duplicate keeps a connection open that its owner has closed.
 
+mod connecting;
 mod connection;
 mod event;
 mod group;

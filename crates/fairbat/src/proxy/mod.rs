@@ -39,7 +39,7 @@ use self::access::Access;
 pub use self::access::{Network, NetworkError};
 use self::connection::serve;
 pub use self::metrics::{NAMES, OTHERS};
-pub use self::rule::{InvalidTimeOfDay, ProxyRule, TimeOfDay};
+pub use self::rule::ProxyRule;
 use self::site::{Refusals, Site};
 use self::upstream::Upstream;
 use crate::accept::{AcceptLimits, Accepted, accept_until};

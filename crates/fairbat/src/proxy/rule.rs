@@ -1,15 +1,13 @@
 //! Rules: what weighs more, and what is due, by host, port and client. Pure.
 
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use jiff::Zoned;
 
 use super::access::Network;
 use crate::hold::{FLOOR, HoldPlan};
-use crate::hours::{Hours, is_within};
+use crate::hours::{Hours, TimeOfDay, is_within};
 use crate::http::host::HostPattern;
-use crate::units::parse_deadline;
 
 /// A rule of the proxy. The first one that matches a connection counts for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,34 +58,8 @@ impl ProxyRule {
             weight,
             floor: weight.max(FLOOR),
             bytes: self.bytes,
-            deadline: self.deadline.as_ref().and_then(|it| it.next(now)),
+            deadline: self.deadline.and_then(|it| it.next(now)),
         }
-    }
-}
-
-/// A time of day, as `06:00`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TimeOfDay(String);
-
-/// What is no [`TimeOfDay`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("write a time of day, such as 06:00: it comes every day")]
-pub struct InvalidTimeOfDay;
-
-impl FromStr for TimeOfDay {
-    type Err = InvalidTimeOfDay;
-
-    fn from_str(text: &str) -> Result<Self, InvalidTimeOfDay> {
-        let time = jiff::civil::Time::strptime("%H:%M", text);
-        time.map(|_| Self(text.to_owned()))
-            .map_err(|_| InvalidTimeOfDay)
-    }
-}
-
-impl TimeOfDay {
-    /// When it comes next.
-    fn next(&self, now: &Zoned) -> Option<jiff::Timestamp> {
-        parse_deadline(&self.0, now).ok()
     }
 }
 
@@ -159,12 +131,5 @@ mod tests {
             rule().plan(&at("2026-03-02T23:00:00[UTC]"), heavier).weight,
             0.5
         );
-    }
-
-    #[test]
-    fn what_is_no_time_of_day_is_refused() {
-        for text in ["", "6", "24:30", "4h"] {
-            assert_eq!(text.parse::<TimeOfDay>(), Err(InvalidTimeOfDay), "{text}");
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fairbat::lane::Service;
 use jiff::Timestamp;
-use jiff::civil::{DateTime, time};
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::*;
@@ -92,7 +92,7 @@ fn the_example_shows_every_key_and_is_right() {
         home.timing,
         Timing::Calendar(vec![calendar("Mon..Fri 22:00")])
     );
-    assert_eq!(home.due, Some(Due::By(time(6, 0, 0, 0))));
+    assert_eq!(home.due, Some(Due::By("06:00".parse().unwrap())));
     let Delete::Mirror {
         max: MaxDelete::Share(share),
     } = home.delete
@@ -127,7 +127,7 @@ fn the_example_shows_every_key_and_is_right() {
     );
     assert_eq!(nightly.name, "nightly");
     assert_eq!(nightly.bytes, Some(40 << 30));
-    assert_eq!(nightly.due, Some(Due::By(time(6, 0, 0, 0))));
+    assert_eq!(nightly.due, Some(Due::By("06:00".parse().unwrap())));
     for keys in [
         &Agent::KEYS[..],
         &Agent::STREAM_KEYS,
@@ -292,7 +292,7 @@ fn the_earliest_of_several_calendars_is_next_and_the_deadline_follows_the_start(
     let timing = job(&push("schedule = [\"23:00\", \"22:00\", \"2020-1-1\"]")).timing;
     let start = timing.next_by_calendar(&now).unwrap();
     assert_eq!(start.datetime().to_string(), "2026-05-01T22:00:00");
-    let by = Due::By(time(6, 0, 0, 0)).after(&start).unwrap();
+    let by = Due::By("06:00".parse().unwrap()).after(&start).unwrap();
     assert_eq!(by.to_string(), "2026-05-02T06:00:00Z");
     let within = Due::Within(Duration::from_secs(3600)).after(&start);
     assert_eq!(within.unwrap().to_string(), "2026-05-01T23:00:00Z");

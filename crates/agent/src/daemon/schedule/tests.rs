@@ -13,7 +13,7 @@ const START: &str = "2026-03-02T21:00:00[UTC]";
 
 fn nightly() -> TaskSchedule {
     let calendar = "22:00".parse_calendar();
-    let due = Due::By(jiff::civil::time(6, 0, 0, 0));
+    let due = Due::By("06:00".parse().unwrap());
     TaskSchedule::new(
         Timing::Calendar(vec![calendar]),
         Some(due),

@@ -129,10 +129,10 @@ fn has_picture(matrix: &MatrixRecord) -> bool {
     has_alone(matrix) && has_contenders(matrix)
 }
 
-/// What is required, and what of it holds, under a heading: of `fairbat` by itself,
-/// whether it fetches or pushes, of a program that is planned by its earlier runs, and by each
-/// controller where these differ. Where some
-/// transfers are held back at both ends, also of these, by themselves and beside the others.
+/// What is required, and what of it holds, under a heading: of `fairbat` by itself, whether it
+/// fetches or pushes, of a program that is planned by its earlier runs, and by each controller
+/// where these differ. Where some transfers are held back at both ends, also of these, by
+/// themselves and beside the others.
 fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
     let of = |name| (name, required::table(outcomes, name));
     let controllers = distinct(outcomes.iter().filter_map(|it| it.run.controller));
