@@ -2,8 +2,9 @@
 //! connects is held.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output};
+use std::thread;
 use std::time::Duration;
 
 use dalbe::process::ForeignProcess;
@@ -87,6 +88,48 @@ impl Proxy {
         });
         held.count()
     }
+}
+
+/// Reads the head of a request; false at the end of the connection.
+fn read_head(stream: &mut TcpStream) -> bool {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        match stream.read(&mut byte) {
+            Ok(1) => head.push(byte[0]),
+            _ => return false,
+        }
+    }
+    true
+}
+
+#[test]
+fn requests_of_a_client_to_a_server_share_a_connection_until_it_is_closed() {
+    let proxy = Proxy::start(&[]);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let server = thread::spawn(move || {
+        let serve = || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut requests = 0;
+            // The server closes it after two.
+            while requests < 2 && read_head(&mut stream) {
+                let response = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+                stream.write_all(response).expect("answer");
+                requests += 1;
+            }
+            requests
+        };
+        [serve(), serve()]
+    });
+    let output = Command::new("curl")
+        .args(["-sS", "-f", "--max-time", "60", "--noproxy", "", "-x"])
+        .arg(format!("http://{}", proxy.address))
+        .args([&url, &url, &url])
+        .output()
+        .expect("start curl");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "okokok");
+    assert_eq!(server.join().expect("the server"), [2, 1]);
 }
 
 #[test]

@@ -2,17 +2,19 @@
 //! passed on (section 7.6).
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::header::{
     self, AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA, WWW_AUTHENTICATE,
 };
+use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -43,6 +45,23 @@ const HOP_BY_HOP: [HeaderName; 7] = [
 
 type Body = BoxBody<Bytes, hyper::Error>;
 
+/// The connection for a client's last request, for the next one if that is for the same server.
+#[derive(Default)]
+struct Kept(Mutex<Option<(Authority, SendRequest<Incoming>)>>);
+
+impl Kept {
+    /// The one to this server, if it can take another request.
+    async fn take(&self, server: &Authority) -> Option<SendRequest<Incoming>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (_, mut requests) = kept.filter(|(to, _)| to == server)?;
+        requests.ready().await.is_ok().then_some(requests)
+    }
+
+    fn keep(&self, server: Authority, requests: SendRequest<Incoming>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((server, requests));
+    }
+}
+
 /// Serves a client that speaks it.
 ///
 /// # Errors
@@ -52,9 +71,10 @@ pub(super) async fn serve(
     client: IpAddr,
     site: Arc<Site>,
 ) -> Result<(), String> {
+    let kept = Arc::new(Kept::default());
     let answer = move |request| {
-        let site = Arc::clone(&site);
-        async move { Ok::<_, hyper::Error>(answer(request, client, site).await) }
+        let (site, kept) = (Arc::clone(&site), Arc::clone(&kept));
+        async move { Ok::<_, hyper::Error>(answer(request, client, site, &kept).await) }
     };
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -67,7 +87,12 @@ pub(super) async fn serve(
         .map_err(|error| error.to_string())
 }
 
-async fn answer(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> Response<Body> {
+async fn answer(
+    request: Request<Incoming>,
+    client: IpAddr,
+    site: Arc<Site>,
+    kept: &Kept,
+) -> Response<Body> {
     let is_own = request.uri().path() == "/metrics" && request.uri().scheme().is_none();
     // Whoever asks the proxy itself for something takes it for any server.
     let field = match is_own && request.headers().contains_key(AUTHORIZATION) {
@@ -81,7 +106,7 @@ async fn answer(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> 
     match checked {
         Ok(()) if is_own => metrics(request, &site),
         Ok(()) if request.method() == Method::CONNECT => tunnel(request, client, site).await,
-        Ok(()) => pass_on(request, client, &site).await,
+        Ok(()) => pass_on(request, client, &site, kept).await,
         Err(Refused::Network) => said(
             StatusCode::FORBIDDEN,
             &format!("{client} may not use this proxy; its owner can allow it with --allow"),
@@ -142,18 +167,18 @@ async fn tunnel(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> 
 }
 
 /// Passes a request on, and its response back.
-async fn pass_on(mut request: Request<Incoming>, client: IpAddr, site: &Site) -> Response<Body> {
+async fn pass_on(
+    mut request: Request<Incoming>,
+    client: IpAddr,
+    site: &Site,
+    kept: &Kept,
+) -> Response<Body> {
     let uri = request.uri().clone();
     let (Some("http"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
         return said(
             StatusCode::BAD_REQUEST,
             "this is a proxy: it takes CONNECT, and requests for http:// URLs",
         );
-    };
-    let port = authority.port_u16().unwrap_or(HTTP_PORT);
-    let server = match site.upstream.dial(authority.host(), port, client).await {
-        Ok(server) => server,
-        Err(error) => return not_connected(&error, client, site),
     };
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let named = path
@@ -167,18 +192,12 @@ async fn pass_on(mut request: Request<Incoming>, client: IpAddr, site: &Site) ->
     *request.version_mut() = Version::HTTP_11;
     for_next_hop(request.headers_mut());
     request.headers_mut().insert(HOST, host);
-    match send(server, request).await {
+    match send(request, authority, client, site, kept).await {
         Ok(mut response) => {
             for_next_hop(response.headers_mut());
             response.map(BodyExt::boxed)
         }
-        Err(error) => {
-            tracing::info!(%client, %error, "no answer");
-            said(
-                StatusCode::BAD_GATEWAY,
-                &format!("{}: {error}", authority.host()),
-            )
-        }
+        Err(response) => response,
     }
 }
 
@@ -189,20 +208,60 @@ fn without_user(authority: &str) -> &str {
         .map_or(authority, |(_, host)| host)
 }
 
+/// Sends a request, over the connection of the last one if it can be.
+///
+/// # Errors
+/// There is no answer: what the client is told.
 async fn send(
-    server: TcpStream,
     request: Request<Incoming>,
-) -> Result<Response<Incoming>, hyper::Error> {
-    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+    server: &Authority,
+    client: IpAddr,
+    site: &Site,
+    kept: &Kept,
+) -> Result<Response<Incoming>, Response<Body>> {
+    let taken = kept.take(server).await;
+    let is_kept = taken.is_some();
+    let mut requests = match taken {
+        Some(requests) => requests,
+        None => connect(server, client, site).await?,
+    };
+    let mut sent = requests.try_send_request(request).await;
+    if is_kept
+        && let Err(error) = &mut sent
+        && let Some(request) = error.take_message()
+    {
+        // The server has closed it just now.
+        requests = connect(server, client, site).await?;
+        sent = requests.try_send_request(request).await;
+    }
+    let response = sent.map_err(|error| no_answer(server, client, &error.into_error()))?;
+    kept.keep(server.clone(), requests);
+    Ok(response)
+}
+
+/// A new connection to this server.
+///
+/// # Errors
+/// There is none: what the client is told.
+async fn connect(
+    server: &Authority,
+    client: IpAddr,
+    site: &Site,
+) -> Result<SendRequest<Incoming>, Response<Body>> {
+    let port = server.port_u16().unwrap_or(HTTP_PORT);
+    let dialled = site.upstream.dial(server.host(), port, client).await;
+    let stream = dialled.map_err(|error| not_connected(&error, client, site))?;
+    let begun = hyper::client::conn::http1::Builder::new()
         .preserve_header_case(true)
-        .handshake(TokioIo::new(server))
-        .await?;
+        .handshake(TokioIo::new(stream));
+    let begun = begun.await;
+    let (requests, connection) = begun.map_err(|error| no_answer(server, client, &error))?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection to a server broke");
         }
     });
-    sender.send_request(request).await
+    Ok(requests)
 }
 
 /// Removes the fields that were for this hop only, and tells of it.
@@ -229,6 +288,14 @@ fn not_connected(error: &DialError, client: IpAddr, site: &Site) -> Response<Bod
         DialError::Unknown(..) | DialError::Refused(..) => StatusCode::BAD_GATEWAY,
     };
     said(status, &error.to_string())
+}
+
+fn no_answer(server: &Authority, client: IpAddr, error: &hyper::Error) -> Response<Body> {
+    tracing::info!(%client, %error, "no answer");
+    said(
+        StatusCode::BAD_GATEWAY,
+        &format!("{}: {error}", server.host()),
+    )
 }
 
 /// A response of the proxy's own.
