@@ -18,8 +18,10 @@ pub(crate) fn run(args: &RunsArgs) -> ExitCode {
         Some(name) => Ok(vec![name.clone()]),
         None => names(),
     };
-    with_valid(names.and_then(|names| read(&names)), |all| {
-        if args.name.is_some() && all.iter().all(|(_, runs)| runs.is_empty()) {
+    with_valid(names.and_then(|names| read(&names)), |mut all| {
+        // A command that could not be started has left its name.
+        all.retain(|(_, runs)| !runs.is_empty());
+        if args.name.is_some() && all.is_empty() {
             Console::plain().line("error: there is no run of this name; fairbat runs lists them");
             return ExitCode::Other;
         }
@@ -32,7 +34,11 @@ pub(crate) fn run(args: &RunsArgs) -> ExitCode {
             (false, None) => all.iter().map(|(name, runs)| summary(name, runs)).collect(),
         };
         match lines.is_empty() {
-            true => ExitCode::Done,
+            true => {
+                Console::plain()
+                    .line("no run is noted yet: give them names, by fairbat run --name");
+                ExitCode::Done
+            }
             false => shown(&lines.join("\n")),
         }
     })
@@ -61,7 +67,9 @@ fn as_json(name: &str, runs: &[PastRun]) -> Vec<String> {
 fn summary(name: &str, runs: &[PastRun]) -> String {
     let next = match expected(runs) {
         Some(bytes) => format!("the next one is planned with {}", BinaryBytes(bytes)),
-        None => "none has ended well, so the next one cannot be planned".to_owned(),
+        None => {
+            "none has ended well and moved anything, so the next one cannot be planned".to_owned()
+        }
     };
     let count = runs.len();
     let plural = if count == 1 { "run" } else { "runs" };

@@ -80,7 +80,7 @@ pub(crate) struct RunArgs {
 
     /// Write what happens into this file, one JSON object per line
     ///
-    /// docs/json.md in the source describes the objects.
+    /// What was in the file before is lost. docs/json.md in the source describes the objects.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: Option<PathBuf>,
 

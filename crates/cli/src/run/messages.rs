@@ -42,7 +42,7 @@ pub(super) fn unplanned(asked: &RunSpeedArgs) -> String {
         None => "",
     };
     let next = match (&asked.name, asked.progress_from) {
-        (Some(_), _) => "; no earlier run of this name has ended well",
+        (Some(_), _) => "; no earlier run of this name has ended well and moved anything",
         (None, Some(_)) => "",
         (None, None) => "; use --bytes, --progress-from, or --name to learn from this run",
     };
@@ -59,7 +59,8 @@ pub(super) const UNTOLD: &str = "the command has not told how far along it was; 
 /// The deadline will probably be missed.
 pub(super) fn late(late_s: f64, zeta: f64, rate: f64) -> String {
     format!(
-        "warning: probably {} late: the deadline needs {}, and the path carries {}",
+        "warning: probably {} late: the plan, which aims a little early, needs {}, and the path \
+         carries {}",
         span(late_s),
         per_second(zeta),
         per_second(rate)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dalbe::socket::TcpSocket;
 
-use super::connection::Handle;
+use super::handle::Handle;
 use super::scope::Found;
 
 /// A socket that has not connected by then is found by the usual looks.

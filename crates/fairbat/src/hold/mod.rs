@@ -7,7 +7,8 @@
 //!   sockets are;
 //! - `unit`: where systemd keeps the processes of a unit;
 //! - `history`: what earlier runs have moved, and what the next one is expected to;
-//! - `connecting`: sockets that may become one; `connection`: the levers on one of them;
+//! - `handle`: where a socket is; `connecting`: sockets that may connect; `connection`: the levers
+//!   on one of them;
 //! - `holder`: finds connections, updates them and lets them go.
 //!
 //! A socket belongs to its program. Here it is duplicated for one look at a time, since a
@@ -17,6 +18,7 @@ mod connecting;
 mod connection;
 mod event;
 mod group;
+mod handle;
 pub mod history;
 mod holder;
 mod plan;
