@@ -53,8 +53,8 @@ pub struct Holder {
     /// By the inode of the socket.
     connecting: BTreeMap<u64, Connecting>,
     held: BTreeMap<u64, HeldConnection>,
-    /// Sockets that are none of ours.
-    left_alone: BTreeSet<u64>,
+    /// Sockets that are none of ours, by inode, with their cookies.
+    left_alone: BTreeMap<u64, Option<u64>>,
     udp: UdpFlows,
     paths: HashMap<IpAddr, Path>,
     /// Whether connections are told.
@@ -104,7 +104,7 @@ impl Holder {
             processes: Processes::of(scope),
             connecting: BTreeMap::new(),
             held: BTreeMap::new(),
-            left_alone: BTreeSet::new(),
+            left_alone: BTreeMap::new(),
             udp: UdpFlows::default(),
             paths: HashMap::new(),
             has_notices: false,
@@ -182,7 +182,10 @@ impl Holder {
             connecting.group = group;
             return;
         }
-        if self.held.get(&inode).is_some_and(|held| held.is(&socket)) {
+        let is_same = |cookie: &Option<u64>| cookie.is_some() && *cookie == socket.cookie().ok();
+        if self.held.get(&inode).is_some_and(|held| held.is(&socket))
+            || self.left_alone.get(&inode).is_some_and(is_same)
+        {
             return;
         }
         // What it was before is over.
@@ -230,7 +233,7 @@ impl Holder {
         }
         let found = self.processes.sockets();
         let inodes: BTreeSet<u64> = found.iter().map(|found| found.inode).collect();
-        self.left_alone.retain(|inode| inodes.contains(inode));
+        self.left_alone.retain(|inode, _| inodes.contains(inode));
         self.udp.retain(&inodes);
         self.paths.retain(|_, path| path.is_remembered(now));
         self.connecting
@@ -246,7 +249,7 @@ impl Holder {
             self.forget(now, inode);
         }
         for found in &found {
-            if self.left_alone.contains(&found.inode) {
+            if self.left_alone.contains_key(&found.inode) {
                 continue;
             }
             if let Some(held) = self.held.get_mut(&found.inode) {
@@ -272,7 +275,7 @@ impl Holder {
         let now = self.clock.now();
         match kind_of(socket) {
             Kind::Listener => {
-                self.left_alone.insert(found.inode);
+                self.left_alone.insert(found.inode, socket.cookie().ok());
             }
             Kind::Tcp => {
                 if let Ok(connecting) = Connecting::new(now, found, socket, group) {
@@ -284,7 +287,7 @@ impl Holder {
                 self.report.udp_flows += u64::from(is_new);
             }
             Kind::Other => {
-                self.left_alone.insert(found.inode);
+                self.left_alone.insert(found.inode, socket.cookie().ok());
             }
         }
     }
@@ -311,7 +314,8 @@ impl Holder {
                     WindowLever::forgo(&socket);
                 }
                 self.report.local_connections += 1;
-                self.left_alone.insert(inode);
+                self.left_alone
+                    .insert(inode, Some(connecting.handle.cookie));
                 continue;
             }
             self.take(now, inode, connecting, peer);
@@ -372,10 +376,10 @@ impl Holder {
             }
         }
         for inode in broken {
+            self.left_alone.insert(inode, None);
             if let Some(held) = self.forget(now, inode) {
                 held.release();
             }
-            self.left_alone.insert(inode);
         }
         let rtt = self.rtt();
         for (group, moved) in self.groups.iter_mut().zip(all) {
