@@ -13,7 +13,7 @@ use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -47,17 +47,17 @@ type Body = BoxBody<Bytes, hyper::Error>;
 
 /// The connection for a client's last request, for the next one if that is for the same server.
 #[derive(Default)]
-struct Kept(Mutex<Option<(Authority, SendRequest<Incoming>)>>);
+struct Kept(Mutex<Option<(Authority, SendRequest<Body>)>>);
 
 impl Kept {
     /// The one to this server, if it can take another request.
-    async fn take(&self, server: &Authority) -> Option<SendRequest<Incoming>> {
+    async fn take(&self, server: &Authority) -> Option<SendRequest<Body>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (_, mut requests) = kept.filter(|(to, _)| to == server)?;
         requests.ready().await.is_ok().then_some(requests)
     }
 
-    fn keep(&self, server: Authority, requests: SendRequest<Incoming>) {
+    fn keep(&self, server: Authority, requests: SendRequest<Body>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((server, requests));
     }
 }
@@ -220,7 +220,17 @@ async fn send(
     kept: &Kept,
 ) -> Result<Response<Incoming>, Response<Body>> {
     let taken = kept.take(server).await;
+    // The server may close it just now. What is safe is asked again then.
     let is_kept = taken.is_some();
+    let is_safe = request.method().is_safe() && request.body().is_end_stream();
+    let again = (is_kept && is_safe).then(|| {
+        let mut again = Request::new(empty());
+        again.method_mut().clone_from(request.method());
+        again.uri_mut().clone_from(request.uri());
+        again.headers_mut().clone_from(request.headers());
+        again
+    });
+    let request = request.map(BodyExt::boxed);
     let mut requests = match taken {
         Some(requests) => requests,
         None => connect(server, client, site).await?,
@@ -228,9 +238,8 @@ async fn send(
     let mut sent = requests.try_send_request(request).await;
     if is_kept
         && let Err(error) = &mut sent
-        && let Some(request) = error.take_message()
+        && let Some(request) = error.take_message().or(again)
     {
-        // The server has closed it just now.
         requests = connect(server, client, site).await?;
         sent = requests.try_send_request(request).await;
     }
@@ -247,7 +256,7 @@ async fn connect(
     server: &Authority,
     client: IpAddr,
     site: &Site,
-) -> Result<SendRequest<Incoming>, Response<Body>> {
+) -> Result<SendRequest<Body>, Response<Body>> {
     let port = server.port_u16().unwrap_or(HTTP_PORT);
     let dialled = site.upstream.dial(server.host(), port, client).await;
     let stream = dialled.map_err(|error| not_connected(&error, client, site))?;
