@@ -230,9 +230,7 @@ impl Worker {
                 say(messages::by_looking(&error));
                 self.begin(false);
             }
-            News::Connects(process, descriptor) => {
-                self.holder.connects(process, descriptor, 0);
-            }
+            News::Connects(process, descriptor) => self.holder.connects(process, descriptor, 0),
             News::Progress(share) => {
                 self.is_told = true;
                 self.holder.progress(share);

@@ -220,8 +220,8 @@ async fn send(
     kept: &Kept,
 ) -> Result<Response<Incoming>, Response<Body>> {
     let taken = kept.take(server).await;
-    // The server may close it just now. What is safe is asked again then.
     let is_kept = taken.is_some();
+    // The server may close a kept connection just now. What is safe is asked again then.
     let is_safe = request.method().is_safe() && request.body().is_end_stream();
     let again = (is_kept && is_safe).then(|| {
         let mut again = Request::new(empty());
@@ -262,8 +262,8 @@ async fn connect(
     let stream = dialled.map_err(|error| not_connected(&error, client, site))?;
     let begun = hyper::client::conn::http1::Builder::new()
         .preserve_header_case(true)
-        .handshake(TokioIo::new(stream));
-    let begun = begun.await;
+        .handshake(TokioIo::new(stream))
+        .await;
     let (requests, connection) = begun.map_err(|error| no_answer(server, client, &error))?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {

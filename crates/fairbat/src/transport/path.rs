@@ -30,8 +30,7 @@ impl Path {
 
     /// Whether there is anything to know of it, as of the last [`PATH_MEMORY`].
     pub(crate) fn is_remembered(&self, now: Duration) -> bool {
-        let is_used = self.group.is_used();
-        is_used
+        self.group.is_used()
             || self
                 .memory
                 .is_some_and(|it| now < it.carried_at + PATH_MEMORY)
