@@ -28,6 +28,7 @@ mod disk_path;
 pub mod entry;
 pub mod filter;
 pub mod hold;
+pub mod lane_socket;
 pub mod manifest;
 pub mod metrics;
 pub mod object_name;

@@ -5,6 +5,7 @@
 //! - [`lane`]: one scheduler for all transfers of a direction. It decides which
 //!   transfer uses a connection (earliest deadline first), how many connections
 //!   there are (m, FAIRBAT) and how hard they press (w, DA-LBE).
+//! - [`machine`]: a lane that takes part in that of the machine's agent.
 //! - [`download`]: from URL to file: the run loop, its workers, part files and
 //!   their journals. [`download::run`] is the entry.
 //! - [`upload`]: from file to URL, by one PUT. [`upload::run`] is the entry.
@@ -33,6 +34,7 @@ pub mod hold;
 pub mod hours;
 pub mod http;
 pub mod lane;
+pub mod machine;
 #[cfg(feature = "manual")]
 pub mod manual;
 pub mod path_measurement;

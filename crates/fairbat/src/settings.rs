@@ -9,6 +9,8 @@ use dalbe::weight::ControllerPolicy;
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
+use crate::machine::MachineLane;
+
 /// One file to fetch.
 #[derive(Debug, Clone)]
 pub struct TransferRequest {
@@ -80,6 +82,9 @@ pub struct Settings {
     /// Size of the largest file that is fetched, bytes. `None` limits only what a server
     /// compresses: to 1 GiB, or 100 times its compressed size.
     pub max_size: Option<u64>,
+    /// The lane of the machine to take part in, where an agent runs; `None` is for a lane of its
+    /// own. A run that never yields takes part in none.
+    pub machine: Option<MachineLane>,
     /// Whether part files of earlier runs are continued.
     pub resume: bool,
     /// Hard limit on the duration of the run.

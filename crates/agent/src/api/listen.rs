@@ -10,9 +10,24 @@ use rustix::fs::Mode;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::UnixListener;
 
-/// Mode of the socket: the agent's user and group may open it. The group comes from the
-/// directory or from the service.
-const MODE: u32 = 0o660;
+/// Who may open a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The agent's user and group. The group comes from the directory or from the service.
+    Group,
+    /// Everybody.
+    Everybody,
+}
+
+impl Access {
+    /// The mode of the socket.
+    fn mode(self) -> u32 {
+        match self {
+            Self::Group => 0o660,
+            Self::Everybody => 0o666,
+        }
+    }
+}
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
@@ -24,21 +39,21 @@ const BACKLOG: i32 = 64;
 /// [`io::ErrorKind::AddrInUse`] while another agent listens there,
 /// [`io::ErrorKind::AlreadyExists`] if the path is not a socket, or the error of the
 /// system. Each names the path.
-pub fn listen(path: &Path) -> io::Result<UnixListener> {
+pub fn listen(path: &Path, access: Access) -> io::Result<UnixListener> {
     let named = |error: io::Error| {
         let what = format!("cannot listen at {}: {error}", path.display());
         io::Error::new(error.kind(), what)
     };
-    bind(path).map_err(named)
+    bind(path, access).map_err(named)
 }
 
-fn bind(path: &Path) -> io::Result<UnixListener> {
+fn bind(path: &Path, access: Access) -> io::Result<UnixListener> {
     let address = SockAddr::unix(path)?;
     make_room(path, &address)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     // The kernel gives the file the mode of the socket less the umask. So the file is
     // never too open, and its mode has to be set once more.
-    rustix::fs::fchmod(&socket, Mode::from_raw_mode(MODE))?;
+    rustix::fs::fchmod(&socket, Mode::from_raw_mode(access.mode()))?;
     socket.bind(&address).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(
             error.kind(),
@@ -46,7 +61,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
         ),
         _ => error,
     })?;
-    fs::set_permissions(path, fs::Permissions::from_mode(MODE))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(access.mode()))?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     UnixListener::from_std(std::os::fd::OwnedFd::from(socket).into())
@@ -87,17 +102,17 @@ mod tests {
     async fn the_socket_of_a_dead_agent_is_replaced_and_that_of_a_living_one_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("agent.sock");
-        let living = listen(&path).unwrap();
+        let living = listen(&path, Access::Group).unwrap();
         assert_eq!(mode(&path), 0o660);
-        let refused = listen(&path).unwrap_err();
+        let refused = listen(&path, Access::Group).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
         let said = refused.to_string();
         assert!(said.contains("another agent is running"), "{said}");
         assert!(said.contains("agent.sock"), "{said}");
         drop(living);
         assert!(path.exists(), "what a dead agent leaves behind");
-        let _again = listen(&path).unwrap();
-        assert_eq!(mode(&path), 0o660);
+        let _again = listen(&path, Access::Everybody).unwrap();
+        assert_eq!(mode(&path), 0o666);
     }
 
     #[tokio::test]
@@ -105,16 +120,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         fs::write(&file, "kept").unwrap();
-        let refused = listen(&file).unwrap_err();
+        let refused = listen(&file, Access::Group).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&file).unwrap(), b"kept");
-        let refused = listen(&directory.path().join("none/agent.sock")).unwrap_err();
+        let refused = listen(&directory.path().join("none/agent.sock"), Access::Group).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::NotFound);
         let said = refused.to_string();
         assert!(said.contains("RuntimeDirectory"), "{said}");
         let long = directory.path().join("n".repeat(120));
         assert_eq!(
-            listen(&long).unwrap_err().kind(),
+            listen(&long, Access::Group).unwrap_err().kind(),
             io::ErrorKind::InvalidInput
         );
     }

@@ -25,9 +25,10 @@ use tokio::sync::Semaphore;
 
 use self::answer::{ApiTimeouts, Responder};
 use self::connection::{GRACE, serve_connection};
-pub use self::listen::listen;
+pub use self::listen::{Access, listen};
+pub(crate) use self::peer::Connections;
 pub use self::peer::Restorers;
-use self::peer::{Connections, is_trusted};
+use self::peer::is_trusted;
 use crate::daemon::handle::Handle;
 
 /// Connections of one user that are served at once. So one that watches the status many

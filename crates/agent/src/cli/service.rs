@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fairbat::hold::allow_descriptors;
 use fairbat::printable::{LogWriter, printable};
-use fairbat_agent::api::{self, Restorers};
+use fairbat_agent::api::{self, Access, Restorers};
 use fairbat_agent::config::Config;
 use fairbat_agent::confine::Confinement;
 use fairbat_agent::daemon::{self, Environment, StartError, handle};
@@ -69,11 +69,17 @@ async fn serve(
     file: PathBuf,
 ) -> Result<(), Box<dyn Error>> {
     let stopped = stop_by_signal()?;
+    let socket = api::listen(&config.agent.socket, Access::Group)?;
+    let lane_socket = config.agent.lane_socket();
+    let lane_socket = lane_socket
+        .map(|path| api::listen(&path, Access::Everybody))
+        .transpose()?;
     let environment = Environment {
         confinement,
         stop: stopped.clone(),
         reload: reload_by_signal()?,
         load: Arc::new(move || Config::load(&file, |name| std::env::var_os(name))),
+        lane_socket,
     };
     let until_stopped = || {
         let mut stopped = stopped.clone();
@@ -83,7 +89,6 @@ async fn serve(
     };
     let (handle, port) = handle::channel(daemon::starting_status(now().timestamp()));
     let restorers = restorers(config.agent.restore_group.as_deref())?;
-    let socket = api::listen(&config.agent.socket)?;
     let mut serving = JoinSet::new();
     if let Some(address) = config.agent.listen {
         let listener = TcpListener::bind(address).await;

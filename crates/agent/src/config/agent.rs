@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use dalbe::sender::SenderPolicy;
 use dalbe::weight::{ControllerPolicy, MIN_WEIGHT};
 use fairbat::lane::{AdmissionSettings, InvalidSettings, LawChanges};
+use fairbat::machine;
 use toml::Value;
 
 use super::table::Table;
@@ -36,6 +37,8 @@ pub struct Agent {
     pub state: PathBuf,
     /// Socket for the commands of `fairbat`.
     pub socket: PathBuf,
+    /// Whether other processes of this machine may share the lanes.
+    pub share_lanes: bool,
     /// Address of the metrics and the page; `None` turns both off.
     pub listen: Option<SocketAddr>,
     /// File in which `fairbat-agent hold` tells what it holds.
@@ -65,9 +68,10 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub(crate) const KEYS: [&str; 13] = [
+    pub(crate) const KEYS: [&str; 14] = [
         "state",
         "socket",
+        "share_lanes",
         "listen",
         "hold_status",
         "connections",
@@ -95,6 +99,7 @@ impl Agent {
         Self {
             state: directory("STATE_DIRECTORY", STATE),
             socket: directory("RUNTIME_DIRECTORY", RUNTIME).join("agent.sock"),
+            share_lanes: true,
             listen: Some(DEFAULT_LISTEN),
             hold_status: PathBuf::from(HOLD_STATUS),
             connections: DEFAULT_CONNECTIONS,
@@ -110,6 +115,13 @@ impl Agent {
         }
     }
 
+    /// The socket where other processes join the lanes: beside that for commands.
+    #[must_use]
+    pub fn lane_socket(&self) -> Option<PathBuf> {
+        self.share_lanes
+            .then(|| self.socket.with_file_name(machine::SOCKET))
+    }
+
     /// File with the key of a job.
     #[must_use]
     pub fn key_file(&self, job: &str) -> PathBuf {
@@ -123,6 +135,9 @@ impl Agent {
         }
         if let Some(socket) = table.path("socket") {
             self.socket = socket;
+        }
+        if let Some(share) = table.get("share_lanes") {
+            self.share_lanes = share;
         }
         if let Some(listen) = table.get("listen") {
             self.listen = address(&listen, &mut table);

@@ -69,6 +69,7 @@ pub(crate) async fn download(
         retry: RETRIES,
         limit_rate: agent.limit_rate,
         max_size: None,
+        machine: None,
         resume: true,
         max_time: None,
         seed: download.seed,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::net::UnixListener;
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::adhoc;
@@ -13,6 +15,7 @@ use super::entry::TaskEntry;
 use super::handle::DaemonPort;
 use crate::config::Config;
 use crate::confine::Confinement;
+use crate::lane_socket::{self, Lanes};
 use crate::status::AgentStatus;
 
 /// Time between two published statuses.
@@ -42,6 +45,8 @@ pub struct Environment {
     pub reload: Arc<Notify>,
     /// Reads it.
     pub load: ConfigLoader,
+    /// Where other processes join the lanes.
+    pub lane_socket: Option<UnixListener>,
 }
 
 /// Runs jobs until `environment.stop` becomes true. Then every run ends at once, and
@@ -60,6 +65,7 @@ pub async fn run(
         mut stop,
         reload,
         load,
+        lane_socket,
     } = environment;
     // The disk may be slow.
     let opening =
@@ -72,6 +78,15 @@ pub async fn run(
             Err(lost) => std::panic::resume_unwind(lost.into_panic()),
         },
     };
+    let mut sharing = JoinSet::new();
+    if let Some(listener) = lane_socket {
+        let lanes = Lanes {
+            push: daemon.push.lane.clone(),
+            pull: daemon.pull.lane.clone(),
+        };
+        // It ends with the daemon.
+        sharing.spawn(lane_socket::serve(listener, lanes, std::future::pending()));
+    }
     daemon.notify_ready();
     let mut tick = tokio::time::interval(STATUS_PERIOD);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

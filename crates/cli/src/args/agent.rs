@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use super::shared::AGENT_SOCKET;
+
 // These groups have no doc comments: clap would show them as the help of the command.
 
 #[derive(Debug, Args)]
@@ -13,7 +15,7 @@ pub(crate) struct SocketArgs {
     #[arg(
         long,
         value_name = "PATH",
-        default_value = "/run/fairbat/agent.sock",
+        default_value = AGENT_SOCKET,
         value_hint = ValueHint::FilePath
     )]
     pub(crate) socket: PathBuf,

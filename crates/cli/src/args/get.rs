@@ -8,8 +8,8 @@ use fairbat::settings::Checksum;
 use fairbat::units::{parse_duration, parse_size};
 
 use super::shared::{
-    AnswerArgs, ControllerMethod, FailureArgs, LimitArgs, LogArgs, MessageArgs, ReceiverMethod,
-    RequestArgs, TimeoutArgs, weight,
+    AnswerArgs, ControllerMethod, FailureArgs, LaneArgs, LimitArgs, LogArgs, MessageArgs,
+    ReceiverMethod, RequestArgs, TimeoutArgs, weight,
 };
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -51,6 +51,8 @@ pub(crate) struct GetArgs {
     pub(crate) stream: StreamArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) lane: LaneArgs,
     #[command(flatten)]
     pub(crate) requests: RequestArgs,
     #[command(flatten)]

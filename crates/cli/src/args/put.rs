@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::shared::{
-    ControllerMethod, FailureArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs, SenderMethod,
-    TimeoutArgs, weight,
+    ControllerMethod, FailureArgs, LaneArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs,
+    SenderMethod, TimeoutArgs, weight,
 };
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -53,6 +53,8 @@ pub(crate) struct PutArgs {
     pub(crate) speed: UploadSpeedArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) lane: LaneArgs,
     #[command(flatten)]
     pub(crate) requests: RequestArgs,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use fairbat::units::parse_size;
 
-use super::shared::{ControllerMethod, LogArgs, ReceiverMethod, SenderMethod, weight};
+use super::shared::{ControllerMethod, LaneArgs, LogArgs, ReceiverMethod, SenderMethod, weight};
 
 // These groups have no doc comments: clap would show them as the help of the command.
 
@@ -83,6 +83,9 @@ pub(crate) struct RunArgs {
     /// What was in the file before is lost. docs/json.md in the source describes the objects.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) events: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) lane: LaneArgs,
 
     #[command(flatten)]
     pub(crate) log: LogArgs,

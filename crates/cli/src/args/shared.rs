@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::SenderPolicy;
 use dalbe::weight::{ControllerPolicy, MIN_WEIGHT};
+use fairbat::machine::MachineLane;
 use fairbat::units::{SizeError, parse_duration, parse_size};
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -31,6 +32,37 @@ pub(crate) struct LimitArgs {
     /// that carry less than 1 KiB in a minute.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) limit_rate: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Agent")]
+pub(crate) struct LaneArgs {
+    /// Do not share a lane with fairbat-agent and other commands
+    ///
+    /// Where fairbat-agent runs, all commands share its lane: together they yield as one, and
+    /// what is due first goes first. Without an agent, each command is alone. A command with
+    /// --weight 1 is always alone.
+    #[arg(long)]
+    pub(crate) alone: bool,
+
+    /// The agent's socket; the socket of its lane, lane.sock, is beside it
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = AGENT_SOCKET,
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) socket: PathBuf,
+}
+
+/// Where the agent of a machine listens.
+pub(crate) const AGENT_SOCKET: &str = "/run/fairbat/agent.sock";
+
+impl LaneArgs {
+    /// The lane of the machine, for the command of this name.
+    pub(crate) fn machine(&self, name: &str) -> Option<MachineLane> {
+        (!self.alone).then(|| MachineLane::of_agent(&self.socket, name))
+    }
 }
 
 #[derive(Debug, Args)]

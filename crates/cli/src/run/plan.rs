@@ -9,6 +9,7 @@ use dalbe::process::ForeignProcess;
 use fairbat::hold::history::{History, expected};
 use fairbat::hold::unit::{CONTROL_GROUPS, control_group, is_group};
 use fairbat::hold::{HoldPlan, HoldSettings, Scope};
+use fairbat::machine::MachineLane;
 
 use super::history;
 use super::messages;
@@ -21,6 +22,8 @@ pub(super) struct Plan {
     pub(super) target: Target,
     pub(super) hold: HoldSettings,
     pub(super) plan: HoldPlan,
+    /// The lane of the machine to take part in.
+    pub(super) machine: Option<MachineLane>,
     /// Where the run is noted.
     pub(super) history: Option<History>,
     /// How the size was planned, for people.
@@ -91,6 +94,7 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
             bytes,
             deadline,
         },
+        machine: args.lane.machine("run").filter(|_| speed.weight < 1.0),
         history,
         remark,
         progress: speed.progress_from,

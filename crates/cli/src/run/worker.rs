@@ -85,7 +85,13 @@ pub(super) fn run(
         ExitCode::Other
     };
     let holder = match Holder::new(scope, plan.hold, plan.plan) {
-        Ok(holder) => holder,
+        Ok(mut holder) => {
+            plan.machine
+                .take()
+                .into_iter()
+                .for_each(|it| holder.join(it));
+            holder
+        }
         Err(error) => return failed(error.to_string(), FAILED),
     };
     let say = |text: String| {

@@ -256,7 +256,7 @@ impl Run {
             let pending = self.in_progress().map(waiting);
             let pending = pending.fold(0, u64::saturating_add);
             self.lane
-                .with_core(|core, _| core.controller.chunk_length(natural, pending))
+                .with_core(|core, _| core.chunk_length(natural, pending))
         });
         let id = self.transfers[index].id;
         let moving = self.transfers[index].moving();

@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::lane::settings::Mode;
 use crate::lane::{AdmissionSettings, Lane, LaneSettings, Member, Service};
+use crate::machine::Direction;
 use crate::settings::{HttpSettings, Settings, TransferRequest};
 use crate::transport::{HttpClient, RateLimit, ReceiveWindow, RequestContext, Tap, WindowManager};
 
@@ -177,8 +178,12 @@ impl Setup {
             stream: AdmissionSettings::stream(),
         };
         let own_lane = |limits, mode| {
-            Lane::of_run(limits, mode, clock)
-                .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))
+            let lane = Lane::of_run(limits, mode, clock)
+                .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+            if let Some(machine) = settings.machine.clone().filter(|_| settings.weight < 1.0) {
+                machine.join(&lane, Direction::Pull);
+            }
+            Ok::<_, TransferError>(lane)
         };
         let mut max_connections = settings.max_connections;
         let (mut requests, mut arriving, mut place) = (Vec::new(), None, None);

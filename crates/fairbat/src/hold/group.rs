@@ -105,6 +105,12 @@ impl Group {
         }
         let expected = self.expected();
         self.member.set_weight(self.plan.least_weight(expected));
+        let connections = if is_moving {
+            self.report.connections
+        } else {
+            0
+        };
+        self.member.set_held(connections);
         self.member.set_backlog(Backlog {
             bytes: expected.map_or(0, |all| all - self.done),
             inactive: 0,

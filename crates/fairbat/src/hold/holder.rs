@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::lane::core::Core;
 use crate::lane::settings::Mode;
 use crate::lane::{InvalidSettings, Lane};
+use crate::machine::{Direction, MachineLane};
 use crate::transport::Path;
 
 /// Time between two looks for processes and sockets where connections are told.
@@ -39,12 +40,17 @@ const CONNECT_PERIOD: Duration = Duration::from_millis(5);
 /// Time between two samples of the lane.
 const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
+/// So many bytes tell whether more is received or sent.
+const KNOWN_DIRECTION: u64 = 1 << 20;
+
 /// Holds the connections of a scope.
 #[derive(Debug)]
 pub struct Holder {
     settings: HoldSettings,
     clock: Clock,
     lane: Lane,
+    /// The lane of the machine, until this one takes part in it.
+    machine: Option<MachineLane>,
     groups: Vec<Group>,
     lever: LeverKind,
     windows: WindowSettings,
@@ -98,6 +104,7 @@ impl Holder {
             settings,
             clock,
             lane,
+            machine: None,
             groups: vec![group],
             lever,
             windows,
@@ -127,6 +134,11 @@ impl Holder {
     /// Connections are told from now on ([`Self::connects`]), so looks may be rarer.
     pub fn expect_notices(&mut self) {
         self.has_notices = true;
+    }
+
+    /// Takes part in the lane of the machine, where an agent runs.
+    pub fn join(&mut self, machine: MachineLane) {
+        self.machine = Some(machine);
     }
 
     /// The command has told this share of its work as done, 0 to 1.
@@ -419,6 +431,16 @@ impl Holder {
         self.lane.notice_clock();
         self.count_senders(now);
         let done = self.report.bytes_received + self.report.bytes_sent;
+        // Both directions are one lane here. It takes part where most is moved.
+        if let Some(machine) = self.machine.take_if(|_| done >= KNOWN_DIRECTION) {
+            let receives = self.report.bytes_received >= self.report.bytes_sent;
+            let direction = if receives {
+                Direction::Pull
+            } else {
+                Direction::Push
+            };
+            machine.join(&self.lane, direction);
+        }
         self.groups.iter().for_each(|group| group.tell(now));
         let mut plans = self.groups.iter().filter_map(Group::expected).peekable();
         let is_planned = plans.peek().is_some();

@@ -15,6 +15,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use dalbe::deadline::Demand;
+use serde::{Deserialize, Serialize};
 
 /// What a member has left to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,7 +29,8 @@ pub struct Backlog {
 }
 
 /// How well the size of a backlog is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Extent {
     /// Exactly. A member with no bytes left demands nothing.
     #[default]

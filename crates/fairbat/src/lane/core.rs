@@ -28,14 +28,17 @@ use super::settings::{LaneSettings, Mode, Service};
 use super::stream::StreamController;
 use crate::clock::moment_since;
 
+mod carriers;
 mod grants;
 mod late;
 mod member;
 mod rank;
+mod share;
 
 pub(crate) use self::late::LateMember;
 use self::member::Member;
 pub(crate) use self::rank::{MemberId, Rank, RequestId};
+use self::share::Outer;
 #[cfg(test)]
 mod tests;
 
@@ -78,6 +81,8 @@ pub(crate) struct Core {
     window: Option<f64>,
     /// The mean of CDG's G since the last sample, ms.
     g_ms: Option<f64>,
+    /// The lane as a guest of another one.
+    outer: Outer,
 }
 
 impl Core {
@@ -112,6 +117,7 @@ impl Core {
             rtt: None,
             window: None,
             g_ms: None,
+            outer: Outer::default(),
         })
     }
 
@@ -250,8 +256,14 @@ impl Core {
     pub(crate) fn moved_by(&mut self, now: Duration, id: MemberId, bytes: u64) {
         let member = self.members.get(&id);
         let is_due = member.is_some_and(|member| member.deadline.is_some());
+        self.count_moved(now, bytes, is_due);
+    }
+
+    /// Bytes have been moved, for a deadline or besides.
+    fn count_moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
         self.recent.moved(bytes);
         self.controller.moved(now, bytes, is_due);
+        self.outer.moved(bytes, is_due);
     }
 
     /// Bytes have been moved, by connections that do not say for which member, of the stream
@@ -259,10 +271,7 @@ impl Core {
     /// that members with a deadline use.
     pub(crate) fn moved(&mut self, now: Duration, bytes: u64, service: Service) {
         if self.mode == Mode::SingleConnection {
-            self.recent.moved(bytes);
-            return self
-                .controller
-                .moved(now, bytes, service.deadline().is_some());
+            return self.count_moved(now, bytes, service.deadline().is_some());
         }
         let members = self.members.values();
         let due = members.filter(|member| member.deadline.is_some());
@@ -273,9 +282,8 @@ impl Core {
         let others = self.active - self.active_in_stream;
         let share = f64::from(due) / others.max(1) as f64;
         let due = (bytes as f64 * share) as u64;
-        self.recent.moved(bytes);
-        self.controller.moved(now, due, true);
-        self.controller.moved(now, bytes - due.min(bytes), false);
+        self.count_moved(now, due, true);
+        self.count_moved(now, bytes - due.min(bytes), false);
     }
 
     fn limit_rate(&self) -> Option<f64> {
@@ -291,7 +299,8 @@ impl Core {
 
     /// What the connections that are not of the stream are to do now.
     pub(crate) fn flow_target(&self, now: Duration) -> FlowTarget {
-        let target = self.controller.flow_target(now);
+        let own = || self.controller.flow_target(now);
+        let target = self.outer.target().unwrap_or_else(own);
         FlowTarget {
             w: target.w.max(self.weight(false)).min(1.0),
             ..target
@@ -300,10 +309,29 @@ impl Core {
 
     /// What those of the stream are to do now.
     pub(crate) fn stream_target(&self, now: Duration) -> FlowTarget {
+        let w = self.outer.stream_w().unwrap_or_else(|| self.stream.w());
         FlowTarget {
-            w: self.stream.w().max(self.weight(true)).min(1.0),
+            w: w.max(self.weight(true)).min(1.0),
             ..self.controller.flow_target(now)
         }
+    }
+
+    /// Length of the next chunk, bytes, as [`RateController::chunk_length`] has it. Under a share
+    /// it is never longer than its natural length: another process may have something that is due
+    /// first.
+    pub(crate) fn chunk_length(&self, natural: NonZeroU64, pending: u64) -> NonZeroU64 {
+        let length = self.controller.chunk_length(natural, pending);
+        if self.outer.has_share() {
+            length.min(natural)
+        } else {
+            length
+        }
+    }
+
+    /// Connections in use.
+    #[cfg(test)]
+    pub(crate) fn active_for_test(&self) -> usize {
+        self.active
     }
 
     /// A member's deadline on the lane's clock.
@@ -383,12 +411,13 @@ impl Core {
         let stream = self.stream.sample(now, waiting, load.tolerated);
         let step = self.controller.sample(now, &load);
         let capacity = self.controller.flow_target(now).capacity;
+        let w = self.outer.target().map_or(step.w, |target| target.w);
         self.shown_rate = None;
         if demand.is_some() && self.controller.is_measuring() {
             let max = f64::from(self.settings.max_connections);
             let shown = self.saturation.sample(SaturationSample {
                 now,
-                w: step.w,
+                w,
                 rate: step.rate,
                 left: time_left.unwrap_or_default(),
                 may_grow: step.m < max,
@@ -403,7 +432,7 @@ impl Core {
             m: step.m,
             active: self.active,
             waiting: self.requests.len(),
-            w: step.w.max(self.weight(false)).min(1.0),
+            w: w.max(self.weight(false)).min(1.0),
             zeta: demand.map(|demand| demand.zeta),
             rate: step.rate,
             mean: self.recent.rate(),

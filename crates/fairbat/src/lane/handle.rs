@@ -19,6 +19,8 @@ use super::admission::InvalidSettings;
 use super::backlog::Backlog;
 use super::core::{Core, MemberId, RequestId};
 use super::forecast::lateness;
+use super::guests::Guests;
+use super::outer::Changed;
 use super::places::{Flows, Place};
 use super::sample::LaneSample;
 use super::settings::{LaneSettings, Mode, Service};
@@ -29,10 +31,10 @@ const CONTROL_PERIOD: Duration = Duration::from_secs(1);
 
 /// A lane. Clones are the same lane; it lives as long as any of them, or of its members.
 #[derive(Debug, Clone)]
-pub struct Lane(Arc<Inner>);
+pub struct Lane(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
+pub(super) struct Inner {
     state: Mutex<State>,
     clock: Clock,
     /// Bytes of content that members have moved.
@@ -42,13 +44,16 @@ struct Inner {
     /// Those of the stream. Each of them is an ordinary one.
     stream: Flows,
     sample: watch::Sender<LaneSample>,
+    /// Tells of everything that changes what this lane wants or allows.
+    pub(super) changed: Changed,
 }
 
 #[derive(Debug)]
-struct State {
-    core: Core,
+pub(super) struct State {
+    pub(super) core: Core,
     /// Where a request learns that it is granted.
     waiting: HashMap<RequestId, oneshot::Sender<()>>,
+    pub(super) guests: Guests,
 }
 
 impl Lane {
@@ -76,10 +81,13 @@ impl Lane {
             w: settings.weight,
             capacity: 0.0,
         };
+        // Lanes that follow each other differ, unless the clock is set to the very microsecond.
+        let term = clock.wall_start().as_microsecond().unsigned_abs().max(1);
         Ok(Self(Arc::new(Inner {
             state: Mutex::new(State {
                 core: Core::new(settings, mode, clock.wall_start())?,
                 waiting: HashMap::new(),
+                guests: Guests::new(term),
             }),
             clock,
             content: AtomicU64::new(0),
@@ -87,6 +95,7 @@ impl Lane {
             // m starts with one whole connection.
             stream: Flows::new(FlowTarget::FREE, u32::MAX),
             sample: watch::Sender::new(LaneSample::first(settings.stream.tau)),
+            changed: Changed::default(),
         })))
     }
 
@@ -167,20 +176,32 @@ impl Lane {
     pub(crate) fn sample(&self) -> LaneSample {
         let mut state = self.state();
         let now = self.now();
+        state.core.expire_share(now);
         let sample = state.core.sample(now);
-        let (flows, stream) = (state.core.flow_target(now), state.core.stream_target(now));
         self.grant(&mut state);
+        self.publish_targets(&state);
         drop(state);
-        self.0.flows.set_target(flows);
-        self.0.stream.set_target(stream);
         self.0.sample.send_replace(sample);
         sample
     }
 
+    /// Tells the connections what they are to do from now on.
+    pub(super) fn publish_targets(&self, state: &State) {
+        let (core, now) = (&state.core, self.now());
+        let carriers = core
+            .shared_carriers()
+            .or_else(|| state.guests.own_carriers());
+        self.0.flows.set_target(core.flow_target(now), carriers);
+        self.0.stream.set_target(core.stream_target(now), None);
+    }
+
     /// Grants as many requests as there may be connections.
-    fn grant(&self, state: &mut State) {
+    pub(super) fn grant(&self, state: &mut State) {
         let now = self.now();
         while let Some((request, member, service)) = state.core.grant(now) {
+            if state.guests.granted(request) {
+                continue;
+            }
             let waiting = state.waiting.remove(&request);
             // A request that is no longer awaited is being withdrawn.
             if waiting.is_none_or(|waiting| waiting.send(()).is_err()) {
@@ -188,6 +209,8 @@ impl Lane {
             }
         }
         state.core.settle(now);
+        state.guests.settle(&state.core);
+        self.0.changed.tell();
     }
 
     /// The time on the lane's clock.
@@ -195,7 +218,7 @@ impl Lane {
         self.0.clock.now()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -236,12 +259,19 @@ impl Member {
     /// Says what there is to move from now on.
     pub fn set_backlog(&self, backlog: Backlog) {
         self.lane.state().core.set_backlog(self.id, backlog);
+        self.lane.0.changed.tell();
     }
 
     /// While this member has something to move, all flows that may carry it have at least this
     /// weight, 0.02 to 1: those of the stream, or the others.
     pub fn set_weight(&self, weight: f64) {
         self.lane.state().core.set_weight(self.id, weight);
+    }
+
+    /// It uses so many connections that need no permit: those of other programs.
+    pub(crate) fn set_held(&self, connections: usize) {
+        let connections = u32::try_from(connections).unwrap_or(u32::MAX);
+        self.lane.state().core.set_held(self.id, connections);
     }
 
     /// This member speaks to another host from now on, as after a redirect.
@@ -321,6 +351,7 @@ impl Member {
     /// Leaves the lane before it is dropped.
     pub(crate) fn leave(&self) {
         self.lane.with_core(|core, now| core.leave(now, self.id));
+        self.lane.0.changed.tell();
     }
 
     pub(crate) fn id(&self) -> MemberId {

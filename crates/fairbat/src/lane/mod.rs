@@ -23,14 +23,17 @@ pub(crate) mod controller;
 pub(crate) mod core;
 pub(crate) mod forecast;
 mod gain;
+pub(crate) mod guests;
 pub(crate) mod handle;
 mod hosts;
 mod load;
+mod outer;
 pub(crate) mod places;
 mod sample;
 pub(crate) mod settings;
 mod stream;
 mod timing;
+pub mod wire;
 
 pub use self::admission::{
     Admission, AdmissionSample, AdmissionSettings, InvalidSettings, LawChanges,
@@ -40,6 +43,7 @@ pub(crate) use self::core::{LateMember, Rank};
 pub(crate) use self::forecast::EvenPace;
 pub use self::gain::Gain;
 pub use self::handle::{Lane, Member, MemberForecast, Permit, PermitRequest};
+pub use self::outer::{Guest, OuterLane};
 pub use self::sample::LaneSample;
 pub use self::settings::{LaneSettings, Service};
 pub use self::stream::StreamSample;

@@ -29,6 +29,8 @@ type Order = (Timestamp, u64);
 pub(crate) struct Flows {
     target: watch::Sender<FlowTarget>,
     places: Arc<Places>,
+    /// So many connections carry the weight where nobody else says so.
+    max_weight: u32,
 }
 
 impl Flows {
@@ -37,6 +39,7 @@ impl Flows {
         Self {
             target: watch::Sender::new(target),
             places: Places::new(max_weight),
+            max_weight,
         }
     }
 
@@ -50,7 +53,10 @@ impl Flows {
         self.target.subscribe()
     }
 
-    pub(crate) fn set_target(&self, target: FlowTarget) {
+    /// From now on this is what all together are to do. So many of them carry the weight, where
+    /// others share it.
+    pub(crate) fn set_target(&self, target: FlowTarget, carriers: Option<u32>) {
+        self.places.taken().max_weight = carriers.unwrap_or(self.max_weight);
         self.target.send_replace(target);
     }
 }
@@ -58,12 +64,13 @@ impl Flows {
 /// The places of a lane's connections, in order.
 #[derive(Debug)]
 struct Places {
-    max_weight: u32,
     taken: Mutex<Taken>,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
+    /// So many connections carry the weight.
+    max_weight: u32,
     next: u64,
     /// When each last asked.
     asked: BTreeMap<Order, Duration>,
@@ -72,9 +79,12 @@ struct Taken {
 impl Places {
     /// The weight of all together is at most that of so many ordinary connections.
     fn new(max_weight: u32) -> Arc<Self> {
-        Arc::new(Self {
+        let taken = Taken {
             max_weight,
-            taken: Mutex::default(),
+            ..Taken::default()
+        };
+        Arc::new(Self {
+            taken: Mutex::new(taken),
         })
     }
 
@@ -137,7 +147,7 @@ impl Place {
         taken.asked.insert(self.order, now);
         let before = taken.asked.range(..self.order);
         let before = before.filter(|(_, asked)| now < **asked + KEPT);
-        let max_weight = self.places.max_weight as usize;
+        let max_weight = taken.max_weight as usize;
         self.carries_weight = before.take(max_weight).count() < max_weight;
         if self.carries_weight {
             return target;

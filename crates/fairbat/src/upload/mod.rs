@@ -25,6 +25,7 @@ use dalbe::sender::SenderPolicy;
 use dalbe::weight::ControllerPolicy;
 use url::Url;
 
+use crate::machine::MachineLane;
 use crate::settings::{HttpSettings, RetrySettings};
 
 pub use self::answer::target_url;
@@ -60,6 +61,9 @@ pub struct UploadSettings {
     pub retry: RetrySettings,
     /// Limit on the rate, byte/s.
     pub limit_rate: Option<u64>,
+    /// The lane of the machine to take part in, where an agent runs; `None` is for a lane of its
+    /// own. An upload that never yields takes part in none.
+    pub machine: Option<MachineLane>,
     /// Hard limit on the duration of the run.
     pub max_time: Option<Duration>,
     /// Seed of everything random (retry jitter): same seed, same choices.

@@ -32,8 +32,9 @@ use crate::lane::core::Core;
 use crate::lane::handle::control_periods;
 use crate::lane::settings::Mode;
 use crate::lane::{
-    Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member, Service,
+    Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member, Permit, Service,
 };
+use crate::machine::Direction;
 use crate::retry::Backoff;
 use crate::settings::HttpSettings;
 use crate::transport::{
@@ -58,6 +59,8 @@ struct Upload {
     version: Option<FileVersion>,
     /// Requests that carried the file, the one under way included.
     tries: u32,
+    /// Whether it waits for its connection.
+    is_waiting: bool,
     /// The URL as events show it.
     url: String,
     backoff: Backoff,
@@ -143,6 +146,9 @@ impl Upload {
             ..LaneSettings::new(1)
         };
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
+        if let Some(machine) = settings.machine.clone().filter(|_| settings.weight < 1.0) {
+            machine.join(&lane, Direction::Push);
+        }
         let host = request.url.host_str().unwrap_or_default();
         let member = lane.enter(host, Service::of_batch(request.deadline));
         Ok(Self {
@@ -153,6 +159,7 @@ impl Upload {
             member,
             version: None,
             tries: 0,
+            is_waiting: false,
             url: without_credentials(&request.url).into(),
             backoff: Backoff::new(settings.retry),
             rng: StdRng::seed_from_u64(settings.seed),
@@ -245,6 +252,24 @@ impl Upload {
         }
     }
 
+    /// Waits for the connection. In a lane of its own it is free.
+    async fn admitted(&mut self) -> Permit {
+        let mut request = self.member.request();
+        let mut tick = control_periods();
+        self.is_waiting = true;
+        self.set_backlog();
+        let permit = loop {
+            tokio::select! {
+                biased;
+                permit = &mut request => break permit,
+                _ = tick.tick() => self.tick(None),
+            }
+        };
+        self.is_waiting = false;
+        self.set_backlog();
+        permit
+    }
+
     /// A try with this file.
     fn begin(&mut self, source: &UploadFile) {
         self.tries += 1;
@@ -268,7 +293,7 @@ impl Upload {
     fn set_backlog(&self) {
         self.member.set_backlog(Backlog {
             bytes: self.total().saturating_sub(self.done),
-            inactive: 0,
+            inactive: u64::from(self.is_waiting),
             extent: Extent::Estimated,
         });
     }
@@ -352,14 +377,13 @@ impl Upload {
         url: &Url,
         connections: &mut UnboundedReceiver<NewConnection>,
     ) -> Result<PutAnswer, Failure> {
-        // The only connection of the lane. It is free.
-        let _permit = self.member.admit().await;
         let (path, version) = (self.request.file.clone(), self.version);
         let opened = blocking(move || UploadFile::open(&path, version)).await;
         let opened = opened.unwrap_or_else(|lost| Err(lost.into()));
         let source = Arc::new(opened.map_err(Failure::Fatal)?);
         let total = source.version().size;
         self.begin(&source);
+        let _permit = self.admitted().await;
         let client = self.client.clone();
         let named = self.request.url.clone();
         if self.request.create_only {

@@ -90,6 +90,7 @@ pub(crate) fn settings(chunk_size: u64) -> Settings {
         },
         limit_rate: None,
         max_size: None,
+        machine: None,
         resume: true,
         max_time: None,
         seed: 1,

@@ -121,6 +121,7 @@ pub(crate) fn settings(site: &Site) -> Settings {
         },
         limit_rate: None,
         max_size: None,
+        machine: None,
         resume: true,
         max_time: None,
         seed: site.seed,

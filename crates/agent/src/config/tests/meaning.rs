@@ -28,6 +28,7 @@ fn an_empty_file_is_all_defaults() {
         state: "/var/lib/fairbat".into(),
         socket: "/run/fairbat/agent.sock".into(),
         listen: Some("127.0.0.1:9797".parse().unwrap()),
+        share_lanes: true,
         hold_status: "/run/fairbat/hold/status.json".into(),
         connections: 4,
         min_weight: 0.02,

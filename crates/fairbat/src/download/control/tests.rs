@@ -53,6 +53,7 @@ fn settings() -> Settings {
         },
         limit_rate: None,
         max_size: None,
+        machine: None,
         resume: true,
         max_time: None,
         seed: 1,

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::{Core, Member, MemberId, Rank, RequestId, Service};
 use crate::lane::places::KEPT;
+use crate::lane::wire::Class;
 
 /// After this time without a request, a connection has lost its place among those that carry
 /// weight, at a sending end as well, where it takes up to 0.6 s to see that nothing moves.
@@ -48,6 +49,7 @@ impl Core {
         let (rank, request) = next;
         let id = MemberId(rank.arrival);
         let service = self.members.get(&id)?.service;
+        self.outer.used(Class::of(service));
         self.count(now, id, service, 1);
         Some((request, id, service))
     }
@@ -87,13 +89,20 @@ impl Core {
 
     /// Whether the member of this rank waits for a connection.
     fn has_request(&self, rank: Rank) -> bool {
+        self.requests_of(rank) > 0
+    }
+
+    /// The requests of the member of this rank.
+    pub(super) fn requests_of(&self, rank: Rank) -> u32 {
         let requests = (rank, RequestId(0))..=(rank, RequestId(u64::MAX));
-        self.requests.range(requests).next().is_some()
+        let count = self.requests.range(requests).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// The next request of the stream, while it has fewer connections than its m allows.
     fn next_in_stream(&self, now: Duration) -> Option<(Rank, RequestId)> {
-        if self.active_in_stream >= self.stream.connections() {
+        let is_allowed = || self.active_in_stream < self.stream.connections();
+        if !self.outer.allows(Class::Stream).unwrap_or_else(is_allowed) {
             return None;
         }
         let requests = self.requests.range(Self::of_stream());
@@ -112,6 +121,13 @@ impl Core {
     /// more than m: a part of those may take as long as is left until the deadline,
     /// and cannot be taken back. One that is due later may have to wait for [`REST`].
     fn next_of_others(&self, now: Duration, has_next: bool) -> Option<(Rank, RequestId)> {
+        let Range { start, end } = Self::of_stream();
+        let before = self.requests.range(..start);
+        let requests = before.chain(self.requests.range(end..));
+        if let Some(is_allowed) = self.outer.allows(Class::Others) {
+            let first = is_allowed.then(|| self.first(now, requests))?;
+            return first.map(|(request, _)| request);
+        }
         let in_use = self.active - self.active_in_stream;
         let connections = self.controller.connections();
         let max = self.settings.max_connections as usize;
@@ -122,9 +138,7 @@ impl Core {
         if connections == 0 || in_use >= allowed + spare {
             return None;
         }
-        let Range { start, end } = Self::of_stream();
-        let before = self.requests.range(..start);
-        let (next, made) = self.first(now, before.chain(self.requests.range(end..)))?;
+        let (next, made) = self.first(now, requests)?;
         let is_to_rest = now < made + REST && self.is_to_rest(now, next.0);
         let has_room = in_use < allowed || self.is_due_first(next.0);
         (has_room && !is_to_rest).then_some(next)

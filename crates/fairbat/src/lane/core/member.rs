@@ -21,6 +21,8 @@ pub(super) struct Member {
     pub(super) weight: f64,
     /// Connections in use.
     pub(super) active: u32,
+    /// Connections in use that need no permit.
+    pub(super) held: u32,
     /// When it last got a connection or gave one back.
     pub(super) changed_at: Duration,
     /// How long it has used connections, up to then.
@@ -44,6 +46,7 @@ impl Member {
             backlog: Backlog::default(),
             weight: 0.0,
             active: 0,
+            held: 0,
             changed_at: Duration::ZERO,
             used: Duration::ZERO,
             not_before: Duration::ZERO,

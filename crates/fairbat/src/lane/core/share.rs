@@ -1,0 +1,262 @@
+//! A lane that is a guest of an outer one: what it tells there, and what it makes of the answer.
+//!
+//! Under a share, permits and weights come from the outer lane. The lane's own laws go on
+//! measuring, and take over when the share is over.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dalbe::weight::{FlowTarget, MIN_WEIGHT};
+use jiff::Timestamp;
+
+use super::{Core, Member, MemberId};
+use crate::lane::backlog::Extent;
+use crate::lane::settings::Service;
+use crate::lane::wire::{Class, Counts, LaneDemand, LaneGrant, MAX_WANTS, Want, WantedService};
+
+/// A permit that nobody has used after this time goes back. It is longer than what uses a
+/// permit takes to ask for the next one.
+const UNUSED: Duration = Duration::from_millis(100);
+
+/// Transfers that are served alike: by their deadline, the last moment without one. Those of a
+/// stream are groups of one.
+type Group = (Timestamp, Option<MemberId>);
+
+/// What an outer lane allows.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    until: Duration,
+    target: FlowTarget,
+    stream_w: f64,
+    carriers: u32,
+}
+
+/// The lane as a guest.
+#[derive(Debug, Default)]
+pub(super) struct Outer {
+    share: Option<Share>,
+    seq: u64,
+    term: u64,
+    /// Permits of this term that have come.
+    seen: Counts,
+    /// Those of them that are not used yet, and since when.
+    unused: Counts,
+    came_at: Duration,
+    /// The numbers of the groups.
+    keys: BTreeMap<Group, u64>,
+    next_key: u64,
+    /// Bytes moved since the start, for deadlines and besides.
+    moved: (u64, u64),
+}
+
+impl Outer {
+    /// Bytes have been moved.
+    pub(super) fn moved(&mut self, bytes: u64, is_due: bool) {
+        let (due, besides) = &mut self.moved;
+        *(if is_due { due } else { besides }) += bytes;
+    }
+
+    /// Whether another lane says who is next.
+    pub(super) fn has_share(&self) -> bool {
+        self.share.is_some()
+    }
+
+    /// Whether there is a permit of this class that is not used; `None` without a share.
+    pub(super) fn allows(&self, class: Class) -> Option<bool> {
+        self.share.map(|_| self.unused.of(class) > 0)
+    }
+
+    /// A permit of this class is used.
+    pub(super) fn used(&mut self, class: Class) {
+        if self.share.is_some() {
+            *self.unused.of_mut(class) -= 1;
+        }
+    }
+
+    /// What the connections are to do, that are not of the stream.
+    pub(super) fn target(&self) -> Option<FlowTarget> {
+        self.share.map(|share| share.target)
+    }
+
+    /// The weight of those of the stream.
+    pub(super) fn stream_w(&self) -> Option<f64> {
+        self.share.map(|share| share.stream_w)
+    }
+}
+
+impl Core {
+    /// So many connections carry the weight; `None` if that is for this lane to say.
+    pub(crate) fn shared_carriers(&self) -> Option<u32> {
+        self.outer.share.map(|share| share.carriers)
+    }
+
+    /// Hears what the outer lane allows. Requests may be granted afterwards.
+    pub(crate) fn take_grant(&mut self, now: Duration, grant: &LaneGrant) {
+        let outer = &mut self.outer;
+        if outer.term != grant.term {
+            outer.term = grant.term;
+            outer.seen = Counts::default();
+        }
+        for class in Class::ALL {
+            // A message that was overtaken tells nothing new.
+            let new = grant.granted.of(class).saturating_sub(outer.seen.of(class));
+            if new > 0 {
+                *outer.seen.of_mut(class) += new;
+                *outer.unused.of_mut(class) += new;
+                outer.came_at = now;
+            }
+        }
+        outer.share = Some(Share {
+            until: now + Duration::try_from_secs_f64(grant.valid_s).unwrap_or_default(),
+            target: FlowTarget {
+                w: if grant.carriers == 0 {
+                    MIN_WEIGHT
+                } else {
+                    grant.w
+                },
+                capacity: grant.capacity,
+            },
+            stream_w: grant.stream_w,
+            carriers: grant.carriers,
+        });
+    }
+
+    /// The outer lane is out of reach: this one is on its own. Permits that it has are used on.
+    pub(crate) fn end_share(&mut self) {
+        self.outer.share = None;
+        self.outer.unused = Counts::default();
+    }
+
+    /// Ends a share that is over. Returns whether it has ended now.
+    pub(crate) fn expire_share(&mut self, now: Duration) -> bool {
+        let is_over = self.outer.share.is_some_and(|share| now >= share.until);
+        if is_over {
+            self.end_share();
+        }
+        is_over
+    }
+
+    /// Gives permits back that nobody uses. Returns whether there were any.
+    fn decline(&mut self, now: Duration) -> bool {
+        let unused = &mut self.outer.unused;
+        let is_over = *unused != Counts::default() && now >= self.outer.came_at + UNUSED;
+        if is_over {
+            *unused = Counts::default();
+        }
+        is_over
+    }
+
+    /// When permits that nobody uses go back, if there are any.
+    pub(crate) fn declines_at(&self) -> Option<Duration> {
+        let has_unused = self.outer.unused != Counts::default();
+        has_unused.then(|| self.outer.came_at + UNUSED)
+    }
+
+    /// What this lane wants of the outer one now.
+    pub(crate) fn outer_demand(&mut self, now: Duration) -> LaneDemand {
+        self.decline(now);
+        let mut groups = BTreeMap::<Group, Want>::new();
+        for (&id, member) in &self.members {
+            let waiting = self.requests_of(member.rank(id));
+            let is_idle = !member.is_pending() && member.active + member.held + waiting == 0;
+            if is_idle {
+                continue;
+            }
+            let group = match member.service {
+                Service::ByDeadline(due) => (due, None),
+                Service::Stream => (Timestamp::MAX, Some(id)),
+                Service::Scavenge => (Timestamp::MAX, None),
+            };
+            let want = self.want_of(now, member, waiting);
+            groups
+                .entry(group)
+                .and_modify(|sum| *sum = together(sum, &want))
+                .or_insert(want);
+        }
+        let outer = &mut self.outer;
+        outer.keys.retain(|group, _| groups.contains_key(group));
+        let mut wants = Vec::with_capacity(groups.len().min(MAX_WANTS));
+        for (group, mut want) in groups {
+            if wants.len() == MAX_WANTS {
+                if let Some(last) = wants.last_mut() {
+                    *last = together(last, &want);
+                }
+                continue;
+            }
+            want.key = *outer.keys.entry(group).or_insert_with(|| {
+                outer.next_key += 1;
+                outer.next_key
+            });
+            wants.push(want);
+        }
+        // Permits that will be used in a moment are in use.
+        for class in Class::ALL {
+            let of_class = |want: &&mut Want| {
+                (want.service == WantedService::Stream) == (class == Class::Stream)
+            };
+            if let Some(first) = wants.iter_mut().find(of_class) {
+                first.active += u32::try_from(outer.unused.of(class)).unwrap_or(u32::MAX);
+            }
+        }
+        outer.seq += 1;
+        LaneDemand {
+            seq: outer.seq,
+            term: outer.term,
+            seen: outer.seen,
+            wants,
+            moved_due: outer.moved.0,
+            moved_besides: outer.moved.1,
+            rtt_s: self.rtt.map(|rtt| rtt.as_secs_f64()),
+        }
+    }
+
+    /// What one member wants.
+    fn want_of(&self, now: Duration, member: &Member, waiting: u32) -> Want {
+        let left = member.deadline.map(|due| {
+            let by = due.by().as_secs_f64();
+            by - now.as_secs_f64()
+        });
+        // More than the limit on the rate cannot be had, and is not asked for.
+        let most = left
+            .zip(self.limit_rate())
+            .map(|(left, limit)| (left.max(0.0) * limit) as u64);
+        Want {
+            key: 0,
+            service: match (member.service, left) {
+                (Service::Stream, _) => WantedService::Stream,
+                (_, Some(left)) => WantedService::ByDeadline(left),
+                (_, None) => WantedService::Scavenge,
+            },
+            bytes: member.backlog.bytes.min(most.unwrap_or(u64::MAX)),
+            // Whatever waits for a connection has something to move with it.
+            inactive: member.backlog.inactive.max(waiting.into()),
+            extent: member.backlog.extent,
+            waiting,
+            active: member.active,
+            held: member.held,
+            weight: member.weight.max(self.settings.weight),
+        }
+    }
+}
+
+/// Two groups as one, which is served like the first.
+fn together(first: &Want, second: &Want) -> Want {
+    let is_unbounded = [first, second]
+        .iter()
+        .any(|it| it.extent == Extent::Unbounded);
+    let extent = match (is_unbounded, first.extent == second.extent) {
+        (true, _) => Extent::Unbounded,
+        (false, true) => first.extent,
+        (false, false) => Extent::Estimated,
+    };
+    Want {
+        bytes: first.bytes.saturating_add(second.bytes),
+        inactive: first.inactive.saturating_add(second.inactive),
+        extent,
+        waiting: first.waiting.saturating_add(second.waiting),
+        active: first.active.saturating_add(second.active),
+        held: first.held.saturating_add(second.held),
+        weight: first.weight.max(second.weight),
+        ..*first
+    }
+}

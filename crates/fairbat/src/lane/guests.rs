@@ -1,0 +1,325 @@
+//! Those that take part in a lane from outside: processes in the lane of a machine, agents in
+//! the lane of a site. Each of their groups of transfers is a member of the lane like any
+//! other, so there is one scheduler for all.
+//!
+//! Pure: moments are durations since the lane's start.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use super::backlog::Backlog;
+use super::core::{Core, MemberId, RequestId};
+use super::settings::Service;
+use super::wire::{Class, Counts, LaneDemand, LaneGrant, Want, WantedService};
+
+/// A deadline that is told again comes with the delay of its message. It is another one only
+/// if it differs by more than this.
+const SAME_DEADLINE: SignedDuration = SignedDuration::from_secs(2);
+
+/// Number of a guest, in the order in which they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct GuestId(u64);
+
+/// The guests of a lane.
+#[derive(Debug)]
+pub(crate) struct Guests {
+    /// Which lane this is. Not 0.
+    term: u64,
+    guests: BTreeMap<GuestId, Guest>,
+    entered: u64,
+    /// Whose each request is.
+    requests: HashMap<RequestId, (GuestId, u64)>,
+    /// So many connections of each guest carry the weight. Guests that are not named have none.
+    carriers: HashMap<GuestId, u32>,
+    /// The same of the members that are no guests.
+    own_carriers: u32,
+    /// The member of each guest's group.
+    owners: HashMap<MemberId, GuestId>,
+}
+
+#[derive(Debug)]
+struct Guest {
+    name: Arc<str>,
+    /// The last demand that was heard.
+    seq: u64,
+    granted: Counts,
+    /// The grants that it has not seen, oldest first: for which group each was.
+    unseen: VecDeque<(Class, u64)>,
+    groups: BTreeMap<u64, Group>,
+    /// Bytes that it had moved, for deadlines and besides.
+    moved: Option<(u64, u64)>,
+}
+
+/// Transfers of a guest that are served alike.
+#[derive(Debug)]
+struct Group {
+    member: MemberId,
+    service: Service,
+    /// Its requests, oldest first.
+    requests: Vec<RequestId>,
+    /// Connections that are counted of it.
+    active: u32,
+}
+
+impl Guests {
+    pub(crate) fn new(term: u64) -> Self {
+        Self {
+            term,
+            guests: BTreeMap::new(),
+            entered: 0,
+            requests: HashMap::new(),
+            carriers: HashMap::new(),
+            own_carriers: 0,
+            owners: HashMap::new(),
+        }
+    }
+
+    /// A guest comes, of this name.
+    pub(crate) fn enter(&mut self, name: &str) -> GuestId {
+        let id = GuestId(self.entered);
+        self.entered += 1;
+        let guest = Guest {
+            name: name.into(),
+            seq: 0,
+            granted: Counts::default(),
+            unseen: VecDeque::new(),
+            groups: BTreeMap::new(),
+            moved: None,
+        };
+        self.guests.insert(id, guest);
+        id
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.guests.is_empty()
+    }
+
+    /// A guest is gone, and with it all that it used.
+    pub(crate) fn leave(&mut self, core: &mut Core, now: Duration, id: GuestId) {
+        let Some(guest) = self.guests.remove(&id) else {
+            return;
+        };
+        for group in guest.groups.into_values() {
+            self.forget(core, now, group);
+        }
+    }
+
+    fn forget(&mut self, core: &mut Core, now: Duration, group: Group) {
+        for request in group.requests {
+            self.requests.remove(&request);
+        }
+        self.owners.remove(&group.member);
+        core.use_connections(now, group.member, group.service, group.active, 0);
+        core.leave(now, group.member);
+    }
+
+    /// A guest tells what it wants. Requests may be granted afterwards.
+    pub(crate) fn hear(&mut self, core: &mut Core, now: Duration, id: GuestId, told: &LaneDemand) {
+        let Some(guest) = self.guests.get_mut(&id).filter(|it| told.seq > it.seq) else {
+            return;
+        };
+        guest.seq = told.seq;
+        for class in Class::ALL {
+            // Of another term it has seen none of this one.
+            let seen = if told.term == self.term {
+                told.seen.of(class)
+            } else {
+                0
+            };
+            let unseen = guest.granted.of(class).saturating_sub(seen);
+            let mut of_class = guest.unseen.iter().filter(|it| it.0 == class).count() as u64;
+            guest.unseen.retain(|it| {
+                let is_seen = it.0 == class && of_class > unseen;
+                of_class -= u64::from(is_seen);
+                !is_seen
+            });
+        }
+        let moved = (told.moved_due, told.moved_besides);
+        if let Some(before) = guest.moved.replace(moved) {
+            core.guest_moved(now, moved.0.saturating_sub(before.0), true);
+            core.guest_moved(now, moved.1.saturating_sub(before.1), false);
+        }
+        if let Some(rtt) = told
+            .rtt_s
+            .and_then(|rtt| Duration::try_from_secs_f64(rtt).ok())
+        {
+            core.rtt = Some(rtt);
+        }
+        let (unseen, name) = (guest.unseen.clone(), Arc::clone(&guest.name));
+        for want in &told.wants {
+            self.update(core, now, id, &name, want, &unseen);
+        }
+        self.end_groups(core, now, id, told, &unseen);
+    }
+
+    /// Brings a group up to date.
+    fn update(
+        &mut self,
+        core: &mut Core,
+        now: Duration,
+        id: GuestId,
+        name: &str,
+        want: &Want,
+        unseen: &VecDeque<(Class, u64)>,
+    ) {
+        let service = service_of(core, now, want.service);
+        let guest = self.guests.get_mut(&id);
+        let Some(Guest { groups, .. }) = guest else {
+            return;
+        };
+        let old = groups
+            .get(&want.key)
+            .is_some_and(|group| !is_same(group.service, service));
+        let old = old.then(|| groups.remove(&want.key)).flatten();
+        let group = groups.entry(want.key).or_insert_with(|| Group {
+            member: core.enter(now, name, service),
+            service,
+            requests: Vec::new(),
+            active: 0,
+        });
+        self.owners.insert(group.member, id);
+        core.set_backlog(
+            group.member,
+            Backlog {
+                bytes: want.bytes,
+                inactive: want.inactive,
+                extent: want.extent,
+            },
+        );
+        core.set_weight(group.member, want.weight);
+        core.set_held(group.member, want.held);
+        let granted = unseen.iter().filter(|(_, key)| *key == want.key).count() as u32;
+        let active = want.active + granted;
+        core.use_connections(now, group.member, group.service, group.active, active);
+        group.active = active;
+        let waiting = want.waiting.saturating_sub(granted) as usize;
+        while group.requests.len() > waiting {
+            if let Some(request) = group.requests.pop() {
+                core.withdraw(request);
+                self.requests.remove(&request);
+            }
+        }
+        while group.requests.len() < waiting {
+            let request = core.request(now, group.member);
+            self.requests.insert(request, (id, want.key));
+            group.requests.push(request);
+        }
+        if let Some(old) = old {
+            self.forget(core, now, old);
+        }
+    }
+
+    /// Ends the groups that are not told any more. What was granted and is not seen yet may still
+    /// come to be used.
+    fn end_groups(
+        &mut self,
+        core: &mut Core,
+        now: Duration,
+        id: GuestId,
+        told: &LaneDemand,
+        unseen: &VecDeque<(Class, u64)>,
+    ) {
+        let Some(guest) = self.guests.get_mut(&id) else {
+            return;
+        };
+        let is_over = |key: &u64| {
+            !told.wants.iter().any(|want| want.key == *key)
+                && !unseen.iter().any(|(_, granted)| granted == key)
+        };
+        let over: Vec<u64> = guest.groups.keys().copied().filter(is_over).collect();
+        let over: Vec<Group> = over
+            .iter()
+            .filter_map(|key| guest.groups.remove(key))
+            .collect();
+        for group in over {
+            self.forget(core, now, group);
+        }
+    }
+
+    /// A request has been granted. Returns whether it was a guest's.
+    pub(crate) fn granted(&mut self, request: RequestId) -> bool {
+        let Some((id, key)) = self.requests.remove(&request) else {
+            return false;
+        };
+        if let Some(guest) = self.guests.get_mut(&id)
+            && let Some(group) = guest.groups.get_mut(&key)
+        {
+            let class = Class::of(group.service);
+            group.requests.retain(|it| *it != request);
+            group.active += 1;
+            *guest.granted.of_mut(class) += 1;
+            guest.unseen.push_back((class, key));
+        }
+        true
+    }
+
+    /// Decides anew whose connections carry the weight.
+    pub(crate) fn settle(&mut self, core: &Core) {
+        self.carriers.clear();
+        self.own_carriers = 0;
+        if self.guests.is_empty() {
+            return;
+        }
+        for (member, share) in core.carriers() {
+            let carriers = match self.owners.get(&member) {
+                Some(id) => self.carriers.entry(*id).or_default(),
+                None => &mut self.own_carriers,
+            };
+            *carriers = carriers.saturating_add(share);
+        }
+    }
+
+    /// So many connections of the members that are no guests carry the weight; `None` where
+    /// there are no guests.
+    pub(crate) fn own_carriers(&self) -> Option<u32> {
+        (!self.is_empty()).then_some(self.own_carriers)
+    }
+
+    /// What a guest is allowed now, for this long.
+    pub(crate) fn grant_of(
+        &self,
+        core: &Core,
+        now: Duration,
+        id: GuestId,
+        valid: Duration,
+    ) -> Option<LaneGrant> {
+        let guest = self.guests.get(&id)?;
+        let target = core.flow_target(now);
+        Some(LaneGrant {
+            term: self.term,
+            seq: guest.seq,
+            granted: guest.granted,
+            w: target.w,
+            carriers: self.carriers.get(&id).copied().unwrap_or(0),
+            capacity: target.capacity,
+            stream_w: core.stream_target(now).w,
+            valid_s: valid.as_secs_f64(),
+        })
+    }
+}
+
+/// How a group is served in this lane.
+fn service_of(core: &Core, now: Duration, told: WantedService) -> Service {
+    match told {
+        WantedService::ByDeadline(left) => Service::ByDeadline(core.moment(now, left)),
+        WantedService::Stream => Service::Stream,
+        WantedService::Scavenge => Service::Scavenge,
+    }
+}
+
+/// Whether it is served as before.
+fn is_same(before: Service, now: Service) -> bool {
+    match (before, now) {
+        (Service::ByDeadline(before), Service::ByDeadline(now)) => {
+            let apart: SignedDuration = now.duration_since(before);
+            apart.abs() <= SAME_DEADLINE
+        }
+        (before, now) => before == now,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Lanes within lanes: a process is a guest in the lane of its machine, and an agent in the
+//! lane of its site. This is both ends of that as the shell sees them, whatever carries the
+//! messages.
+
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::core::Core;
+use super::guests::GuestId;
+use super::handle::{Inner, Lane};
+use super::wire::{LaneDemand, LaneGrant};
+
+/// Tells of changes in a lane: to tasks, and to a thread that waits for a descriptor.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    tasks: watch::Sender<()>,
+    thread: Mutex<Option<UnixStream>>,
+}
+
+impl Changed {
+    pub(super) fn tell(&self) {
+        self.tasks.send_replace(());
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut stream) = thread.as_ref() {
+            // If it is full, there is something to hear already.
+            let _ = stream.write(&[0]);
+        }
+    }
+}
+
+impl Lane {
+    /// A guest of this name comes.
+    #[must_use]
+    pub fn invite(&self, name: &str) -> Guest {
+        let id = self.state().guests.enter(name);
+        Guest {
+            lane: self.clone(),
+            id,
+        }
+    }
+
+    /// Sees each change in what is wanted or allowed.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.changed.tasks.subscribe()
+    }
+
+    /// This lane as a guest of another one.
+    #[must_use]
+    pub fn outer(&self) -> OuterLane {
+        OuterLane(Arc::downgrade(&self.0))
+    }
+}
+
+/// A guest of a lane, until it is dropped: all that it used is free then.
+#[derive(Debug)]
+pub struct Guest {
+    lane: Lane,
+    id: GuestId,
+}
+
+impl Guest {
+    /// Hears what it wants. [`LaneDemand::check`] comes before.
+    pub fn hear(&self, demand: &LaneDemand) {
+        let (mut state, now) = (self.lane.state(), self.lane.now());
+        let state = &mut *state;
+        state.guests.hear(&mut state.core, now, self.id, demand);
+        self.lane.grant(state);
+        self.lane.publish_targets(state);
+    }
+
+    /// What it is allowed now, for this long.
+    #[must_use]
+    pub fn grant(&self, valid: Duration) -> Option<LaneGrant> {
+        let (state, now) = (self.lane.state(), self.lane.now());
+        state.guests.grant_of(&state.core, now, self.id, valid)
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let (mut state, now) = (self.lane.state(), self.lane.now());
+        let state = &mut *state;
+        state.guests.leave(&mut state.core, now, self.id);
+        self.lane.grant(state);
+        self.lane.publish_targets(state);
+    }
+}
+
+/// A lane's view of the outer one that it is a guest of. It does not keep the lane alive.
+#[derive(Debug, Clone)]
+pub struct OuterLane(Weak<Inner>);
+
+impl OuterLane {
+    fn lane(&self) -> Option<Lane> {
+        self.0.upgrade().map(Lane)
+    }
+
+    /// Whether the lane is gone.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+
+    /// What the lane wants now; `None` once it is gone.
+    #[must_use]
+    pub fn demand(&self) -> Option<LaneDemand> {
+        let lane = self.lane()?;
+        Some(lane.with_core(Core::outer_demand))
+    }
+
+    /// Takes what the outer lane allows. [`LaneGrant::check`] comes before.
+    pub fn take(&self, grant: &LaneGrant) {
+        let Some(lane) = self.lane() else {
+            return;
+        };
+        let now = lane.now();
+        let mut state = lane.state();
+        state.core.take_grant(now, grant);
+        lane.grant(&mut state);
+        lane.publish_targets(&state);
+    }
+
+    /// The outer lane is out of reach: the lane is on its own from now on.
+    pub fn lose(&self) {
+        let Some(lane) = self.lane() else {
+            return;
+        };
+        let mut state = lane.state();
+        state.core.end_share();
+        lane.grant(&mut state);
+        lane.publish_targets(&state);
+    }
+
+    /// Time until permits that nobody uses go back, if there are any: another demand is due
+    /// then.
+    #[must_use]
+    pub fn declines_in(&self) -> Option<Duration> {
+        let lane = self.lane()?;
+        lane.with_core(|core, now| Some(core.declines_at()?.saturating_sub(now)))
+    }
+
+    /// From now on, a byte is written here for each change of what the lane wants. The stream
+    /// does not block.
+    pub fn tell_changes(&self, stream: UnixStream) {
+        if let Some(lane) = self.lane() {
+            let thread = &lane.0.changed.thread;
+            *thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
+        }
+    }
+}
