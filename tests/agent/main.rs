@@ -14,6 +14,7 @@ mod confined;
 mod crashes;
 mod faults;
 mod kills;
+mod lane;
 mod leftovers;
 mod local_store;
 mod manifests;

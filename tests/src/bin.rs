@@ -234,6 +234,8 @@ impl Fairbat {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &home)
+            // An agent of this machine has nothing to do with the tests.
+            .env("FAIRBAT_ALONE", "1")
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(create("stdout"))

@@ -8,7 +8,9 @@ use fairbat_tests::environment;
 pub use fairbat_tests::environment::kernel;
 use fairbat_tests::environment::{first_line, nginx_version};
 
-use crate::contender::{Contender, PYTHON, Restraint, Server, Uploader, others, uploads};
+use crate::contender::{
+    Contender, Downloader, PYTHON, Restraint, Server, Uploader, others, uploads,
+};
 use crate::record::Provenance;
 
 /// Version of the lab, and the commit that it is built of.
@@ -87,11 +89,15 @@ pub fn of(contender: Contender) -> Vec<String> {
                 (other, _) => vec![version_of(uploads::program(other))],
             }
         }
+        Contender::Other(Downloader::Gets, Restraint::Lane) => {
+            vec![built(fairbat_binary()), built(agent_binary())]
+        }
+        Contender::Other(Downloader::Gets, _) => vec![built(fairbat_binary())],
         Contender::Other(downloader, restraint) => {
             let program = version_of(others::program(downloader));
             match restraint {
                 Restraint::None | Restraint::Trickle | Restraint::Limit => vec![program],
-                Restraint::Run | Restraint::Planned | Restraint::Proxy => {
+                Restraint::Run | Restraint::Planned | Restraint::Proxy | Restraint::Lane => {
                     vec![built(fairbat_binary()), program]
                 }
             }

@@ -145,7 +145,7 @@ impl CongestionControl {
     }
 }
 
-/// A program of others that downloads.
+/// A program that downloads, most of them of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Downloader {
     /// curl.
@@ -162,6 +162,8 @@ pub enum Downloader {
     Many,
     /// 20 times curl, each from an address of its own.
     Clients,
+    /// Eight times `fairbat get`, side by side.
+    Gets,
 }
 
 /// A program that uploads.
@@ -190,4 +192,6 @@ pub enum Restraint {
     Limit,
     /// `fairbat proxy`, through which it goes.
     Proxy,
+    /// The lane of an agent at the same machine.
+    Lane,
 }

@@ -119,7 +119,12 @@ impl Contender {
                 let is_run = restraint == Restraint::Run;
                 is_run.then(fairbat).into_iter().chain([store]).collect()
             }
+            Self::Other(_, Restraint::Lane) => vec![
+                ("FAIRBAT_BIN", fairbat_binary()),
+                ("FAIRBAT_AGENT_BIN", agent_binary()),
+            ],
             Self::Other(_, Restraint::Run | Restraint::Planned | Restraint::Proxy)
+            | Self::Other(Downloader::Gets, _)
             | Self::Upload(_, Restraint::Run)
             | Self::Upload(Uploader::Fairbat, _) => vec![("FAIRBAT_BIN", fairbat_binary())],
             _ if self.is_fairbat() => vec![("FAIRBAT_BIN", fairbat_binary())],

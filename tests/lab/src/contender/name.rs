@@ -73,10 +73,10 @@ pub enum Contender {
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 64] = {
+    const NAMES: [(Self, &str, &str); 66] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
-        use Downloader::{Aria2, Clients, Curl, Many, Pip, Rclone, Wget};
+        use Downloader::{Aria2, Clients, Curl, Gets, Many, Pip, Rclone, Wget};
         use Sending::{Kernel, Law, Paced};
         [
             (Self::None, "none", "none"),
@@ -255,6 +255,16 @@ impl Contender {
                 "fairbat proxy, 20 clients",
             ),
             (
+                Self::Other(Gets, Restraint::None),
+                "gets-8",
+                "8 times fairbat get, alone",
+            ),
+            (
+                Self::Other(Gets, Restraint::Lane),
+                "lane-8",
+                "8 times fairbat get, in one lane",
+            ),
+            (
                 Self::Other(Curl, Restraint::Trickle),
                 "trickle-curl",
                 "trickle, curl",
@@ -383,7 +393,7 @@ mod tests {
              fairbat-undamped, fairbat-paper, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
              ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat, wget, aria2c-16, rclone-free, pip, many, run-curl, run-wget, \
-             run-aria2c-16, run-rclone, run-pip, run-many, proxy-20, trickle-curl, planned-curl, limit-curl, put, curl-put, run-curl-put, restic, run-restic, limit-restic"
+             run-aria2c-16, run-rclone, run-pip, run-many, proxy-20, gets-8, lane-8, trickle-curl, planned-curl, limit-curl, put, curl-put, run-curl-put, restic, run-restic, limit-restic"
         );
     }
 }

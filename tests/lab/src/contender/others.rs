@@ -1,9 +1,11 @@
 //! Programs of others that download, alone or held back.
 
+use std::io;
 use std::path::Path;
 
-use fairbat_tests::bin::fairbat_binary;
+use fairbat_tests::bin::{agent_binary, fairbat_binary};
 
+use crate::contender::agent::{head, write_config};
 use crate::contender::error::{ContenderError, require as require_program};
 use crate::contender::kind::{Downloader, Restraint};
 use crate::contender::process::Over;
@@ -17,6 +19,9 @@ use crate::samples::BackgroundRecord;
 /// Processes of [`Downloader::Many`].
 const MANY: u32 = 64;
 
+/// Processes of [`Downloader::Gets`].
+const GETS: u32 = 8;
+
 /// Clients of [`Downloader::Clients`].
 const CLIENTS: u32 = 20;
 
@@ -26,7 +31,8 @@ pub(crate) const PROXY: &str = "127.0.0.1:3128";
 /// The program that is run.
 pub(crate) fn program(downloader: Downloader) -> &'static str {
     match downloader {
-        Downloader::Curl | Downloader::Many | Downloader::Clients => "curl",
+        // What is our own is built.
+        Downloader::Curl | Downloader::Many | Downloader::Clients | Downloader::Gets => "curl",
         Downloader::Wget => "wget",
         Downloader::Aria2 => "aria2c",
         Downloader::Rclone => "rclone",
@@ -52,7 +58,8 @@ pub(crate) fn require(downloader: Downloader, restraint: Restraint) -> Result<()
         | Restraint::Run
         | Restraint::Planned
         | Restraint::Limit
-        | Restraint::Proxy => Ok(()),
+        | Restraint::Proxy
+        | Restraint::Lane => Ok(()),
     }
 }
 
@@ -71,6 +78,9 @@ pub(crate) fn run(
     if restraint == Restraint::Limit {
         // Only curl is asked for it.
         program.extend(words(&["--limit-rate", &format!("{}k", fixed_rate(site))]));
+    }
+    if restraint == Restraint::Lane {
+        program = in_lane(site, origin).map_err(|error| format!("configure the agent: {error}"))?;
     }
     restrained::run(site, &site.client, program, restraint, over, |_| {
         written_below(&site.download).unwrap_or(0)
@@ -132,6 +142,7 @@ fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<St
             let each = format!("curl -sS -f -o {to}/%% {url}");
             shell(&format!("seq {MANY} | xargs -P {MANY} -I %% {each}"))
         }
+        Downloader::Gets => shell(&gets(origin, directory, "--alone")),
         Downloader::Clients => {
             let proxy = fairbat_binary().display().to_string();
             let each =
@@ -144,4 +155,28 @@ fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<St
             ))
         }
     }
+}
+
+/// Downloads side by side, each with these flags.
+fn gets(origin: &Origin, directory: &Path, flags: &str) -> String {
+    let (fairbat, url) = (fairbat_binary().display(), origin.url());
+    let each = format!(
+        "{fairbat} get -q {flags} --file-allocation none -o {}/%% {url}",
+        directory.display()
+    );
+    format!("seq {GETS} | xargs -P {GETS} -I %% {each}")
+}
+
+/// The same in the lane of an agent at their machine.
+fn in_lane(site: &Site, origin: &Origin) -> io::Result<Vec<String>> {
+    let socket = site.work.join("agent.sock");
+    let config = write_config(site, &head(site, &socket)?)?;
+    let (agent, config) = (agent_binary().display(), config.display());
+    let socket = socket.display();
+    let gets = gets(origin, &site.download, &format!("--socket {socket}"));
+    Ok(shell(&format!(
+        "{agent} run --config {config} 2>{config}.log & \
+         until [ -S {socket} ]; do sleep 0.05; kill -0 $! || exit 1; done; \
+         export FAIRBAT_ALONE=0; {gets}"
+    )))
 }

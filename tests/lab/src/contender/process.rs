@@ -48,6 +48,8 @@ impl Program {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", work)
+            // An agent of this machine has nothing to do with the lab.
+            .env("FAIRBAT_ALONE", "1")
             .stdin(Stdio::null())
             .stdout(File::create(&stdout)?)
             .stderr(File::create(&stderr)?);

@@ -62,9 +62,11 @@ pub(super) fn run(
             Restraint::Run | Restraint::Planned => {
                 told(&fs::read_to_string(&events).unwrap_or_default())
             }
-            Restraint::None | Restraint::Trickle | Restraint::Limit | Restraint::Proxy => {
-                moved(program)
-            }
+            Restraint::None
+            | Restraint::Trickle
+            | Restraint::Limit
+            | Restraint::Proxy
+            | Restraint::Lane => moved(program),
         };
         BackgroundRecord {
             bytes: Some(bytes),
@@ -85,8 +87,8 @@ fn before(site: &Site, restraint: Restraint, events: &Path) -> Result<Vec<String
         words(&[&begin[..], flags, &["--"]].concat())
     };
     Ok(match restraint {
-        // Its own limit, and the proxy, are among its own words.
-        Restraint::None | Restraint::Limit | Restraint::Proxy => Vec::new(),
+        // Its own limit, the proxy and the agent are among its own words.
+        Restraint::None | Restraint::Limit | Restraint::Proxy | Restraint::Lane => Vec::new(),
         Restraint::Run => run(&[]),
         Restraint::Planned => {
             let state = site.work.join("state");
