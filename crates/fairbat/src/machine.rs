@@ -31,6 +31,10 @@ pub const LEASE: Duration = Duration::from_secs(3);
 /// A demand is told again after this time, also without news.
 const REPEAT: Duration = Duration::from_millis(500);
 
+/// Changes come in pairs: a connection that is given back is asked for again at once. Told apart,
+/// somebody else would get it in between.
+const SETTLE: Duration = Duration::from_millis(1);
+
 /// Time between two tries to reach an agent. A try costs one system call.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
@@ -192,7 +196,10 @@ impl Joined {
             let next = sent_at.map_or(REPEAT, |at| (at + REPEAT).saturating_sub(now));
             let wait = self.outer.declines_in().map_or(next, |it| it.min(next));
             await_any(&agent, &changes, wait)?;
-            drain(&mut changes)?;
+            if drain(&mut changes)? {
+                thread::sleep(SETTLE);
+                drain(&mut changes)?;
+            }
             if lines.read(&mut agent)? == 0 {
                 return Ok(Ended::Agent);
             }
@@ -269,14 +276,15 @@ fn await_any(agent: &UnixStream, changes: &UnixStream, wait: Duration) -> io::Re
     }
 }
 
-/// Reads all that is there.
-fn drain(stream: &mut UnixStream) -> io::Result<()> {
+/// Reads all that is there. Returns whether there was something.
+fn drain(stream: &mut UnixStream) -> io::Result<bool> {
     let mut buffer = [0; 64];
+    let mut was_there = false;
     loop {
         match stream.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Ok(0) => return Ok(was_there),
+            Ok(_) => was_there = true,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(was_there),
             Err(error) => return Err(error),
         }
     }
