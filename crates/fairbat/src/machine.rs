@@ -35,6 +35,9 @@ const REPEAT: Duration = Duration::from_millis(500);
 /// somebody else would get it in between.
 const SETTLE: Duration = Duration::from_millis(1);
 
+/// Whoever waits for this time without a connection is told why.
+const LONG_WAIT: Duration = Duration::from_secs(2);
+
 /// Time between two tries to reach an agent. A try costs one system call.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
@@ -178,12 +181,14 @@ impl Joined {
         let mut lines = Lines::default();
         let mut sent = News::default();
         let mut sent_at = None::<Duration>;
+        let mut waits = Waits::default();
         write_line(&mut agent, &self.hello)?;
         loop {
             let Some(demand) = self.outer.demand() else {
                 return Ok(Ended::Lane);
             };
             let now = self.clock.now();
+            waits.see(now, &demand);
             let news = News::of(&demand);
             if news != sent || sent_at.is_none_or(|at| now >= at + REPEAT) {
                 if let Err(error) = write_line(&mut agent, &demand)
@@ -217,6 +222,30 @@ impl Joined {
                     Err(error) => return Err(error.into()),
                 }
             }
+        }
+    }
+}
+
+/// Whether the lane waits for its turn, for the user to know.
+#[derive(Debug, Default)]
+struct Waits {
+    since: Option<Duration>,
+    is_told: bool,
+}
+
+impl Waits {
+    fn see(&mut self, now: Duration, demand: &LaneDemand) {
+        let has = |count: fn(&Want) -> u32| demand.wants.iter().any(|want| count(want) > 0);
+        if !has(|want| want.waiting) || has(|want| want.active) {
+            self.since = None;
+            return;
+        }
+        let since = *self.since.get_or_insert(now);
+        if !self.is_told && now >= since + LONG_WAIT {
+            self.is_told = true;
+            tracing::warn!(
+                "waiting for its turn in the lane of fairbat-agent; with --alone it would not wait"
+            );
         }
     }
 }

@@ -206,7 +206,8 @@ const EXAMPLE: &str = include_str!("../../../../docs/agent.toml");
 const FILES: &str = "\
 /etc/fairbat/agent.toml   the configuration, see fairbat-agent.toml(5)
 /var/lib/fairbat          the state that survives a restart
-/run/fairbat/agent.sock   the socket for fairbat status, add, run, ...
+/run/fairbat/agent.sock   the socket for fairbat status, add, start, ...
+/run/fairbat/lane.sock    where other commands share the agent's lanes
 /usr/share/doc/fairbat    setup of the service, alert rules, a dashboard";
 
 const ENVIRONMENT: &str = "\

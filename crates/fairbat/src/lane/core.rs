@@ -34,6 +34,7 @@ mod late;
 mod member;
 mod rank;
 mod share;
+mod turns;
 
 pub(crate) use self::late::LateMember;
 use self::member::Member;
@@ -83,6 +84,8 @@ pub(crate) struct Core {
     g_ms: Option<f64>,
     /// The lane as a guest of another one.
     outer: Outer,
+    /// Whether members that are due alike take turns.
+    takes_turns: bool,
 }
 
 impl Core {
@@ -118,6 +121,7 @@ impl Core {
             window: None,
             g_ms: None,
             outer: Outer::default(),
+            takes_turns: false,
         })
     }
 
@@ -397,6 +401,7 @@ impl Core {
 
     /// Ends a control period: the controller updates w and m. Call it once a second.
     pub(crate) fn sample(&mut self, now: Duration) -> LaneSample {
+        self.count_turns(now);
         let demand = self.demand(now);
         let time_left = self.time_left(now);
         let load = Load {

@@ -78,7 +78,8 @@ impl Guests {
     }
 
     /// A guest comes, of this name.
-    pub(crate) fn enter(&mut self, name: &str) -> GuestId {
+    pub(crate) fn enter(&mut self, core: &mut Core, name: &str) -> GuestId {
+        core.take_turns(true);
         let id = GuestId(self.entered);
         self.entered += 1;
         let guest = Guest {
@@ -105,6 +106,7 @@ impl Guests {
         for group in guest.groups.into_values() {
             self.forget(core, now, group);
         }
+        core.take_turns(!self.guests.is_empty());
     }
 
     fn forget(&mut self, core: &mut Core, now: Duration, group: Group) {
@@ -192,7 +194,8 @@ impl Guests {
         core.set_weight(group.member, want.weight);
         core.set_held(group.member, want.held);
         let granted = unseen.iter().filter(|(_, key)| *key == want.key).count() as u32;
-        let active = want.active + granted;
+        // Nobody has more, whatever it says.
+        let active = want.active.min(core.max_connections()) + granted;
         core.use_connections(now, group.member, group.service, group.active, active);
         group.active = active;
         let waiting = want.waiting.saturating_sub(granted) as usize;

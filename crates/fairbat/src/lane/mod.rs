@@ -13,7 +13,9 @@
 //!   [`backlog`], and its period and fractions in `timing`;
 //! - `hosts`: how many connections each host tolerates;
 //! - `forecast`: when it is clear that a deadline will be missed;
-//! - `handle`: the lane as transfers see it; `sample`: what it publishes.
+//! - `handle`: the lane as transfers see it; `sample`: what it publishes;
+//! - `outer`: lanes within lanes, as those of processes in that of their machine; `guests` are those
+//!   inside, and [`wire`] has what the two tell each other.
 //!
 //! The lane knows nothing of requests, files or sockets.
 

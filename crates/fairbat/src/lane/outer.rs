@@ -36,7 +36,8 @@ impl Lane {
     /// A guest of this name comes.
     #[must_use]
     pub fn invite(&self, name: &str) -> Guest {
-        let id = self.state().guests.enter(name);
+        let state = &mut *self.state();
+        let id = state.guests.enter(&mut state.core, name);
         Guest {
             lane: self.clone(),
             id,

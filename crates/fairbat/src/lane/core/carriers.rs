@@ -42,6 +42,11 @@ impl Core {
         }
     }
 
+    /// m_max.
+    pub(crate) fn max_connections(&self) -> u32 {
+        self.settings.max_connections
+    }
+
     /// A member has so many connections that need no permit.
     pub(crate) fn set_held(&mut self, id: MemberId, connections: u32) {
         if let Some(member) = self.members.get_mut(&id) {
@@ -54,13 +59,14 @@ impl Core {
         self.count_moved(now, bytes, is_due);
     }
 
-    /// The moment of the wall clock that is so many seconds away.
+    /// The moment of the wall clock that is so many seconds away, in whole seconds: a message
+    /// takes some time, and what is due alike is to stay so.
     pub(crate) fn moment(&self, now: Duration, left_s: f64) -> Timestamp {
         let left = SignedDuration::try_from_secs_f64(left_s).unwrap_or(SignedDuration::MAX);
         let since_start = SignedDuration::try_from(now).unwrap_or(SignedDuration::MAX);
         let since_epoch = since_start.saturating_add(left).saturating_add(self.drift);
-        self.epoch
-            .saturating_add(since_epoch)
-            .unwrap_or(Timestamp::MAX)
+        let exact = self.epoch.saturating_add(since_epoch);
+        let exact = exact.unwrap_or(Timestamp::MAX).as_second();
+        Timestamp::from_second(exact).unwrap_or(Timestamp::MAX)
     }
 }

@@ -92,11 +92,16 @@ impl Core {
         self.requests_of(rank) > 0
     }
 
-    /// The requests of the member of this rank.
+    /// The number of the requests of the member of this rank.
     pub(super) fn requests_of(&self, rank: Rank) -> u32 {
+        u32::try_from(self.requests_range(rank).count()).unwrap_or(u32::MAX)
+    }
+
+    /// The requests of the member of this rank, and when each was made.
+    pub(super) fn requests_range(&self, rank: Rank) -> impl Iterator<Item = (RequestId, Duration)> {
         let requests = (rank, RequestId(0))..=(rank, RequestId(u64::MAX));
-        let count = self.requests.range(requests).count();
-        u32::try_from(count).unwrap_or(u32::MAX)
+        let requests = self.requests.range(requests);
+        requests.map(|(&(_, request), &made)| (request, made))
     }
 
     /// The next request of the stream, while it has fewer connections than its m allows.

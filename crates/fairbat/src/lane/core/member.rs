@@ -27,6 +27,11 @@ pub(super) struct Member {
     pub(super) changed_at: Duration,
     /// How long it has used connections, up to then.
     pub(super) used: Duration,
+    /// Turns that it has had, and those of them that it has not used itself.
+    pub(super) turns: u64,
+    pub(super) turns_before: u64,
+    /// Whether its turns have not been counted yet.
+    pub(super) is_new: bool,
     /// It makes no request before this, after a failure.
     pub(super) not_before: Duration,
     /// Whether it has ever requested a permit. Until then nothing says that the lane is
@@ -49,6 +54,9 @@ impl Member {
             held: 0,
             changed_at: Duration::ZERO,
             used: Duration::ZERO,
+            turns: 0,
+            turns_before: 0,
+            is_new: true,
             not_before: Duration::ZERO,
             has_requested: false,
             is_reported: false,
@@ -61,7 +69,7 @@ impl Member {
     }
 
     pub(super) fn rank(&self, id: MemberId) -> Rank {
-        Rank::new(self.service, id.0)
+        Rank::new(self.service, id.0).after(self.turns)
     }
 
     /// It gets connections, or gives them back.

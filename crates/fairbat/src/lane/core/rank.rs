@@ -12,7 +12,7 @@ pub(crate) struct MemberId(pub(crate) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestId(pub(super) u64);
 
-/// Place in the order of service: by deadline on the wall clock, then by arrival.
+/// Place in the order of service: by deadline on the wall clock, then by turns, then by arrival.
 /// Transfers without a deadline come last, and of these those that scavenge. The order is that
 /// of the moments that users named. So neither a clock that is set nor a deadline that is over
 /// changes it.
@@ -21,6 +21,8 @@ pub(crate) struct Rank {
     /// [`Timestamp::MAX`] without a deadline.
     pub(super) due: Timestamp,
     pub(super) scavenges: bool,
+    /// Turns that it has had, where members take turns.
+    turns: u64,
     pub(super) arrival: u64,
 }
 
@@ -30,8 +32,14 @@ impl Rank {
         Self {
             due: service.deadline().unwrap_or(Timestamp::MAX),
             scavenges: service == Service::Scavenge,
+            turns: 0,
             arrival,
         }
+    }
+
+    /// The same after so many turns.
+    pub(super) fn after(self, turns: u64) -> Self {
+        Self { turns, ..self }
     }
 
     /// [`Timestamp::MAX`] without a deadline.

@@ -188,7 +188,7 @@ impl Simulation {
     fn new(seed: u64, rate: f64, transfers: &[(Option<u64>, u64)]) -> Self {
         let mut site = Site::new(1);
         let hosts = transfers.iter().map(|&(due, bytes)| {
-            let guest = site.guests.enter("host");
+            let guest = site.guests.enter(&mut site.core, "host");
             Host::new(due, bytes, guest)
         });
         Self {
@@ -306,7 +306,7 @@ impl Simulation {
     fn replace_site(&mut self, term: u64) {
         self.site = Site::new(term);
         for host in &mut self.hosts {
-            host.guest = self.site.guests.enter("host");
+            host.guest = self.site.guests.enter(&mut self.site.core, "host");
         }
     }
 }
@@ -391,5 +391,31 @@ fn five_hundred_hosts_are_served_whatever_happens_to_messages() {
         assert!(late <= 5, "seed {}: {late} are late", site.seed);
         site.run(2_000);
         assert!(site.is_done(), "seed {}: some host starves", site.seed);
+    }
+}
+
+#[test]
+fn hosts_that_are_due_alike_take_turns() {
+    for due in [None, Some(3_000)] {
+        let transfers = [(due, 10_000_000_000); 4];
+        let mut site = Simulation::new(1, 2_000_000.0, &transfers);
+        // One of them comes later.
+        site.hosts[3].comes = Duration::from_secs(200);
+        site.run(200);
+        let moved = |site: &Simulation| -> Vec<f64> {
+            let hosts = site.hosts.iter();
+            hosts.map(|host| 1e10 - host.left as f64).collect()
+        };
+        let before = moved(&site);
+        site.run(800);
+        let after = moved(&site);
+        let parts: Vec<f64> = after
+            .iter()
+            .zip(&before)
+            .map(|(after, before)| after - before)
+            .collect();
+        let (sum, squares): (f64, f64) = (parts.iter().sum(), parts.iter().map(|it| it * it).sum());
+        let jain = sum * sum / (4.0 * squares);
+        assert!(jain > 0.98, "{due:?}: {parts:?}");
     }
 }
