@@ -2,7 +2,7 @@
 
 use dalbe::ebpf::CongestionLaw;
 
-use crate::contender::kind::Sending;
+use crate::contender::kind::{Downloader, Sending};
 use crate::contender::name::Contender;
 use crate::contender::properties::Server;
 use crate::scenario::{Background, Scenario};
@@ -18,7 +18,11 @@ impl Contender {
             names.join(", ")
         };
         let is_list = !background.transfer.is_empty();
-        let takes_list = self.is_fairbat() || matches!(self, Self::None | Self::Agent);
+        let takes_list = self.is_fairbat()
+            || matches!(
+                self,
+                Self::None | Self::Agent | Self::Other(Downloader::Gets, _)
+            );
         let has_end = is_list || background.size_mb.is_some();
         let can_be_stopped = self == Self::None || self.is_download_tool();
         let is_ipv4 = matches!(
@@ -39,8 +43,8 @@ impl Contender {
             ),
             (
                 is_list && !takes_list,
-                "moves one thing: a scenario with [[background.transfer]] is for none, agent and \
-                 those called fairbat"
+                "moves one thing: a scenario with [[background.transfer]] is for none, agent, gets-8, \
+                 lane-8 and those called fairbat"
                     .to_owned(),
             ),
             (

@@ -1,7 +1,7 @@
 //! Programs of others that download, alone or held back.
 
 use std::io;
-use std::path::Path;
+use std::process::Command;
 
 use fairbat_tests::bin::{agent_binary, fairbat_binary};
 
@@ -12,14 +12,17 @@ use crate::contender::process::Over;
 use crate::contender::restrained::{self, fixed_rate, shell, written_below};
 use crate::contender::servers::Origin;
 use crate::contender::site::Site;
-use crate::contender::tools::words;
+use crate::contender::tools::{carry, parse, record, words};
 use crate::contender::utp::PYTHON;
 use crate::samples::BackgroundRecord;
 
 /// Processes of [`Downloader::Many`].
 const MANY: u32 = 64;
 
-/// Processes of [`Downloader::Gets`].
+/// What [`Downloader::Gets`] is called.
+const GET: &str = "gets";
+
+/// Processes of [`Downloader::Gets`], where the scenario has one transfer.
 const GETS: u32 = 8;
 
 /// Clients of [`Downloader::Clients`].
@@ -74,7 +77,7 @@ pub(crate) fn run(
     restraint: Restraint,
     over: &Over,
 ) -> Result<BackgroundRecord, String> {
-    let mut program = download(downloader, origin, &site.download);
+    let mut program = download(downloader, site, origin);
     if restraint == Restraint::Limit {
         // Only curl is asked for it.
         program.extend(words(&["--limit-rate", &format!("{}k", fixed_rate(site))]));
@@ -82,16 +85,29 @@ pub(crate) fn run(
     if restraint == Restraint::Lane {
         program = in_lane(site, origin).map_err(|error| format!("configure the agent: {error}"))?;
     }
+    if site.served.len() > 1 {
+        let mut command = Command::new(&program[0]);
+        command.args(&program[1..]);
+        // All of them tell their events there.
+        return carry(
+            site,
+            &site.client,
+            GET,
+            command,
+            over,
+            |program, started| record(parse(&program.stdout()), started),
+        );
+    }
     restrained::run(site, &site.client, program, restraint, over, |_| {
         written_below(&site.download).unwrap_or(0)
     })
 }
 
 /// The command.
-fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<String> {
+fn download(downloader: Downloader, site: &Site, origin: &Origin) -> Vec<String> {
     let url = origin.url();
-    let to = directory.display().to_string();
-    let file = directory.join("file").display().to_string();
+    let to = site.download.display().to_string();
+    let file = site.download.join("file").display().to_string();
     match downloader {
         Downloader::Curl => words(&["curl", "-sS", "-f", "-o", &file, &url]),
         Downloader::Wget => words(&["wget", "-q", "-O", &file, &url]),
@@ -142,7 +158,7 @@ fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<St
             let each = format!("curl -sS -f -o {to}/%% {url}");
             shell(&format!("seq {MANY} | xargs -P {MANY} -I %% {each}"))
         }
-        Downloader::Gets => shell(&gets(origin, directory, "--alone")),
+        Downloader::Gets => shell(&gets(site, origin, "--alone")),
         Downloader::Clients => {
             let proxy = fairbat_binary().display().to_string();
             let each =
@@ -157,14 +173,22 @@ fn download(downloader: Downloader, origin: &Origin, directory: &Path) -> Vec<St
     }
 }
 
-/// Downloads side by side, each with these flags.
-fn gets(origin: &Origin, directory: &Path, flags: &str) -> String {
-    let (fairbat, url) = (fairbat_binary().display(), origin.url());
-    let each = format!(
-        "{fairbat} get -q {flags} --file-allocation none -o {}/%% {url}",
-        directory.display()
-    );
-    format!("seq {GETS} | xargs -P {GETS} -I %% {each}")
+/// Downloads side by side, each with these flags: each transfer of the scenario, or many times the
+/// only one.
+fn gets(site: &Site, origin: &Origin, flags: &str) -> String {
+    let (fairbat, to) = (fairbat_binary().display(), site.download.display());
+    let get = format!("{fairbat} get --json {flags} --file-allocation none");
+    if let [_] = &site.served[..] {
+        let each = format!("{get} -q -o {to}/%% {}", origin.url());
+        return format!("seq {GETS} | xargs -P {GETS} -I %% {each}");
+    }
+    let each = site.served.iter().map(|served| {
+        let deadline = served.deadline_s;
+        let deadline = deadline.map_or(String::new(), |time| format!("--deadline {time:.3}s"));
+        let (name, url) = (&served.name, origin.url_of(&served.name));
+        format!("{get} -q {deadline} -o {to}/{name} {url} &")
+    });
+    format!("{} wait", each.collect::<String>())
 }
 
 /// The same in the lane of an agent at their machine.
@@ -173,7 +197,7 @@ fn in_lane(site: &Site, origin: &Origin) -> io::Result<Vec<String>> {
     let config = write_config(site, &head(site, &socket)?)?;
     let (agent, config) = (agent_binary().display(), config.display());
     let socket = socket.display();
-    let gets = gets(origin, &site.download, &format!("--socket {socket}"));
+    let gets = gets(site, origin, &format!("--socket {socket}"));
     Ok(shell(&format!(
         "{agent} run --config {config} 2>{config}.log & \
          until [ -S {socket} ]; do sleep 0.05; kill -0 $! || exit 1; done; \

@@ -282,8 +282,13 @@ fn whoever_moves_one_thing_says_so() {
     };
     let one_thing = || Contender::ALL.into_iter().filter(|one| !wants_jobs(*one));
     let taking: Vec<_> = one_thing().filter(takes).collect();
-    let expected = one_thing()
-        .filter(|one| matches!(one, Contender::None | Contender::Agent) || one.is_fairbat());
+    let expected = one_thing().filter(|one| {
+        let takes_list = matches!(
+            one,
+            Contender::None | Contender::Agent | Contender::Other(Downloader::Gets, _)
+        );
+        takes_list || one.is_fairbat()
+    });
     assert_eq!(taking, expected.collect::<Vec<_>>());
 }
 
