@@ -12,10 +12,10 @@ use std::time::Duration;
 use fairbat_tests::bin::{Fairbat, Running};
 use fairbat_tests::content::Content;
 use fairbat_tests::expect::assert_content;
-use fairbat_tests::nginx::Nginx;
+use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::ss::connections;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::round_trip::dir;
 use crate::service::{Place, SOON};
@@ -154,6 +154,41 @@ fn who_asks_not_to_share_does_not() {
     }
     assert!(part(to, "first") < 12_000_000, "the first is still at work");
     drop(first);
+}
+
+#[test]
+fn an_upload_waits_for_its_turn() {
+    let (place, directory) = (Place::new(), dir());
+    let server = Nginx::start(&Config {
+        upload_limit: Some(0),
+        ..Config::default()
+    });
+    place.configure("connections = 1", "");
+    let _agent = place.start();
+    let file = directory.path().join("file");
+    FILE.write_to(&file).expect("written");
+    let put = |name: &str| {
+        Fairbat::put(directory.path())
+            .env("FAIRBAT_ALONE", "0")
+            .env("FAIRBAT_SOCKET", place.join("socket"))
+            .args(["--limit-rate", "2M", "file", &server.url(name)])
+            .spawn()
+    };
+    let is_control = |event: &Value| event["event"] == "control";
+    let done = |event: &Value| event["bytes_done"].as_u64().unwrap_or(0);
+    let mut first = put("first");
+    first.wait_for_event("bytes", |it| is_control(it) && done(it) > 500_000);
+    let mut second = put("second");
+    second.wait_for_event("two seconds", |it| {
+        is_control(it) && it["t"].as_f64() > Some(1.5)
+    });
+    let waited = second.events();
+    assert!(waited.iter().all(|event| done(event) == 0), "{waited:?}");
+    first.wait().expect_code(0);
+    second.wait().expect_code(0);
+    for name in ["first", "second"] {
+        assert_content(&server.path(name), &FILE);
+    }
 }
 
 #[test]

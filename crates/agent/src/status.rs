@@ -84,6 +84,9 @@ pub struct LaneStatus {
     /// How long its flows have had less than full weight while data moved or waited,
     /// since the start, s.
     pub yielded_s: f64,
+    /// Other processes of this machine that share the lane.
+    #[serde(default)]
+    pub guests: u64,
     /// Bytes of files moved since the start by all tasks of the direction, repeated
     /// transfers included.
     pub bytes: u64,

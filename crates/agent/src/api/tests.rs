@@ -262,6 +262,7 @@ async fn the_history_has_the_samples_of_its_lane() {
             g_ms: None,
             foreseen: None,
             yielded_s: 0.0,
+            guests: 0,
             bytes: 0,
         };
         let mut next = status();

@@ -195,6 +195,7 @@ impl LaneMeter {
             g_ms: sample.g_ms,
             foreseen: sample.forecast_rate(),
             yielded_s: self.yielded_s,
+            guests: lane.lane.guests() as u64,
             bytes: lane.lane.bytes(),
         }
     }

@@ -44,6 +44,7 @@ metric_families! {
     LANE_SCALE: Gauge "fairbat_lane_cdg_backoff_scale_seconds", "CDG's back-off scale (G), mean of the connections that back off by the gradient of the delay. Absent without one.";
     LANE_FORESEEN: Gauge "fairbat_lane_foreseen_rate_bytes_per_second", "The rate that predictions use. Absent when nothing has moved for a minute.";
     LANE_YIELDED: Counter "fairbat_lane_yielded_seconds_total", "How long the connections have had less than full weight while data moved or waited.";
+    LANE_GUESTS: Gauge "fairbat_lane_guests", "Other processes of this machine that share the lane: fairbat get, put and run.";
     LANE_LEVER: Gauge "fairbat_lane_lever_info", "The lever that makes the connections yield, as a label; always 1.";
     LANE_CAN_YIELD: Gauge "fairbat_lane_can_yield", "Whether the lever makes the connections yield at all.";
 

@@ -62,6 +62,7 @@ fn lane(out: &Exposition, lane: &LaneStatus) {
         (&family::LANE_STREAM_ACTIVE, stream.active as f64),
         (&family::LANE_STREAM_WEIGHT, stream.w),
         (&family::LANE_CAN_YIELD, flag(lane.can_yield)),
+        (&family::LANE_GUESTS, lane.guests as f64),
     ];
     for (family, value) in known {
         out.gauge(family, &[direction], value);

@@ -316,6 +316,7 @@ fn lane(direction: LaneDirection, now: Timestamp, ago: u32) -> LaneStatus {
         g_ms: (direction == LaneDirection::Push).then_some(4.0),
         foreseen: Some(sample.rate),
         yielded_s: 88_204.6 - back,
+        guests: 0,
         bytes: match direction {
             LaneDirection::Push => 1_953_412_400_000,
             LaneDirection::Pull => 3_120_000_000,

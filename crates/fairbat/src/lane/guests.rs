@@ -94,6 +94,10 @@ impl Guests {
         id
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.guests.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.guests.is_empty()
     }

@@ -44,6 +44,12 @@ impl Lane {
         }
     }
 
+    /// So many guests are there.
+    #[must_use]
+    pub fn guests(&self) -> usize {
+        self.state().guests.len()
+    }
+
     /// Sees each change in what is wanted or allowed.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
