@@ -172,6 +172,8 @@ fn each_flag_reaches_its_field() {
         (&["--limit-rate", "5K"], |a| {
             a.limits.limit_rate == Some(5 << 10)
         }),
+        (&["--alone"], |a| a.lane.alone),
+        (&["--socket", "s"], |a| a.lane.socket == Path::new("s")),
         (&["-s", "2"], |a| a.speed.split == 2),
         (&["--split", "1", "--split", "3"], |a| a.speed.split == 3),
         (&["-x8"], |a| a.speed.max_connections == Some(8)),

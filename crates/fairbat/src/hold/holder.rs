@@ -14,6 +14,7 @@ use super::connecting::Connecting;
 use super::connection::{HeldConnection, Moved};
 use super::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
 use super::group::{Group, GroupReport};
+use super::joining::Joining;
 use super::plan::HoldPlan;
 use super::scope::{Found, Processes, Scope};
 use super::settings::HoldSettings;
@@ -22,7 +23,7 @@ use crate::clock::Clock;
 use crate::lane::core::Core;
 use crate::lane::settings::Mode;
 use crate::lane::{InvalidSettings, Lane};
-use crate::machine::{Direction, MachineLane};
+use crate::machine::MachineLane;
 use crate::transport::Path;
 
 /// Time between two looks for processes and sockets where connections are told.
@@ -40,17 +41,13 @@ const CONNECT_PERIOD: Duration = Duration::from_millis(5);
 /// Time between two samples of the lane.
 const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
-/// So many bytes tell whether more is received or sent.
-const KNOWN_DIRECTION: u64 = 1 << 20;
-
 /// Holds the connections of a scope.
 #[derive(Debug)]
 pub struct Holder {
     settings: HoldSettings,
     clock: Clock,
     lane: Lane,
-    /// The lane of the machine, until this one takes part in it.
-    machine: Option<MachineLane>,
+    joining: Joining,
     groups: Vec<Group>,
     lever: LeverKind,
     windows: WindowSettings,
@@ -104,7 +101,7 @@ impl Holder {
             settings,
             clock,
             lane,
-            machine: None,
+            joining: Joining::default(),
             groups: vec![group],
             lever,
             windows,
@@ -138,7 +135,7 @@ impl Holder {
 
     /// Takes part in the lane of the machine, where an agent runs.
     pub fn join(&mut self, machine: MachineLane) {
-        self.machine = Some(machine);
+        self.joining = Joining(Some(machine));
     }
 
     /// The command has told this share of its work as done, 0 to 1.
@@ -210,11 +207,7 @@ impl Holder {
     /// Does what is due; returns the time until the next step.
     pub fn step(&mut self) -> Duration {
         let now = self.clock.now();
-        let period = if self.has_notices {
-            LOOK_PERIOD
-        } else {
-            SEARCH_PERIOD
-        };
+        let period = [SEARCH_PERIOD, LOOK_PERIOD][usize::from(self.has_notices)];
         let is_due = now >= self.looked_at + period
             || self.is_missing && now >= self.looked_at + MIN_LOOK_PERIOD;
         let looks = is_due || self.is_first_look;
@@ -286,9 +279,6 @@ impl Holder {
     fn meet(&mut self, found: &Found, socket: &TcpSocket, group: Option<usize>) {
         let now = self.clock.now();
         match kind_of(socket) {
-            Kind::Listener => {
-                self.left_alone.insert(found.inode, socket.cookie().ok());
-            }
             Kind::Tcp => {
                 if let Ok(connecting) = Connecting::new(now, found, socket, group) {
                     self.connecting.insert(found.inode, connecting);
@@ -298,7 +288,7 @@ impl Holder {
                 let is_new = self.udp.see(found.inode, socket);
                 self.report.udp_flows += u64::from(is_new);
             }
-            Kind::Other => {
+            Kind::Listener | Kind::Other => {
                 self.left_alone.insert(found.inode, socket.cookie().ok());
             }
         }
@@ -431,16 +421,7 @@ impl Holder {
         self.lane.notice_clock();
         self.count_senders(now);
         let done = self.report.bytes_received + self.report.bytes_sent;
-        // Both directions are one lane here. It takes part where most is moved.
-        if let Some(machine) = self.machine.take_if(|_| done >= KNOWN_DIRECTION) {
-            let receives = self.report.bytes_received >= self.report.bytes_sent;
-            let direction = if receives {
-                Direction::Pull
-            } else {
-                Direction::Push
-            };
-            machine.join(&self.lane, direction);
-        }
+        self.joining.see(&self.lane, &self.report);
         self.groups.iter().for_each(|group| group.tell(now));
         let mut plans = self.groups.iter().filter_map(Group::expected).peekable();
         let is_planned = plans.peek().is_some();

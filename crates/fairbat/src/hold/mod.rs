@@ -9,6 +9,7 @@
 //! - `history`: what earlier runs have moved, and what the next one is expected to;
 //! - `handle`: where a socket is; `connecting`: sockets that may connect; `connection`: the levers
 //!   on one of them;
+//! - `joining`: when its lane takes part in that of the machine;
 //! - `holder`: finds connections, updates them and lets them go.
 //!
 //! A socket belongs to its program. Here it is duplicated for one look at a time, since a
@@ -21,6 +22,7 @@ mod group;
 mod handle;
 pub mod history;
 mod holder;
+mod joining;
 mod plan;
 mod scope;
 mod settings;

@@ -32,14 +32,15 @@ mod carriers;
 mod grants;
 mod late;
 mod member;
+mod outer;
 mod rank;
 mod share;
 mod turns;
 
 pub(crate) use self::late::LateMember;
 use self::member::Member;
+use self::outer::Outer;
 pub(crate) use self::rank::{MemberId, Rank, RequestId};
-use self::share::Outer;
 #[cfg(test)]
 mod tests;
 

@@ -17,10 +17,10 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use super::admission::InvalidSettings;
 use super::backlog::Backlog;
+use super::changed::Changed;
 use super::core::{Core, MemberId, RequestId};
-use super::forecast::lateness;
 use super::guests::Guests;
-use super::outer::Changed;
+
 use super::places::{Flows, Place};
 use super::sample::LaneSample;
 use super::settings::{LaneSettings, Mode, Service};
@@ -248,11 +248,11 @@ async fn sample_each_second(lane: Weak<Inner>) {
 /// A transfer's place in a lane, until it is dropped.
 #[derive(Debug)]
 pub struct Member {
-    lane: Lane,
-    id: MemberId,
+    pub(super) lane: Lane,
+    pub(super) id: MemberId,
     service: Service,
     /// Ends its waits.
-    woken: Arc<Notify>,
+    pub(super) woken: Arc<Notify>,
 }
 
 impl Member {
@@ -320,7 +320,7 @@ impl Member {
             .with_core(|core, now| core.back_off(now, self.id, pause));
     }
 
-    /// Waits after a failure until `pause` is over, or [`MemberForecast::wake`] ends it.
+    /// Waits after a failure until `pause` is over, or [`crate::lane::MemberForecast::wake`] ends it.
     pub async fn back_off(&self, pause: Duration) {
         let woken = self.woken.notified();
         self.backs_off(pause);
@@ -356,16 +356,6 @@ impl Member {
 
     pub(crate) fn id(&self) -> MemberId {
         self.id
-    }
-
-    /// A handle that forecasts when this member will be through.
-    #[must_use]
-    pub fn forecast(&self) -> MemberForecast {
-        MemberForecast {
-            lane: Arc::downgrade(&self.lane.0),
-            id: self.id,
-            woken: Arc::clone(&self.woken),
-        }
     }
 }
 
@@ -475,57 +465,5 @@ impl Drop for Permit {
             state.core.pushed_back(now, self.member, pause);
         }
         self.lane.grant(&mut state);
-    }
-}
-
-/// Forecasts when a member will be through. Answers `None` once the member has left.
-#[derive(Debug, Clone)]
-pub struct MemberForecast {
-    lane: Weak<Inner>,
-    id: MemberId,
-    woken: Arc<Notify>,
-}
-
-impl MemberForecast {
-    /// Time until the member is through at this rate of the lane, byte/s, after all
-    /// members before it.
-    #[must_use]
-    pub fn finish(&self, rate: f64) -> Option<Duration> {
-        let lane = Lane(self.lane.upgrade()?);
-        let bytes = lane.with_core(|core, _| core.bytes_until(self.id))?;
-        Duration::try_from_secs_f64(bytes as f64 / rate).ok()
-    }
-
-    /// How late the member will be at this rate of the lane, byte/s, in s. `None` unless
-    /// that is clear: by more than 5 % of the time left.
-    #[must_use]
-    pub fn lateness(&self, rate: f64) -> Option<f64> {
-        let lane = Lane(self.lane.upgrade()?);
-        lane.with_core(|core, now| {
-            let bytes = core.bytes_until(self.id)?;
-            lateness(now, core.deadline(self.id)?.by(), bytes, rate)
-        })
-    }
-
-    /// How long the member still waits for its next try, or for its host, without any
-    /// connection; `None` if it does not wait.
-    #[must_use]
-    pub fn wait(&self) -> Option<Duration> {
-        let lane = Lane(self.lane.upgrade()?);
-        lane.with_core(|core, now| Some(core.waits_until(now, self.id)? - now))
-    }
-
-    /// Ends the wait of the member: it tries again now. Returns whether it waited.
-    #[must_use]
-    pub fn wake(&self) -> bool {
-        let (Some(lane), Some(_)) = (self.lane.upgrade().map(Lane), self.wait()) else {
-            return false;
-        };
-        let mut state = lane.state();
-        state.core.wake(self.id);
-        lane.grant(&mut state);
-        drop(state);
-        self.woken.notify_waiters();
-        true
     }
 }

@@ -21,6 +21,7 @@
 
 mod admission;
 pub mod backlog;
+mod changed;
 pub(crate) mod controller;
 pub(crate) mod core;
 pub(crate) mod forecast;
@@ -29,6 +30,7 @@ pub(crate) mod guests;
 pub(crate) mod handle;
 mod hosts;
 mod load;
+mod member_forecast;
 mod outer;
 pub(crate) mod places;
 mod sample;
@@ -44,7 +46,8 @@ pub use self::backlog::{Backlog, Extent};
 pub(crate) use self::core::{LateMember, Rank};
 pub(crate) use self::forecast::EvenPace;
 pub use self::gain::Gain;
-pub use self::handle::{Lane, Member, MemberForecast, Permit, PermitRequest};
+pub use self::handle::{Lane, Member, Permit, PermitRequest};
+pub use self::member_forecast::MemberForecast;
 pub use self::outer::{Guest, OuterLane};
 pub use self::sample::LaneSample;
 pub use self::settings::{LaneSettings, Service};

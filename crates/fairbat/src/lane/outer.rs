@@ -2,9 +2,8 @@
 //! lane of its site. This is both ends of that as the shell sees them, whatever carries the
 //! messages.
 
-use std::io::Write as _;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -13,24 +12,6 @@ use super::core::Core;
 use super::guests::GuestId;
 use super::handle::{Inner, Lane};
 use super::wire::{LaneDemand, LaneGrant};
-
-/// Tells of changes in a lane: to tasks, and to a thread that waits for a descriptor.
-#[derive(Debug, Default)]
-pub(super) struct Changed {
-    tasks: watch::Sender<()>,
-    thread: Mutex<Option<UnixStream>>,
-}
-
-impl Changed {
-    pub(super) fn tell(&self) {
-        self.tasks.send_replace(());
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut stream) = thread.as_ref() {
-            // If it is full, there is something to hear already.
-            let _ = stream.write(&[0]);
-        }
-    }
-}
 
 impl Lane {
     /// A guest of this name comes.

@@ -17,6 +17,7 @@ mod answer;
 mod connection;
 mod send;
 mod source;
+mod waits;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -25,14 +25,14 @@ use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::download::{Outcome, Report, Stop};
 use crate::error::{ErrorKind, TransferError};
-use crate::event::{Control, Event, FileProgress, RetryCause, TimedEvent};
+use crate::event::{Control, Event, FileProgress, TimedEvent};
 use crate::file_version::FileVersion;
-use crate::http::{Failure, Transient, without_credentials};
+use crate::http::{Failure, without_credentials};
 use crate::lane::core::Core;
 use crate::lane::handle::control_periods;
 use crate::lane::settings::Mode;
 use crate::lane::{
-    Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member, Permit, Service,
+    Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member, Service,
 };
 use crate::machine::Direction;
 use crate::retry::Backoff;
@@ -43,7 +43,7 @@ use crate::transport::{
 
 /// An upload.
 #[derive(Debug)]
-struct Upload {
+pub(super) struct Upload {
     settings: UploadSettings,
     request: UploadRequest,
     client: HttpClient,
@@ -51,7 +51,7 @@ struct Upload {
     limit: Option<Arc<RateLimit>>,
     lane: Lane,
     /// Its place in the lane.
-    member: Member,
+    pub(super) member: Member,
     /// The even pace to the deadline; it starts anew when the wall clock is set.
     even_pace: EvenPace,
     deadline: Option<Deadline>,
@@ -60,13 +60,13 @@ struct Upload {
     /// Requests that carried the file, the one under way included.
     tries: u32,
     /// Whether it waits for its connection.
-    is_waiting: bool,
+    pub(super) is_waiting: bool,
     /// The URL as events show it.
-    url: String,
-    backoff: Backoff,
-    rng: StdRng,
+    pub(super) url: String,
+    pub(super) backoff: Backoff,
+    pub(super) rng: StdRng,
     /// Bytes that have arrived in this try.
-    done: u64,
+    pub(super) done: u64,
     events: UnboundedSender<TimedEvent>,
 }
 
@@ -213,63 +213,6 @@ impl Upload {
         }
     }
 
-    /// Waits for the next try.
-    ///
-    /// # Errors
-    /// There is no next try.
-    async fn back_off(&mut self, failure: Failure) -> Result<(), TransferError> {
-        let failure = match failure {
-            Failure::Fatal(error) | Failure::Expired(error) => return Err(error),
-            Failure::Transient(transient) => transient,
-            Failure::Changed(reason) => Transient::server(reason),
-            Failure::WholeFile => Transient::server("the server answered as if asked for a file"),
-        };
-        if failure.kind == ErrorKind::Server {
-            self.backoff.answered();
-        }
-        let wait = self.backoff.failure(failure.retry_after, &mut self.rng);
-        let attempt = self.backoff.failures();
-        let Some(after) = wait else {
-            return Err(failure.given_up(attempt, false));
-        };
-        self.emit(Event::Retry {
-            cause: RetryCause::of(&failure),
-            url: self.url.clone(),
-            reason: failure.reason,
-            after_s: after.as_secs_f64(),
-            attempt,
-        });
-        self.done = 0;
-        self.member.backs_off(after);
-        let mut tick = control_periods();
-        let mut over = pin!(tokio::time::sleep(after));
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut over => return Ok(()),
-                _ = tick.tick() => self.tick(None),
-            }
-        }
-    }
-
-    /// Waits for the connection. In a lane of its own it is free.
-    async fn admitted(&mut self) -> Permit {
-        let mut request = self.member.request();
-        let mut tick = control_periods();
-        self.is_waiting = true;
-        self.set_backlog();
-        let permit = loop {
-            tokio::select! {
-                biased;
-                permit = &mut request => break permit,
-                _ = tick.tick() => self.tick(None),
-            }
-        };
-        self.is_waiting = false;
-        self.set_backlog();
-        permit
-    }
-
     /// A try with this file.
     fn begin(&mut self, source: &UploadFile) {
         self.tries += 1;
@@ -290,7 +233,7 @@ impl Upload {
     }
 
     /// Tells the lane what is left.
-    fn set_backlog(&self) {
+    pub(super) fn set_backlog(&self) {
         self.member.set_backlog(Backlog {
             bytes: self.total().saturating_sub(self.done),
             inactive: u64::from(self.is_waiting),
@@ -299,7 +242,7 @@ impl Upload {
     }
 
     /// Ends a control period; `flow` is the connection, if there is one.
-    fn tick(&mut self, flow: Option<&UploadConnection>) {
+    pub(super) fn tick(&mut self, flow: Option<&UploadConnection>) {
         self.lane.notice_clock();
         let now = self.clock.now();
         let total = self.total();
@@ -365,7 +308,7 @@ impl Upload {
         deadline_met
     }
 
-    fn emit(&self, event: Event) {
+    pub(super) fn emit(&self, event: Event) {
         let t = self.clock.now().as_secs_f64();
         // A caller that does not listen is fine.
         let _ = self.events.send(TimedEvent { t, event });

@@ -9,7 +9,8 @@ use std::time::Duration;
 use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 use jiff::Timestamp;
 
-use super::{Core, Member, MemberId};
+use super::outer::{Group, Share};
+use super::{Core, Member};
 use crate::lane::backlog::Extent;
 use crate::lane::settings::Service;
 use crate::lane::wire::{Class, Counts, LaneDemand, LaneGrant, MAX_WANTS, Want, WantedService};
@@ -17,72 +18,6 @@ use crate::lane::wire::{Class, Counts, LaneDemand, LaneGrant, MAX_WANTS, Want, W
 /// A permit that nobody has used after this time goes back. It is longer than what uses a
 /// permit takes to ask for the next one.
 const UNUSED: Duration = Duration::from_millis(100);
-
-/// Transfers that are served alike: by their deadline, the last moment without one. Those of a
-/// stream are groups of one.
-type Group = (Timestamp, Option<MemberId>);
-
-/// What an outer lane allows.
-#[derive(Debug, Clone, Copy)]
-struct Share {
-    until: Duration,
-    target: FlowTarget,
-    stream_w: f64,
-    carriers: u32,
-}
-
-/// The lane as a guest.
-#[derive(Debug, Default)]
-pub(super) struct Outer {
-    share: Option<Share>,
-    seq: u64,
-    term: u64,
-    /// Permits of this term that have come.
-    seen: Counts,
-    /// Those of them that are not used yet, and since when.
-    unused: Counts,
-    came_at: Duration,
-    /// The numbers of the groups.
-    keys: BTreeMap<Group, u64>,
-    next_key: u64,
-    /// Bytes moved since the start, for deadlines and besides.
-    moved: (u64, u64),
-}
-
-impl Outer {
-    /// Bytes have been moved.
-    pub(super) fn moved(&mut self, bytes: u64, is_due: bool) {
-        let (due, besides) = &mut self.moved;
-        *(if is_due { due } else { besides }) += bytes;
-    }
-
-    /// Whether another lane says who is next.
-    pub(super) fn has_share(&self) -> bool {
-        self.share.is_some()
-    }
-
-    /// Whether there is a permit of this class that is not used; `None` without a share.
-    pub(super) fn allows(&self, class: Class) -> Option<bool> {
-        self.share.map(|_| self.unused.of(class) > 0)
-    }
-
-    /// A permit of this class is used.
-    pub(super) fn used(&mut self, class: Class) {
-        if self.share.is_some() {
-            *self.unused.of_mut(class) -= 1;
-        }
-    }
-
-    /// What the connections are to do, that are not of the stream.
-    pub(super) fn target(&self) -> Option<FlowTarget> {
-        self.share.map(|share| share.target)
-    }
-
-    /// The weight of those of the stream.
-    pub(super) fn stream_w(&self) -> Option<f64> {
-        self.share.map(|share| share.stream_w)
-    }
-}
 
 impl Core {
     /// So many connections carry the weight; `None` if that is for this lane to say.

@@ -1,0 +1,76 @@
+//! What a lane knows as a guest of an outer one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dalbe::weight::FlowTarget;
+use jiff::Timestamp;
+
+use super::rank::MemberId;
+use crate::lane::wire::{Class, Counts};
+
+/// Transfers that are served alike: by their deadline, the last moment without one. Those of a
+/// stream are groups of one.
+pub(super) type Group = (Timestamp, Option<MemberId>);
+
+/// What an outer lane allows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub(super) until: Duration,
+    pub(super) target: FlowTarget,
+    pub(super) stream_w: f64,
+    pub(super) carriers: u32,
+}
+
+/// The lane as a guest.
+#[derive(Debug, Default)]
+pub(super) struct Outer {
+    pub(super) share: Option<Share>,
+    pub(super) seq: u64,
+    pub(super) term: u64,
+    /// Permits of this term that have come.
+    pub(super) seen: Counts,
+    /// Those of them that are not used yet, and since when.
+    pub(super) unused: Counts,
+    pub(super) came_at: Duration,
+    /// The numbers of the groups.
+    pub(super) keys: BTreeMap<Group, u64>,
+    pub(super) next_key: u64,
+    /// Bytes moved since the start, for deadlines and besides.
+    pub(super) moved: (u64, u64),
+}
+
+impl Outer {
+    /// Bytes have been moved.
+    pub(super) fn moved(&mut self, bytes: u64, is_due: bool) {
+        let (due, besides) = &mut self.moved;
+        *(if is_due { due } else { besides }) += bytes;
+    }
+
+    /// Whether another lane says who is next.
+    pub(super) fn has_share(&self) -> bool {
+        self.share.is_some()
+    }
+
+    /// Whether there is a permit of this class that is not used; `None` without a share.
+    pub(super) fn allows(&self, class: Class) -> Option<bool> {
+        self.share.map(|_| self.unused.of(class) > 0)
+    }
+
+    /// A permit of this class is used.
+    pub(super) fn used(&mut self, class: Class) {
+        if self.share.is_some() {
+            *self.unused.of_mut(class) -= 1;
+        }
+    }
+
+    /// What the connections are to do, that are not of the stream.
+    pub(super) fn target(&self) -> Option<FlowTarget> {
+        self.share.map(|share| share.target)
+    }
+
+    /// The weight of those of the stream.
+    pub(super) fn stream_w(&self) -> Option<f64> {
+        self.share.map(|share| share.stream_w)
+    }
+}
