@@ -25,7 +25,7 @@ RELEASE := $(TARGET)/release-files
 # What bench runs; quick variants are as long whatever the matrix. First what
 # every machine allows, then what takes the observer, and last what takes
 # congestion controls of ours.
-MATRICES := peers run run-uploads run-nights trust overhead lever deadlines deadline-changes $(if $(QUICK),,deadlines-long) \
+MATRICES := peers run run-uploads run-nights lane lane-deadlines trust overhead lever deadlines deadline-changes $(if $(QUICK),,deadlines-long) \
 	yielding yielding-vulture yielding-fairness yielding-robust yielding-cost yielding-unseen \
 	bottlenecks-bbr bottlenecks bottlenecks-more bottlenecks-unseen coupling weights robust \
 	$(if $(QUICK),,robust-hour) deadlines-controllers deadlines-served \
