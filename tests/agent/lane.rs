@@ -3,19 +3,19 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use fairbat_tests::bin::{Fairbat, Running};
+use fairbat_tests::bin::{Fairbat, Running, suffixed};
 use fairbat_tests::content::Content;
 use fairbat_tests::expect::assert_content;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::ss::connections;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::round_trip::dir;
 use crate::service::{Place, SOON};
@@ -26,110 +26,131 @@ const RATE: u64 = 2_000_000;
 /// Some seconds of that.
 const FILE: Content = Content::new(7, 12_000_000);
 
-fn server() -> Nginx {
-    Nginx::with_file(&FILE, |config| config.limit_rate = Some(RATE))
+/// A place for an agent with a lane of one connection, and a server to download from.
+struct Scene {
+    place: Place,
+    directory: TempDir,
+    server: Nginx,
 }
 
-/// A download in the lane of the agent there.
-fn get(place: &Place, directory: &Path, server: &Nginx, name: &str, flags: &[&str]) -> Running {
-    Fairbat::get(directory)
-        .env("FAIRBAT_ALONE", "0")
-        .env("FAIRBAT_SOCKET", place.join("socket"))
-        .args(["--chunk-size", "1M", "-o", name])
-        .args(flags)
-        .arg(server.url("file"))
-        .spawn()
-}
+impl Scene {
+    fn new() -> Self {
+        let place = Place::new();
+        place.configure("connections = 1", "");
+        Self {
+            place,
+            directory: dir(),
+            server: Nginx::with_file(&FILE, |config| config.limit_rate = Some(RATE)),
+        }
+    }
 
-/// Connections to the server now.
-fn in_use(server: &Nginx) -> usize {
-    let port = server.address().port();
-    let peer = format!(":{port} ");
-    let all = connections(port);
-    // Each is listed at both of its ends.
-    all.lines().filter(|line| line.contains(&peer)).count() / 2
-}
+    /// A download in the lane of the agent there.
+    fn get(&self, name: &str, flags: &[&str]) -> Running {
+        Fairbat::get(self.directory.path())
+            .env("FAIRBAT_ALONE", "0")
+            .env("FAIRBAT_SOCKET", self.place.join("socket"))
+            .args([
+                "--chunk-size",
+                "1M",
+                "--file-allocation",
+                "none",
+                "-o",
+                name,
+            ])
+            .args(flags)
+            .arg(self.server.url("file"))
+            .spawn()
+    }
 
-/// Bytes of a part file that have come.
-fn part(directory: &Path, name: &str) -> u64 {
-    use std::os::unix::fs::MetadataExt as _;
-    let part = fs::metadata(directory.join(format!("{name}.part")));
-    part.map_or(0, |part| part.blocks() * 512)
+    /// The same, once it has begun.
+    fn begun(&self, name: &str, flags: &[&str]) -> Running {
+        let running = self.get(name, flags);
+        self.wait_to_begin(name);
+        running
+    }
+
+    fn wait_to_begin(&self, name: &str) {
+        wait_until(&format!("{name} to begin"), SOON, || self.part(name) > 0);
+    }
+
+    /// The same, which waits for its turn.
+    fn waiting(&self, name: &str) -> Running {
+        let running = self.get(name, &[]);
+        thread::sleep(Duration::from_millis(500));
+        assert_eq!(self.part(name), 0, "it waits for its turn");
+        running
+    }
+
+    /// Connections to the server now.
+    fn in_use(&self) -> usize {
+        let port = self.server.address().port();
+        let peer = format!(":{port} ");
+        let all = connections(port);
+        // Each is listed at both of its ends.
+        all.lines().filter(|line| line.contains(&peer)).count() / 2
+    }
+
+    /// Bytes of a part file that have come.
+    fn part(&self, name: &str) -> u64 {
+        let part = fs::metadata(self.directory.path().join(format!("{name}.part")));
+        part.map_or(0, |part| part.blocks() * 512)
+    }
+
+    fn expect_whole(&self, names: &[&str]) {
+        for name in names {
+            assert_content(&self.directory.path().join(name), &FILE);
+        }
+    }
 }
 
 #[test]
 fn what_is_due_first_goes_first_and_the_others_wait() {
-    let (place, directory, server) = (Place::new(), dir(), server());
-    place.configure("connections = 1", "");
-    let _agent = place.start();
-    let to = directory.path();
-    let flags = ["--file-allocation", "none"];
-    let first = get(&place, to, &server, "free", &flags);
-    wait_until("the first to begin", SOON, || part(to, "free") > 0);
-    let late = [&flags[..], &["--deadline", "2h"]].concat();
-    let late = get(&place, to, &server, "late", &late);
-    let soon = [&flags[..], &["--deadline", "1h"]].concat();
-    let soon = get(&place, to, &server, "soon", &soon);
+    let scene = Scene::new();
+    let _agent = scene.place.start();
+    let first = scene.begun("free", &[]);
+    let late = scene.get("late", &["--deadline", "2h"]);
+    let soon = scene.get("soon", &["--deadline", "1h"]);
     wait_until("the one that is due first", SOON, || {
-        part(to, "soon") > 3_000_000
+        scene.part("soon") > 3_000_000
     });
     // One more than the limit may begin when it is due before all that are at work.
-    assert!(in_use(&server) <= 2, "{}", in_use(&server));
-    let seen = part(to, "free");
-    assert!(part(to, "late") < 2_000_000, "it is due later");
+    assert!(scene.in_use() <= 2, "{}", scene.in_use());
+    let seen = scene.part("free");
+    assert!(scene.part("late") < 2_000_000, "it is due later");
     soon.wait().expect_code(0);
-    assert!(part(to, "free") <= seen + 3_000_000, "it has no deadline");
+    assert!(scene.part("free") <= seen + 3_000_000, "it has no deadline");
     late.wait().expect_code(0);
     first.wait().expect_code(0);
-    for name in ["free", "late", "soon"] {
-        assert_content(&to.join(name), &FILE);
-    }
+    scene.expect_whole(&["free", "late", "soon"]);
 }
 
 #[test]
 fn without_the_agent_each_goes_on_and_with_it_they_join_again() {
-    let (place, directory, server) = (Place::new(), dir(), server());
-    place.configure("connections = 1", "");
-    let agent = place.start();
-    let to = directory.path();
-    let flags = ["--file-allocation", "none"];
-    let first = get(&place, to, &server, "first", &flags);
-    wait_until("the first to begin", SOON, || part(to, "first") > 0);
-    let second = get(&place, to, &server, "second", &flags);
-    thread::sleep(Duration::from_millis(500));
-    assert_eq!(part(to, "second"), 0, "it waits for its turn");
+    let scene = Scene::new();
+    let agent = scene.place.start();
+    let first = scene.begun("first", &[]);
+    let second = scene.waiting("second");
     agent.kill();
-    wait_until("the second to begin alone", SOON, || part(to, "second") > 0);
-    let third = get(&place, to, &server, "third", &flags);
-    wait_until("the third to begin alone", SOON, || part(to, "third") > 0);
-    let again = place.start();
+    scene.wait_to_begin("second");
+    let third = scene.begun("third", &[]);
+    let _again = scene.place.start();
     // They try every half a second.
     thread::sleep(Duration::from_secs(1));
-    let fourth = get(&place, to, &server, "fourth", &flags);
-    thread::sleep(Duration::from_millis(500));
-    assert_eq!(part(to, "fourth"), 0, "it waits for its turn");
+    let fourth = scene.waiting("fourth");
     for running in [first, second, third, fourth] {
         running.wait().expect_code(0);
     }
-    drop(again);
-    for name in ["first", "second", "third", "fourth"] {
-        assert_content(&to.join(name), &FILE);
-    }
+    scene.expect_whole(&["first", "second", "third", "fourth"]);
 }
 
 #[test]
 fn an_agent_that_hangs_is_left() {
-    let (place, directory, server) = (Place::new(), dir(), server());
-    place.configure("connections = 1", "");
-    let mut agent = place.start();
-    let to = directory.path();
-    let flags = ["--file-allocation", "none"];
-    let first = get(&place, to, &server, "first", &flags);
-    wait_until("the first to begin", SOON, || part(to, "first") > 0);
-    let second = get(&place, to, &server, "second", &flags);
-    thread::sleep(Duration::from_millis(500));
+    let scene = Scene::new();
+    let mut agent = scene.place.start();
+    let first = scene.begun("first", &[]);
+    let second = scene.waiting("second");
     agent.signal("STOP");
-    wait_until("the second to begin alone", SOON, || part(to, "second") > 0);
+    scene.wait_to_begin("second");
     first.wait().expect_code(0);
     second.wait().expect_code(0);
     agent.signal("CONT");
@@ -137,23 +158,19 @@ fn an_agent_that_hangs_is_left() {
 
 #[test]
 fn who_asks_not_to_share_does_not() {
-    let (place, directory, server) = (Place::new(), dir(), server());
-    place.configure("connections = 1", "");
-    let _agent = place.start();
-    let to = directory.path();
-    let flags = ["--file-allocation", "none"];
-    let first = get(&place, to, &server, "first", &flags);
-    wait_until("the first to begin", SOON, || part(to, "first") > 0);
+    let scene = Scene::new();
+    let _agent = scene.place.start();
+    let _first = scene.begun("first", &[]);
     for alone in [&["--alone"][..], &["--weight", "1"]] {
-        let flags = [&flags[..], alone].concat();
-        let second = get(&place, to, &server, "second", &flags);
-        wait_until("the second to begin", SOON, || part(to, "second") > 0);
-        drop(second);
-        let _ = fs::remove_file(to.join("second.part"));
-        let _ = fs::remove_file(to.join("second.part.fairbat"));
+        drop(scene.begun("second", alone));
+        let part = scene.directory.path().join("second.part");
+        let _ = fs::remove_file(&part);
+        let _ = fs::remove_file(suffixed(&part, ".fairbat"));
     }
-    assert!(part(to, "first") < 12_000_000, "the first is still at work");
-    drop(first);
+    assert!(
+        scene.part("first") < 12_000_000,
+        "the first is still at work"
+    );
 }
 
 #[test]
@@ -212,8 +229,8 @@ fn say(place: &Place, text: &[u8]) -> String {
 
 #[test]
 fn what_cannot_be_meant_ends_the_connection_and_nothing_else() {
-    let (place, directory, server) = (Place::new(), dir(), server());
-    place.configure("", "");
+    let scene = Scene::new();
+    let place = &scene.place;
     let _agent = place.start();
     let mode = fs::metadata(place.join("lane.sock"))
         .expect("a socket")
@@ -224,16 +241,16 @@ fn what_cannot_be_meant_ends_the_connection_and_nothing_else() {
         let hello = json!({"version": version, "direction": "pull", "name": "test\u{1b}[2J"});
         format!("{hello}\n")
     };
-    assert_eq!(say(&place, b"\n"), "");
-    assert_eq!(say(&place, b"GET / HTTP/1.1\r\n\r\n"), "");
-    assert_eq!(say(&place, &[0xff; 1 << 20]), "");
-    let refused = say(&place, hello(99).as_bytes());
+    assert_eq!(say(place, b"\n"), "");
+    assert_eq!(say(place, b"GET / HTTP/1.1\r\n\r\n"), "");
+    assert_eq!(say(place, &[0xff; 1 << 20]), "");
+    let refused = say(place, hello(99).as_bytes());
     assert!(
         refused.contains("refused") && refused.contains("version 99"),
         "{refused}"
     );
     let demand = |text: &str| {
-        let answer = say(&place, format!("{}{text}\n", hello(1)).as_bytes());
+        let answer = say(place, format!("{}{text}\n", hello(1)).as_bytes());
         assert!(!answer.contains("refused"), "{answer}");
     };
     demand("{}");
@@ -245,8 +262,5 @@ fn what_cannot_be_meant_ends_the_connection_and_nothing_else() {
         r#"{{"seq":1,"term":0,"seen":{{"others":0,"stream":0}},"wants":[{want}],"moved_due":0,"moved_besides":0,"rtt_s":null}}"#
     ));
     // It is as well as before.
-    let flags = ["--file-allocation", "none"];
-    get(&place, directory.path(), &server, "file", &flags)
-        .wait()
-        .expect_code(0);
+    scene.get("file", &[]).wait().expect_code(0);
 }

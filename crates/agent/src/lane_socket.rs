@@ -2,15 +2,13 @@
 //! Everybody may open it, for it gives permits only. What passes is in [`fairbat::machine`].
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use fairbat::accept::{AcceptLimits, Accepted, Stopping, accept_until};
 use fairbat::lane::wire::{LaneDemand, LaneGrant, MAX_MESSAGE};
 use fairbat::lane::{Guest, Lane};
-use fairbat::machine::{Answer, Direction, Hello, LEASE, VERSION};
+use fairbat::machine::{Answer, Hello, LEASE, LaneDirection, VERSION, line};
 use fairbat::printable::printable;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -41,18 +39,17 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    fn of(&self, direction: Direction) -> &Lane {
+    fn of(&self, direction: LaneDirection) -> &Lane {
         match direction {
-            Direction::Push => &self.push,
-            Direction::Pull => &self.pull,
+            LaneDirection::Push => &self.push,
+            LaneDirection::Pull => &self.pull,
         }
     }
 }
 
 /// Lets processes take part until `stop` completes. They then go on alone.
 pub async fn serve(listener: UnixListener, lanes: Lanes, stop: impl Future<Output = ()>) {
-    let users = Connections::default();
-    let guests = Arc::new(Semaphore::new(MAX_GUESTS));
+    let users = Connections::at_most(MAX_OF_USER, MAX_GUESTS);
     let limits = AcceptLimits {
         server: "the lane of this machine",
         max_connections: Semaphore::MAX_PERMITS,
@@ -64,9 +61,7 @@ pub async fn serve(listener: UnixListener, lanes: Lanes, stop: impl Future<Outpu
         stop,
         |accepted: Accepted<UnixListener>| {
             let (stream, stopping) = (accepted.stream, accepted.stopping);
-            let user = stream.peer_cred().map(|peer| peer.uid()).ok();
-            let permit = users.permit(user, MAX_OF_USER);
-            let permit = permit.zip(Arc::clone(&guests).try_acquire_owned().ok());
+            let (user, permit) = users.admit(&stream);
             let lanes = lanes.clone();
             Some(async move {
                 let served = match permit {
@@ -154,12 +149,6 @@ async fn tell(
     let answer = line(&Answer::Grant(grant))?;
     let written = tokio::time::timeout(SILENCE, write.write_all(&answer)).await;
     written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(message)?;
-    line.push(b'\n');
-    Ok(line)
 }
 
 /// The next message; `None` at the end of the stream.

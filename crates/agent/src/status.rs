@@ -5,6 +5,7 @@
 
 use std::ops::AddAssign;
 
+pub use fairbat::machine::LaneDirection;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -31,27 +32,6 @@ pub struct AgentStatus {
     /// `None` before the first. Only the metrics have it.
     #[serde(skip)]
     pub added: Option<Totals>,
-}
-
-/// Which way the data of a lane moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LaneDirection {
-    /// From this machine.
-    Push,
-    /// To this machine.
-    Pull,
-}
-
-impl LaneDirection {
-    /// Its name in JSON and in labels.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Push => "push",
-            Self::Pull => "pull",
-        }
-    }
 }
 
 /// The status of a lane.

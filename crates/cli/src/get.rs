@@ -96,7 +96,7 @@ pub(crate) fn resolve(
         retry: retry(&args.failures)?,
         limit_rate: args.limits.limit_rate.and_then(nonzero),
         max_size: args.files.max_size,
-        machine: args.lane.machine("get"),
+        machine: args.lane.machine("get", args.speed.weight),
         resume: args.files.resume,
         max_time: args.limits.max_time.and_then(nonzero),
         seed: args.messages.seed.unwrap_or(environment.seed),

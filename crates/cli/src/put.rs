@@ -49,7 +49,7 @@ fn resolve(
         controller: args.speed.controller.into(),
         retry: retry(&args.failures)?,
         limit_rate: args.limits.limit_rate.and_then(nonzero),
-        machine: args.lane.machine("put"),
+        machine: args.lane.machine("put", args.speed.weight),
         max_time: args.limits.max_time.and_then(nonzero),
         seed: args.messages.seed.unwrap_or(seed),
     };

@@ -41,14 +41,25 @@ const LONG_WAIT: Duration = Duration::from_secs(2);
 /// Time between two tries to reach an agent. A try costs one system call.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
-/// Which lane of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// What is sent.
+/// Which way the data of a lane moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LaneDirection {
+    /// From this machine.
     Push,
-    /// What is received.
+    /// To this machine.
     Pull,
+}
+
+impl LaneDirection {
+    /// Its name in JSON and in labels.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Pull => "pull",
+        }
+    }
 }
 
 /// The first message of a process.
@@ -57,7 +68,7 @@ pub struct Hello {
     /// [`VERSION`].
     pub version: u32,
     /// The lane that it joins.
-    pub direction: Direction,
+    pub direction: LaneDirection,
     /// What it is, for people: `get`, `put` or `run`.
     pub name: String,
 }
@@ -92,7 +103,7 @@ impl MachineLane {
 
     /// Lets `lane` take part, for as long as it lives. If there is an agent, the lane has its first
     /// grant when this returns.
-    pub(crate) fn join(self, lane: &Lane, direction: Direction) {
+    pub(crate) fn join(self, lane: &Lane, direction: LaneDirection) {
         let joined = Joined {
             socket: self.socket,
             hello: Hello {
@@ -182,7 +193,7 @@ impl Joined {
         let mut sent = News::default();
         let mut sent_at = None::<Duration>;
         let mut waits = Waits::default();
-        write_line(&mut agent, &self.hello)?;
+        agent.write_all(&line(&self.hello)?)?;
         loop {
             let Some(demand) = self.outer.demand() else {
                 return Ok(Ended::Lane);
@@ -191,7 +202,7 @@ impl Joined {
             waits.see(now, &demand);
             let news = News::of(&demand);
             if news != sent || sent_at.is_none_or(|at| now >= at + REPEAT) {
-                if let Err(error) = write_line(&mut agent, &demand)
+                if let Err(error) = agent.write_all(&line(&demand)?)
                     && error.kind() != io::ErrorKind::WouldBlock
                 {
                     return Ok(Ended::Agent);
@@ -286,10 +297,14 @@ fn dial(path: &Path) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-fn write_line(stream: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {
+/// A message as it is sent.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    stream.write_all(&line)
+    Ok(line)
 }
 
 /// Waits until there is something to read, or for this long.

@@ -83,7 +83,7 @@ pub struct Settings {
     /// compresses: to 1 GiB, or 100 times its compressed size.
     pub max_size: Option<u64>,
     /// The lane of the machine to take part in, where an agent runs; `None` is for a lane of its
-    /// own. A run that never yields takes part in none.
+    /// own.
     pub machine: Option<MachineLane>,
     /// Whether part files of earlier runs are continued.
     pub resume: bool,

@@ -61,8 +61,7 @@ async fn serve_with(
     restorers: Restorers,
     stop: impl Future<Output = ()>,
 ) {
-    let connections = Connections::default();
-    let served = Arc::new(Semaphore::new(MAX_SERVED));
+    let connections = Connections::at_most(MAX_OF_USER, MAX_SERVED);
     let refused = Arc::new(Semaphore::new(MAX_REFUSED));
     let limits = AcceptLimits {
         server: "the API",
@@ -75,11 +74,9 @@ async fn serve_with(
         stop,
         |accepted: Accepted<UnixListener>| {
             let (stream, stopping) = (accepted.stream, accepted.stopping);
-            let user = stream.peer_cred().map(|peer| peer.uid()).ok();
-            let of_user = connections.permit(user, MAX_OF_USER);
-            let permit = Arc::clone(&served).try_acquire_owned().ok();
-            let (permit, responder, idle) = match of_user.zip(permit) {
-                Some((of_user, permit)) => {
+            let (user, permit) = connections.admit(&stream);
+            let (permit, responder, idle) = match permit {
+                Some(permit) => {
                     let responder = Responder {
                         handle: handle.clone(),
                         timeouts,
@@ -87,11 +84,11 @@ async fn serve_with(
                         denied_to_restore: restorers.deny(&stream),
                         may_set_ids: user.is_some_and(is_trusted),
                     };
-                    ((Some(of_user), permit), Some(responder), timeouts.idle)
+                    ((Some(permit), None), Some(responder), timeouts.idle)
                 }
                 None => {
                     let permit = Arc::clone(&refused).try_acquire_owned().ok()?;
-                    ((None, permit), None, timeouts.refused)
+                    ((None, Some(permit)), None, timeouts.refused)
                 }
             };
             Some(async move {

@@ -59,9 +59,11 @@ pub(crate) struct LaneArgs {
 pub(crate) const AGENT_SOCKET: &str = "/run/fairbat/agent.sock";
 
 impl LaneArgs {
-    /// The lane of the machine, for the command of this name.
-    pub(crate) fn machine(&self, name: &str) -> Option<MachineLane> {
-        (!self.alone).then(|| MachineLane::of_agent(&self.socket, name))
+    /// The lane of the machine, for the command of this name with this least weight. One that
+    /// never yields is alone.
+    pub(crate) fn machine(&self, name: &str, weight: f64) -> Option<MachineLane> {
+        let is_shared = !self.alone && weight < 1.0;
+        is_shared.then(|| MachineLane::of_agent(&self.socket, name))
     }
 }
 

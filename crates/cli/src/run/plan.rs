@@ -94,7 +94,7 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
             bytes,
             deadline,
         },
-        machine: args.lane.machine("run").filter(|_| speed.weight < 1.0),
+        machine: args.lane.machine("run", speed.weight),
         history,
         remark,
         progress: speed.progress_from,

@@ -84,16 +84,13 @@ pub(super) fn run(
         send(&channel, Message::Ended(Ending::Exit(code)));
         ExitCode::Other
     };
-    let holder = match Holder::new(scope, plan.hold, plan.plan) {
-        Ok(mut holder) => {
-            plan.machine
-                .take()
-                .into_iter()
-                .for_each(|it| holder.join(it));
-            holder
-        }
+    let mut holder = match Holder::new(scope, plan.hold, plan.plan) {
+        Ok(holder) => holder,
         Err(error) => return failed(error.to_string(), FAILED),
     };
+    if let Some(machine) = plan.machine.take() {
+        holder.join(machine);
+    }
     let say = |text: String| {
         if !plan.is_quiet {
             console.line(&format!("fairbat: {text}"));

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::lane::settings::Mode;
 use crate::lane::{AdmissionSettings, Lane, LaneSettings, Member, Service};
-use crate::machine::Direction;
+use crate::machine::LaneDirection;
 use crate::settings::{HttpSettings, Settings, TransferRequest};
 use crate::transport::{HttpClient, RateLimit, ReceiveWindow, RequestContext, Tap, WindowManager};
 
@@ -180,8 +180,8 @@ impl Setup {
         let own_lane = |limits, mode| {
             let lane = Lane::of_run(limits, mode, clock)
                 .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
-            if let Some(machine) = settings.machine.clone().filter(|_| settings.weight < 1.0) {
-                machine.join(&lane, Direction::Pull);
+            if let Some(machine) = settings.machine.clone() {
+                machine.join(&lane, LaneDirection::Pull);
             }
             Ok::<_, TransferError>(lane)
         };

@@ -100,17 +100,17 @@ impl Group {
     /// Tells the lane what is left.
     pub(super) fn tell(&self, now: Duration) {
         let is_moving = self.moved_at.is_some_and(|at| now < at + REST);
-        if !self.is_always_due && !is_moving {
-            return self.member.set_backlog(Backlog::default());
-        }
-        let expected = self.expected();
-        self.member.set_weight(self.plan.least_weight(expected));
         let connections = if is_moving {
             self.report.connections
         } else {
             0
         };
         self.member.set_held(connections);
+        if !self.is_always_due && !is_moving {
+            return self.member.set_backlog(Backlog::default());
+        }
+        let expected = self.expected();
+        self.member.set_weight(self.plan.least_weight(expected));
         self.member.set_backlog(Backlog {
             bytes: expected.map_or(0, |all| all - self.done),
             inactive: 0,

@@ -15,6 +15,7 @@ use super::connection::{HeldConnection, Moved};
 use super::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
 use super::group::{Group, GroupReport};
 use super::joining::Joining;
+use super::looks::{self, Looks};
 use super::plan::HoldPlan;
 use super::scope::{Found, Processes, Scope};
 use super::settings::HoldSettings;
@@ -25,15 +26,6 @@ use crate::lane::settings::Mode;
 use crate::lane::{InvalidSettings, Lane};
 use crate::machine::MachineLane;
 use crate::transport::Path;
-
-/// Time between two looks for processes and sockets where connections are told.
-const LOOK_PERIOD: Duration = Duration::from_secs(1);
-
-/// The same where they are found by looking only.
-const SEARCH_PERIOD: Duration = Duration::from_millis(100);
-
-/// Shortest time between two looks.
-const MIN_LOOK_PERIOD: Duration = Duration::from_millis(200);
 
 /// Time between two looks at a socket that connects.
 const CONNECT_PERIOD: Duration = Duration::from_millis(5);
@@ -60,14 +52,8 @@ pub struct Holder {
     left_alone: BTreeMap<u64, Option<u64>>,
     udp: UdpFlows,
     paths: HashMap<IpAddr, Path>,
-    /// Whether connections are told.
-    has_notices: bool,
-    /// Whether what is found now has been there before.
-    is_first_look: bool,
-    looked_at: Duration,
+    looks: Looks,
     sampled_at: Duration,
-    /// Whether a socket is not where it was.
-    is_missing: bool,
     report: HoldReport,
     /// The means of the round-trip times since the last sample, and their number.
     rtts: (Duration, u32),
@@ -111,11 +97,8 @@ impl Holder {
             left_alone: BTreeMap::new(),
             udp: UdpFlows::default(),
             paths: HashMap::new(),
-            has_notices: false,
-            is_first_look: true,
-            looked_at: Duration::ZERO,
+            looks: Looks::new(),
             sampled_at: Duration::ZERO,
-            is_missing: true,
             report: HoldReport::default(),
             rtts: (Duration::ZERO, 0),
             events: Vec::new(),
@@ -130,7 +113,7 @@ impl Holder {
 
     /// Connections are told from now on ([`Self::connects`]), so looks may be rarer.
     pub fn expect_notices(&mut self) {
-        self.has_notices = true;
+        self.looks.has_notices = true;
     }
 
     /// Takes part in the lane of the machine, where an agent runs.
@@ -207,15 +190,12 @@ impl Holder {
     /// Does what is due; returns the time until the next step.
     pub fn step(&mut self) -> Duration {
         let now = self.clock.now();
-        let period = [SEARCH_PERIOD, LOOK_PERIOD][usize::from(self.has_notices)];
-        let is_due = now >= self.looked_at + period
-            || self.is_missing && now >= self.looked_at + MIN_LOOK_PERIOD;
-        let looks = is_due || self.is_first_look;
+        let looks = self.looks.is_due(now);
         if looks {
             self.look(now);
         }
         self.await_connections(now, looks);
-        self.is_first_look = false;
+        self.looks.is_first = false;
         self.update(now);
         if now >= self.sampled_at + SAMPLE_PERIOD {
             self.sample(now);
@@ -223,7 +203,7 @@ impl Holder {
         let updates = self.held.values().map(|held| held.update_at);
         let connects = self.connecting.values().any(|it| it.is_told);
         let connects = connects.then_some(now + CONNECT_PERIOD);
-        let looks = Some(self.looked_at + period);
+        let looks = Some(self.looks.next());
         let next = updates.chain(connects).chain(looks).min();
         let next = next.unwrap_or(now).min(self.sampled_at + SAMPLE_PERIOD);
         next.saturating_sub(self.clock.now())
@@ -231,8 +211,7 @@ impl Holder {
 
     /// Looks at all sockets of all processes.
     fn look(&mut self, now: Duration) {
-        self.looked_at = now;
-        self.is_missing = false;
+        self.looks.begin(now);
         if let Err(error) = self.processes.refresh() {
             tracing::warn!(%error, "the processes cannot be listed");
         }
@@ -304,7 +283,7 @@ impl Holder {
             match connecting.addresses(now) {
                 Some(Some((local, peer))) => connected.push((inode, local, peer)),
                 Some(None) => {}
-                None => self.is_missing = true,
+                None => self.looks.is_missing = true,
             }
         }
         for (inode, local, peer) in connected {
@@ -343,7 +322,7 @@ impl Holder {
         group.report.connections += 1;
         let place = group.take_place(&self.lane);
         let mut held = HeldConnection::new(now, peer, connecting, receive, place);
-        if self.is_first_look {
+        if self.looks.is_first {
             held.forget_past();
         }
         self.held.insert(inode, held);
@@ -368,8 +347,8 @@ impl Holder {
                     }
                 }
                 Ok(None) => {
-                    self.is_missing = true;
-                    held.update_at = now + MIN_LOOK_PERIOD;
+                    self.looks.is_missing = true;
+                    held.update_at = now + looks::MIN_PERIOD;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection cannot be held; it goes on unlimited");

@@ -2,7 +2,7 @@
 
 use super::event::HoldReport;
 use crate::lane::Lane;
-use crate::machine::{Direction, MachineLane};
+use crate::machine::{LaneDirection, MachineLane};
 
 /// So many bytes tell whether more is received or sent.
 const KNOWN_DIRECTION: u64 = 1 << 20;
@@ -18,9 +18,9 @@ impl Joining {
         let (received, sent) = (report.bytes_received, report.bytes_sent);
         if let Some(machine) = self.0.take_if(|_| received + sent >= KNOWN_DIRECTION) {
             let direction = if received >= sent {
-                Direction::Pull
+                LaneDirection::Pull
             } else {
-                Direction::Push
+                LaneDirection::Push
             };
             machine.join(lane, direction);
         }

@@ -10,6 +10,7 @@
 //! - `handle`: where a socket is; `connecting`: sockets that may connect; `connection`: the levers
 //!   on one of them;
 //! - `joining`: when its lane takes part in that of the machine;
+//! - `looks`: when to look for processes and sockets;
 //! - `holder`: finds connections, updates them and lets them go.
 //!
 //! A socket belongs to its program. Here it is duplicated for one look at a time, since a
@@ -23,6 +24,7 @@ mod handle;
 pub mod history;
 mod holder;
 mod joining;
+mod looks;
 mod plan;
 mod scope;
 mod settings;

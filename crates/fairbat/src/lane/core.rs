@@ -265,7 +265,7 @@ impl Core {
     }
 
     /// Bytes have been moved, for a deadline or besides.
-    fn count_moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
+    pub(crate) fn count_moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
         self.recent.moved(bytes);
         self.controller.moved(now, bytes, is_due);
         self.outer.moved(bytes, is_due);

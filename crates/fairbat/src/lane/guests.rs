@@ -145,8 +145,8 @@ impl Guests {
         }
         let moved = (told.moved_due, told.moved_besides);
         if let Some(before) = guest.moved.replace(moved) {
-            core.guest_moved(now, moved.0.saturating_sub(before.0), true);
-            core.guest_moved(now, moved.1.saturating_sub(before.1), false);
+            core.count_moved(now, moved.0.saturating_sub(before.0), true);
+            core.count_moved(now, moved.1.saturating_sub(before.1), false);
         }
         if let Some(rtt) = told
             .rtt_s

@@ -185,8 +185,17 @@ impl Lane {
         sample
     }
 
+    /// Changes what is wanted or allowed. What that makes possible is granted at once, and the
+    /// connections are told.
+    pub(super) fn change(&self, act: impl FnOnce(&mut State, Duration)) {
+        let mut state = self.state();
+        act(&mut state, self.now());
+        self.grant(&mut state);
+        self.publish_targets(&state);
+    }
+
     /// Tells the connections what they are to do from now on.
-    pub(super) fn publish_targets(&self, state: &State) {
+    fn publish_targets(&self, state: &State) {
         let (core, now) = (&state.core, self.now());
         let carriers = core
             .shared_carriers()

@@ -54,11 +54,9 @@ pub struct Guest {
 impl Guest {
     /// Hears what it wants. [`LaneDemand::check`] comes before.
     pub fn hear(&self, demand: &LaneDemand) {
-        let (mut state, now) = (self.lane.state(), self.lane.now());
-        let state = &mut *state;
-        state.guests.hear(&mut state.core, now, self.id, demand);
-        self.lane.grant(state);
-        self.lane.publish_targets(state);
+        self.lane.change(|state, now| {
+            state.guests.hear(&mut state.core, now, self.id, demand);
+        });
     }
 
     /// What it is allowed now, for this long.
@@ -71,11 +69,9 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        let (mut state, now) = (self.lane.state(), self.lane.now());
-        let state = &mut *state;
-        state.guests.leave(&mut state.core, now, self.id);
-        self.lane.grant(state);
-        self.lane.publish_targets(state);
+        self.lane.change(|state, now| {
+            state.guests.leave(&mut state.core, now, self.id);
+        });
     }
 }
 
@@ -103,25 +99,16 @@ impl OuterLane {
 
     /// Takes what the outer lane allows. [`LaneGrant::check`] comes before.
     pub fn take(&self, grant: &LaneGrant) {
-        let Some(lane) = self.lane() else {
-            return;
-        };
-        let now = lane.now();
-        let mut state = lane.state();
-        state.core.take_grant(now, grant);
-        lane.grant(&mut state);
-        lane.publish_targets(&state);
+        if let Some(lane) = self.lane() {
+            lane.change(|state, now| state.core.take_grant(now, grant));
+        }
     }
 
     /// The outer lane is out of reach: the lane is on its own from now on.
     pub fn lose(&self) {
-        let Some(lane) = self.lane() else {
-            return;
-        };
-        let mut state = lane.state();
-        state.core.end_share();
-        lane.grant(&mut state);
-        lane.publish_targets(&state);
+        if let Some(lane) = self.lane() {
+            lane.change(|state, _| state.core.end_share());
+        }
     }
 
     /// Time until permits that nobody uses go back, if there are any: another demand is due

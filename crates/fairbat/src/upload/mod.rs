@@ -63,7 +63,7 @@ pub struct UploadSettings {
     /// Limit on the rate, byte/s.
     pub limit_rate: Option<u64>,
     /// The lane of the machine to take part in, where an agent runs; `None` is for a lane of its
-    /// own. An upload that never yields takes part in none.
+    /// own.
     pub machine: Option<MachineLane>,
     /// Hard limit on the duration of the run.
     pub max_time: Option<Duration>,

@@ -34,7 +34,7 @@ use crate::lane::settings::Mode;
 use crate::lane::{
     Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member, Service,
 };
-use crate::machine::Direction;
+use crate::machine::LaneDirection;
 use crate::retry::Backoff;
 use crate::settings::HttpSettings;
 use crate::transport::{
@@ -146,8 +146,8 @@ impl Upload {
             ..LaneSettings::new(1)
         };
         let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
-        if let Some(machine) = settings.machine.clone().filter(|_| settings.weight < 1.0) {
-            machine.join(&lane, Direction::Push);
+        if let Some(machine) = settings.machine.clone() {
+            machine.join(&lane, LaneDirection::Push);
         }
         let host = request.url.host_str().unwrap_or_default();
         let member = lane.enter(host, Service::of_batch(request.deadline));

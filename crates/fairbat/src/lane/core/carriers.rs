@@ -54,11 +54,6 @@ impl Core {
         }
     }
 
-    /// Bytes have been moved in another process, for a deadline or besides.
-    pub(crate) fn guest_moved(&mut self, now: Duration, bytes: u64, is_due: bool) {
-        self.count_moved(now, bytes, is_due);
-    }
-
     /// The moment of the wall clock that is so many seconds away, in whole seconds: a message
     /// takes some time, and what is due alike is to stay so.
     pub(crate) fn moment(&self, now: Duration, left_s: f64) -> Timestamp {

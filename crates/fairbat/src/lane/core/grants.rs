@@ -88,8 +88,8 @@ impl Core {
     }
 
     /// Whether the member of this rank waits for a connection.
-    fn has_request(&self, rank: Rank) -> bool {
-        self.requests_of(rank) > 0
+    pub(super) fn has_request(&self, rank: Rank) -> bool {
+        self.requests_range(rank).next().is_some()
     }
 
     /// The number of the requests of the member of this rank.
@@ -130,7 +130,7 @@ impl Core {
         let before = self.requests.range(..start);
         let requests = before.chain(self.requests.range(end..));
         if let Some(is_allowed) = self.outer.allows(Class::Others) {
-            let first = is_allowed.then(|| self.first(now, requests))?;
+            let first = self.first(now, requests).filter(|_| is_allowed);
             return first.map(|(request, _)| request);
         }
         let in_use = self.active - self.active_in_stream;

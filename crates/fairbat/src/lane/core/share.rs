@@ -62,23 +62,18 @@ impl Core {
         self.outer.unused = Counts::default();
     }
 
-    /// Ends a share that is over. Returns whether it has ended now.
-    pub(crate) fn expire_share(&mut self, now: Duration) -> bool {
-        let is_over = self.outer.share.is_some_and(|share| now >= share.until);
-        if is_over {
+    /// Ends a share that is over.
+    pub(crate) fn expire_share(&mut self, now: Duration) {
+        if self.outer.share.is_some_and(|share| now >= share.until) {
             self.end_share();
         }
-        is_over
     }
 
-    /// Gives permits back that nobody uses. Returns whether there were any.
-    fn decline(&mut self, now: Duration) -> bool {
-        let unused = &mut self.outer.unused;
-        let is_over = *unused != Counts::default() && now >= self.outer.came_at + UNUSED;
-        if is_over {
-            *unused = Counts::default();
+    /// Gives permits back that nobody uses.
+    fn decline(&mut self, now: Duration) {
+        if self.declines_at().is_some_and(|at| now >= at) {
+            self.outer.unused = Counts::default();
         }
-        is_over
     }
 
     /// When permits that nobody uses go back, if there are any.

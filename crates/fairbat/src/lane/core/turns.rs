@@ -27,7 +27,7 @@ impl Core {
         let ids: Vec<MemberId> = self.members.keys().copied().collect();
         let is_waiting = |core: &Self, id: &MemberId| {
             let member = &core.members[id];
-            member.active > 0 || core.requests_of(member.rank(*id)) > 0
+            member.active > 0 || core.has_request(member.rank(*id))
         };
         let at_work: Vec<bool> = ids.iter().map(|id| is_waiting(self, id)).collect();
         let working = || ids.iter().zip(&at_work).filter(|(_, works)| **works);
