@@ -13,6 +13,7 @@ mod commands;
 mod confined;
 mod crashes;
 mod faults;
+mod fleet;
 mod kills;
 mod lane;
 mod leftovers;

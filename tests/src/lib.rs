@@ -21,6 +21,7 @@ pub mod expect;
 pub mod fault;
 pub mod message;
 pub mod metrics;
+pub mod nats;
 pub mod netns;
 pub mod nginx;
 pub mod outcome;

@@ -137,12 +137,7 @@ async fn tell(
     let Some(grant) = guest.grant(LEASE) else {
         return Ok(());
     };
-    // The number of the demand alone is no news.
-    let same = told.map(|told| LaneGrant {
-        seq: grant.seq,
-        ..told
-    });
-    if same == Some(grant) {
+    if told.is_some_and(|told| grant.is_same(&told)) {
         return Ok(());
     }
     *told = Some(grant);

@@ -12,6 +12,7 @@
 //!   changed
 //! - [`object_name`]: the key of a file
 //! - [`confine`]: what the process gives up if root starts it
+//! - [`fleet`]: the lane of a site, over NATS
 //! - [`hold`]: connections of other programs that yield
 //! - `store_mount`: the disk that a local store is on
 //! - `reserved`, `disk_path`, `owner`: the files of the agent itself, where nothing else may
@@ -27,6 +28,7 @@ pub mod daemon;
 mod disk_path;
 pub mod entry;
 pub mod filter;
+pub mod fleet;
 pub mod hold;
 pub mod lane_socket;
 pub mod manifest;

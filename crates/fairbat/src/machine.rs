@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
-use crate::lane::wire::{Counts, LaneDemand, LaneGrant, MAX_MESSAGE, Want, WantedService};
+use crate::lane::wire::{LaneDemand, LaneGrant, MAX_MESSAGE, News, Want};
 use crate::lane::{Lane, OuterLane};
 
 /// The version of the messages. Another one is refused.
@@ -200,7 +200,7 @@ impl Joined {
             };
             let now = self.clock.now();
             waits.see(now, &demand);
-            let news = News::of(&demand);
+            let news = demand.news();
             if news != sent || sent_at.is_none_or(|at| now >= at + REPEAT) {
                 if let Err(error) = agent.write_all(&line(&demand)?)
                     && error.kind() != io::ErrorKind::WouldBlock
@@ -257,34 +257,6 @@ impl Waits {
             tracing::warn!(
                 "waiting for its turn in the lane of fairbat-agent; with --alone it would not wait"
             );
-        }
-    }
-}
-
-/// What of a demand has to be told at once.
-#[derive(Debug, Default, PartialEq)]
-struct News {
-    wants: Vec<Want>,
-    seen: Counts,
-    term: u64,
-}
-
-impl News {
-    /// Bytes and time pass by themselves, and are told again and again.
-    fn of(demand: &LaneDemand) -> Self {
-        let wants = demand.wants.iter().map(|want| Want {
-            service: match want.service {
-                WantedService::ByDeadline(_) => WantedService::ByDeadline(0.0),
-                other => other,
-            },
-            bytes: want.bytes.min(1),
-            inactive: want.inactive.min(1),
-            ..*want
-        });
-        Self {
-            wants: wants.collect(),
-            seen: demand.seen,
-            term: demand.term,
         }
     }
 }

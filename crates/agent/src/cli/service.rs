@@ -269,8 +269,12 @@ pub(crate) fn in_runtime<T>(
     })
 }
 
+/// What is logged unless the environment says otherwise. The agent itself tells what becomes of
+/// its connection to NATS.
+const LOG: &str = "info,async_nats=off";
+
 fn start_log() {
-    let filter = EnvFilter::try_from_env("FAIRBAT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env("FAIRBAT_LOG").unwrap_or_else(|_| EnvFilter::new(LOG));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| LogWriter(io::stderr()))

@@ -250,7 +250,7 @@ impl Agent {
 }
 
 /// The number of connections that this key gives.
-fn connections(key: &str, number: i64, table: &mut Table<'_, '_>) -> Option<u32> {
+pub(crate) fn connections(key: &str, number: i64, table: &mut Table<'_, '_>) -> Option<u32> {
     let valid = u32::try_from(number).ok();
     let valid = valid.filter(|number| (1..=MAX_CONNECTIONS).contains(number));
     if valid.is_none() {

@@ -140,21 +140,32 @@ pub fn read(
             let file = open(&path)?;
             from_file(&path, file, spec.wanted)
         }
-        Origin::File(path) => {
-            let file = open(path)?;
-            let mode = metadata(path, &file)?.mode() & 0o7777;
-            if mode & 0o077 != 0 {
-                let what = format!(
-                    "other users have access (mode {mode:04o}); run chmod 600 {}, and replace \
-                     the credentials if you do not trust these users",
-                    path.display()
-                );
-                return Err(CredentialsError::file(path, what));
-            }
-            from_file(path, file, spec.wanted)
-        }
+        Origin::File(path) => from_file(path, open_private(path)?, spec.wanted),
         Origin::Environment => from_environment(store, spec.wanted, variable),
     }
+}
+
+/// Reads the text of a file to which other users have no access.
+///
+/// # Errors
+/// [`CredentialsError`].
+pub fn read_private(path: &Path) -> Result<Secret, CredentialsError> {
+    let file = open_private(path)?;
+    text_of(path, file).map(Secret)
+}
+
+fn open_private(path: &Path) -> Result<File, CredentialsError> {
+    let file = open(path)?;
+    let mode = metadata(path, &file)?.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        let what = format!(
+            "other users have access (mode {mode:04o}); run chmod 600 {}, and replace \
+             the credentials if you do not trust these users",
+            path.display()
+        );
+        return Err(CredentialsError::file(path, what));
+    }
+    Ok(file)
 }
 
 fn open(path: &Path) -> Result<File, CredentialsError> {
@@ -174,7 +185,7 @@ fn metadata(path: &Path, file: &File) -> Result<std::fs::Metadata, CredentialsEr
     metadata.map_err(|error| CredentialsError::file(path, error))
 }
 
-fn from_file(path: &Path, file: File, wanted: Wanted) -> Result<Credentials, CredentialsError> {
+fn text_of(path: &Path, file: File) -> Result<String, CredentialsError> {
     let mut bytes = Vec::new();
     let read = file.take(MAX_FILE_SIZE + 1).read_to_end(&mut bytes);
     read.map_err(|error| CredentialsError::file(path, error))?;
@@ -183,7 +194,11 @@ fn from_file(path: &Path, file: File, wanted: Wanted) -> Result<Credentials, Cre
         return Err(CredentialsError::file(path, what));
     }
     let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| CredentialsError::file(path, "not UTF-8"))?;
+    text.map_err(|_| CredentialsError::file(path, "not UTF-8"))
+}
+
+fn from_file(path: &Path, file: File, wanted: Wanted) -> Result<Credentials, CredentialsError> {
+    let text = text_of(path, file)?;
     let mut found = Values::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();

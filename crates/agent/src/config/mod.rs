@@ -3,14 +3,15 @@
 //!
 //! - `due`: the deadlines of runs
 //! - `table`, `problem`: a table of the file, and all that is wrong with the file
-//! - `agent`, `store`, `job`, `hold`: the meaning of the tables; `agent`, `store`, `jobs` and
-//!   `hold` read them
+//! - `agent`, `fleet`, `store`, `job`, `hold`: the meaning of the tables; `agent`, `fleet`,
+//!   `store`, `jobs` and `hold` read them
 //! - `overlaps`: jobs that write to the same directory
 //! - [`credentials`]: the credentials of a store, read when it is used
 
 mod agent;
 pub mod credentials;
 mod due;
+pub(crate) mod fleet;
 mod hold;
 mod job;
 mod jobs;
@@ -32,6 +33,7 @@ use self::table::Table;
 pub use self::agent::{Agent, RUNTIME, STATE};
 pub use self::credentials::Secret;
 pub use self::due::Due;
+pub use self::fleet::Fleet;
 pub use self::hold::{Hold, HoldTarget};
 pub use self::job::{Course, Delete, Detect, Job, JobMode, MaxDelete, Timing, Verify};
 pub use self::problem::{ConfigError, Problem, Problems};
@@ -40,6 +42,9 @@ pub use self::store::{DEFAULT_FILE_MODE, Http, Local, Place, S3, Store};
 /// The default path of the configuration.
 pub const PATH: &str = "/etc/fairbat/agent.toml";
 
+/// The tables of the file.
+const TABLES: [&str; 6] = ["agent", "stream", "fleet", "stores", "jobs", "hold"];
+
 /// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -47,6 +52,8 @@ pub struct Config {
     pub file: PathBuf,
     /// The settings of the agent itself.
     pub agent: Agent,
+    /// The lane of the site that the agent takes part in.
+    pub fleet: Option<Fleet>,
     /// The stores by name, with every store that a job uses.
     pub stores: BTreeMap<String, Store>,
     /// The jobs in the order of the file.
@@ -118,6 +125,11 @@ impl Config {
             let title = "[stream]".to_owned();
             agent.read_stream(Table::new(value, title, &Agent::STREAM_KEYS, &mut check));
         }
+        let fleet = file.remove("fleet").and_then(|value| {
+            let table = Table::new(value, "[fleet]".to_owned(), &fleet::KEYS, &mut check);
+            let machine = rustix::system::uname();
+            fleet::fleet(table, &machine.nodename().to_string_lossy())
+        });
         let stores = file.remove("stores");
         let stores = stores.map_or(Stores::new(), |value| store::stores(value, &mut check));
         let jobs = file.remove("jobs");
@@ -130,7 +142,7 @@ impl Config {
         });
         for key in file.keys() {
             let name = key.get_ref();
-            let advice = suggestion(name, &["agent", "stream", "stores", "jobs", "hold"]);
+            let advice = suggestion(name, &TABLES);
             check.add(key.span(), format!("unknown key `{name}`"), advice);
         }
         overlaps::check_overlaps(&jobs, &stores, &mut check);
@@ -139,6 +151,7 @@ impl Config {
         Ok(Self {
             file: path.to_owned(),
             agent,
+            fleet,
             stores: valid
                 .filter_map(|(name, store)| Some((name, store?)))
                 .collect(),

@@ -15,7 +15,7 @@
 //! - `clock`, `systemd`: the clocks of the machine, and its service manager.
 
 mod adhoc;
-mod clock;
+pub(crate) mod clock;
 mod commands;
 mod core;
 mod download;

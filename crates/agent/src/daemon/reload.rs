@@ -56,7 +56,10 @@ impl Daemon {
 
     fn adopt(&mut self, new: NewConfig) {
         let NewConfig { mut config, jobs } = new;
-        let waiting = keys_for_next_start(&self.config.agent, &config.agent);
+        let mut waiting = keys_for_next_start(&self.config.agent, &config.agent);
+        if self.config.fleet != config.fleet {
+            waiting.push("[fleet]");
+        }
         if !waiting.is_empty() {
             tracing::warn!(
                 keys = waiting.join(", "),
@@ -64,6 +67,7 @@ impl Daemon {
             );
         }
         config.agent = self.config.agent.clone();
+        config.fleet = self.config.fleet.clone();
         let before = std::mem::replace(&mut self.config, Arc::new(config));
         let now = self.now();
         let (known, adhoc): (Vec<_>, Vec<_>) = std::mem::take(&mut self.entries)

@@ -15,6 +15,7 @@ use super::entry::TaskEntry;
 use super::handle::DaemonPort;
 use crate::config::Config;
 use crate::confine::Confinement;
+use crate::fleet;
 use crate::lane_socket::{self, Lanes};
 use crate::status::AgentStatus;
 
@@ -50,7 +51,7 @@ pub struct Environment {
 }
 
 /// Runs jobs until `environment.stop` becomes true. Then every run ends at once, and
-/// keeps what it needs to continue later.
+/// keeps what it needs to continue later. `fresh_identity` is a random number of this start.
 ///
 /// # Errors
 /// [`StartError`]. Once the daemon has started it does not fail.
@@ -78,13 +79,18 @@ pub async fn run(
             Err(lost) => std::panic::resume_unwind(lost.into_panic()),
         },
     };
+    let lanes = Lanes {
+        push: daemon.push.lane.clone(),
+        pull: daemon.pull.lane.clone(),
+    };
+    // They end with the daemon.
     let mut sharing = JoinSet::new();
+    if let Some(fleet) = daemon.config.fleet.clone() {
+        let settings = fleet::site_settings(&daemon.config.agent, &fleet);
+        let lanes = lanes.clone();
+        sharing.spawn(fleet::take_part(fleet, lanes, settings, fresh_identity));
+    }
     if let Some(listener) = lane_socket {
-        let lanes = Lanes {
-            push: daemon.push.lane.clone(),
-            pull: daemon.pull.lane.clone(),
-        };
-        // It ends with the daemon.
         sharing.spawn(lane_socket::serve(listener, lanes, std::future::pending()));
     }
     daemon.notify_ready();

@@ -2,6 +2,7 @@
 //! lane of its site. This is both ends of that as the shell sees them, whatever carries the
 //! messages.
 
+use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::core::Core;
-use super::guests::GuestId;
+use super::guests::{GuestId, Guests};
 use super::handle::{Inner, Lane};
 use super::wire::{LaneDemand, LaneGrant};
 
@@ -29,6 +30,13 @@ impl Lane {
     #[must_use]
     pub fn guests(&self) -> usize {
         self.state().guests.len()
+    }
+
+    /// Gives the grants of this lane this term. Called before the first guest comes.
+    pub fn begin_term(&self, term: NonZeroU64) {
+        let mut state = self.state();
+        debug_assert!(state.guests.is_empty(), "guests keep to their term");
+        state.guests = Guests::new(term.get());
     }
 
     /// Sees each change in what is wanted or allowed.

@@ -122,6 +122,15 @@ pub struct LaneDemand {
     pub rtt_s: Option<f64>,
 }
 
+/// What of a demand has to be told at once. Bytes and time pass by themselves, and are told
+/// again and again.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct News {
+    wants: Vec<Want>,
+    seen: Counts,
+    term: u64,
+}
+
 /// What a lane allows a guest. It is a lease: after `valid_s` without another one, the guest is
 /// on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -186,9 +195,37 @@ impl LaneDemand {
         }
         Ok(())
     }
+
+    /// What of it has to be told at once.
+    #[must_use]
+    pub fn news(&self) -> News {
+        let wants = self.wants.iter().map(|want| Want {
+            service: match want.service {
+                WantedService::ByDeadline(_) => WantedService::ByDeadline(0.0),
+                other => other,
+            },
+            bytes: want.bytes.min(1),
+            inactive: want.inactive.min(1),
+            ..*want
+        });
+        News {
+            wants: wants.collect(),
+            seen: self.seen,
+            term: self.term,
+        }
+    }
 }
 
 impl LaneGrant {
+    /// Whether it says the same as an older one. The number of the demand alone is no news.
+    #[must_use]
+    pub fn is_same(&self, older: &Self) -> bool {
+        Self {
+            seq: self.seq,
+            ..*older
+        } == *self
+    }
+
     /// Whether it can be meant.
     ///
     /// # Errors
@@ -288,6 +325,28 @@ mod tests {
         for grant in wrong {
             assert!(grant.check().is_err(), "{grant:?}");
         }
+    }
+
+    #[test]
+    fn time_and_bytes_that_pass_are_no_news() {
+        let first = demand(vec![want(1)]);
+        let passed = Want {
+            service: WantedService::ByDeadline(59.0),
+            bytes: 7,
+            inactive: 3,
+            ..want(1)
+        };
+        assert_eq!(demand(vec![passed]).news(), first.news());
+        let asks = Want {
+            waiting: 2,
+            ..want(1)
+        };
+        assert_ne!(demand(vec![asks]).news(), first.news());
+        let done = Want {
+            bytes: 0,
+            ..want(1)
+        };
+        assert_ne!(demand(vec![done]).news(), first.news());
     }
 
     #[test]

@@ -156,3 +156,18 @@ fn without_a_file_the_environment_counts() {
     ));
     assert!(read(Wanted::Keys, &keys[..1]).is_err());
 }
+
+#[test]
+fn a_file_of_another_format_is_read_whole_and_is_as_private() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("site.creds");
+    std::fs::write(&path, "-----BEGIN NATS USER JWT-----\n").unwrap();
+    let with_mode = |mode| {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        read_private(&path)
+    };
+    let text = with_mode(0o600).unwrap();
+    assert_eq!(text.expose(), "-----BEGIN NATS USER JWT-----\n");
+    let error = with_mode(0o640).unwrap_err().to_string();
+    assert!(error.contains("chmod 600"), "{error}");
+}

@@ -46,6 +46,42 @@ fn an_empty_file_is_all_defaults() {
 }
 
 #[test]
+fn a_fleet_has_a_server_a_site_and_defaults() {
+    assert_eq!(config("").fleet, None);
+    let fleet = |lines: &str| {
+        let text = format!(
+            "[fleet]\nurl = \"nats://nats.example.org:4222\"\nsite = \"berlin-1_a\"\n{lines}"
+        );
+        config(&text).fleet.unwrap()
+    };
+    let expected = Fleet {
+        url: "nats://nats.example.org:4222".parse().unwrap(),
+        site: "berlin-1_a".to_owned(),
+        host: "alpha_example_org".to_owned(),
+        credentials: None,
+        cacert: None,
+        coordinate: true,
+        connections: 8,
+    };
+    assert_eq!(fleet("host = \"Alpha.example.org\""), expected);
+    let full = fleet(
+        "host = \"b\"\ncredentials = \"/etc/fairbat/site.creds\"\ncacert = \"/etc/ca.pem\"\n\
+         coordinate = false\nconnections = 64",
+    );
+    let expected = Fleet {
+        host: "b".to_owned(),
+        credentials: Some("/etc/fairbat/site.creds".into()),
+        cacert: Some("/etc/ca.pem".into()),
+        coordinate: false,
+        connections: 64,
+        ..expected
+    };
+    assert_eq!(full, expected);
+    let text = "[fleet]\nurl = \"tls://[::1]\"\nsite = \"a\"\nhost = \"b\"";
+    assert_eq!(config(text).fleet.unwrap().url.as_str(), "tls://[::1]");
+}
+
+#[test]
 fn systemd_says_where_files_go_unless_the_file_does() {
     let variable = |name: &str| match name {
         "STATE_DIRECTORY" => Some("/var/lib/a:/var/lib/b".into()),
@@ -132,6 +168,7 @@ fn the_example_shows_every_key_and_is_right() {
     for keys in [
         &Agent::KEYS[..],
         &Agent::STREAM_KEYS,
+        &fleet::KEYS,
         &store::S3_KEYS,
         &store::HTTP_KEYS,
         &store::LOCAL_KEYS,

@@ -150,6 +150,54 @@ fn settings_of_the_agent_have_ranges() {
 }
 
 #[test]
+fn a_fleet_that_cannot_be_is_refused() {
+    let right = [
+        ("url", "\"nats://a\""),
+        ("site", "\"a\""),
+        ("host", "\"a\""),
+    ];
+    for (key, value, parts) in [
+        ("url", "\"https://a/\"", &["not a nats or tls URL"][..]),
+        ("url", "\"nats:a\"", &["not a nats or tls URL"]),
+        ("url", "\"nats://hunter2@a\"", &["token", "`credentials`"]),
+        ("url", "\"nats://a:hunter2@a\"", &["`credentials`"]),
+        ("url", "\"nats://a/b\"", &["after its host"]),
+        ("url", "\"nats://a?b\"", &["after its host"]),
+        ("site", "\"Berlin\"", &["\"Berlin\"", "a to z"]),
+        ("site", "\"a.b\"", &["\"a.b\"", "a to z"]),
+        ("site", "\"\"", &["name of a site", "a to z"]),
+        ("host", "\"a b\"", &["name of a host", "a to z"]),
+        ("host", "\"*\"", &["name of a host", "a to z"]),
+        ("connections", "0", &["`connections` is 0", "1 to 64"]),
+        ("connections", "65", &["`connections` is 65", "1 to 64"]),
+        ("coordinate", "1", &["`coordinate`"]),
+        ("credentials", "\"hunter2\"", &["absolute path", ".creds"]),
+        ("credentials", "5", &["absolute path", ".creds"]),
+        ("cacert", "\"ca.pem\"", &["begins with /"]),
+        (
+            "hots",
+            "\"a\"",
+            &["unknown key `hots` in [fleet]", "`host`"],
+        ),
+    ] {
+        let right = right.iter().filter(|(right, _)| *right != key);
+        let lines = right.map(|(key, value)| format!("{key} = {value}\n"));
+        let text = format!("[fleet]\n{}{key} = {value}", lines.collect::<String>());
+        assert_refused(&text, parts);
+        assert!(!complaints(&text).contains("hunter2"), "{text}");
+    }
+    assert_refused(
+        "[fleet]\nsite = \"a\"\nhost = \"a\"",
+        &["has no `url`", "nats://"],
+    );
+    assert_refused(
+        "[fleet]\nurl = \"tls://a\"\nhost = \"a\"",
+        &["has no `site`", "NAME"],
+    );
+    assert_refused("[flet]", &["did you mean `fleet`?"]);
+}
+
+#[test]
 fn stores_need_what_their_type_needs() {
     for (lines, advice) in [
         ("type = \"s3\"", "bucket = \"NAME\""),

@@ -25,9 +25,14 @@ impl Core {
         self.outer.share.map(|share| share.carriers)
     }
 
-    /// Hears what the outer lane allows. Requests may be granted afterwards.
+    /// Hears what the outer lane allows. Requests may be granted afterwards. A lower term is that
+    /// of a lane that has been replaced: it counts only when there is no share.
     pub(crate) fn take_grant(&mut self, now: Duration, grant: &LaneGrant) {
+        self.expire_share(now);
         let outer = &mut self.outer;
+        if outer.share.is_some() && grant.term < outer.term {
+            return;
+        }
         if outer.term != grant.term {
             outer.term = grant.term;
             outer.seen = Counts::default();

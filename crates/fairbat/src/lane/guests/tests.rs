@@ -419,3 +419,26 @@ fn hosts_that_are_due_alike_take_turns() {
         assert!(jain > 0.98, "{due:?}: {parts:?}");
     }
 }
+
+#[test]
+fn a_lower_term_counts_only_without_a_share() {
+    let mut core = Core::new(SETTINGS, Mode::Shared, EPOCH).unwrap();
+    let grant = |term, carriers| LaneGrant {
+        term,
+        seq: 1,
+        granted: Counts::default(),
+        w: 0.5,
+        carriers,
+        capacity: 0.0,
+        stream_w: 1.0,
+        valid_s: 10.0,
+    };
+    let at = Duration::from_secs;
+    core.take_grant(at(0), &grant(5, 1));
+    core.take_grant(at(9), &grant(4, 2));
+    assert_eq!(core.shared_carriers(), Some(1));
+    core.take_grant(at(9), &grant(6, 3));
+    assert_eq!(core.shared_carriers(), Some(3));
+    core.take_grant(at(19), &grant(1, 4));
+    assert_eq!(core.shared_carriers(), Some(4));
+}

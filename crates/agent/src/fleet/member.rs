@@ -1,0 +1,155 @@
+//! An agent as a guest in the lane of its site: it tells what its lanes want, and takes what
+//! they may do.
+
+use std::time::Duration;
+
+use async_nats::Subscriber;
+use fairbat::lane::OuterLane;
+use fairbat::lane::wire::News;
+use futures_util::StreamExt as _;
+
+use super::connection::Connection;
+use super::message::{HostDemand, HostGrant, Ignored, VERSION, demands_of, grants_of};
+use crate::config::Fleet;
+use crate::daemon::clock::uptime;
+use crate::lane_socket::Lanes;
+
+/// A demand is told again after this time, also without news.
+const REPEAT: Duration = Duration::from_secs(2);
+
+/// Least time between two demands.
+const PACE: Duration = Duration::from_millis(100);
+
+/// Changes come in pairs: a connection that is given back is asked for again at once. They are
+/// told as one.
+const SETTLE: Duration = Duration::from_millis(1);
+
+/// Time before grants are asked for again, after that has failed.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+
+/// Takes part until it is dropped.
+pub(crate) async fn take_part(connection: &Connection, fleet: &Fleet, lanes: &Lanes, session: u64) {
+    let mut member = Member {
+        connection,
+        fleet,
+        session,
+        push: lanes.push.outer(),
+        pull: lanes.pull.outer(),
+        sent: <[News; 2]>::default(),
+        sent_at: None,
+        term: None,
+        has_warned: false,
+    };
+    loop {
+        let subject = grants_of(&fleet.site, &fleet.host);
+        match connection.client.subscribe(subject).await {
+            Ok(grants) => member.follow(grants, lanes).await,
+            Err(error) => tracing::debug!("no grants of the site: {error}"),
+        }
+        tokio::time::sleep(ASK_AGAIN).await;
+    }
+}
+
+struct Member<'a> {
+    connection: &'a Connection,
+    fleet: &'a Fleet,
+    session: u64,
+    push: OuterLane,
+    pull: OuterLane,
+    /// What was told last, and when.
+    sent: [News; 2],
+    sent_at: Option<Duration>,
+    /// That of the last grant.
+    term: Option<u64>,
+    /// Whether a message of another version has been told of.
+    has_warned: bool,
+}
+
+impl Member<'_> {
+    /// Tells demands and takes grants, until there can be no more of them.
+    async fn follow(&mut self, mut grants: Subscriber, lanes: &Lanes) {
+        let mut is_up = self.connection.is_up.clone();
+        let (mut push, mut pull) = (lanes.push.changes(), lanes.pull.changes());
+        let mut due = uptime();
+        loop {
+            tokio::select! {
+                grant = grants.next() => match grant {
+                    Some(grant) => self.take(&grant.payload),
+                    None => return,
+                },
+                _ = push.changed() => due = due.min(self.next_due()),
+                _ = pull.changed() => due = due.min(self.next_due()),
+                Ok(()) = is_up.changed() => {
+                    self.sent_at = None;
+                    due = uptime();
+                }
+                () = tokio::time::sleep(due.saturating_sub(uptime())) => {
+                    due = self.tell().await;
+                }
+            }
+        }
+    }
+
+    /// When a demand may be told at the earliest.
+    fn next_due(&self) -> Duration {
+        let paced = self.sent_at.map_or(Duration::ZERO, |at| at + PACE);
+        paced.max(uptime() + SETTLE)
+    }
+
+    /// Tells the demand, if there is news or it is time. Returns when to look again.
+    async fn tell(&mut self) -> Duration {
+        let now = uptime();
+        let (Some(push), Some(pull)) = (self.push.demand(), self.pull.demand()) else {
+            return now + REPEAT;
+        };
+        let news = [push.news(), pull.news()];
+        if news != self.sent || self.sent_at.is_none_or(|at| now >= at + REPEAT) {
+            let demand = HostDemand {
+                version: VERSION,
+                session: self.session,
+                push,
+                pull,
+            };
+            let subject = demands_of(&self.fleet.site, &self.fleet.host);
+            let Ok(message) = serde_json::to_vec(&demand) else {
+                return now + REPEAT;
+            };
+            if !self.connection.send(subject, message).await {
+                return now + REPEAT;
+            }
+            (self.sent, self.sent_at) = (news, Some(now));
+        }
+        let declines = [&self.push, &self.pull].map(OuterLane::declines_in);
+        let declines = declines.into_iter().flatten().min().unwrap_or(REPEAT);
+        let repeat = self.sent_at.map_or(now, |at| at + REPEAT);
+        (now + declines).max(self.next_due()).min(repeat)
+    }
+
+    /// Takes a grant, if it is of this session.
+    fn take(&mut self, text: &[u8]) {
+        let site = &self.fleet.site;
+        let grant = match HostGrant::read(text) {
+            Ok(grant) if grant.session == self.session => grant,
+            Ok(_) => return,
+            Err(why @ Ignored::Version(_)) if !self.has_warned => {
+                self.has_warned = true;
+                tracing::warn!(
+                    site,
+                    "a grant of the site is ignored: {why}; update the older one"
+                );
+                return;
+            }
+            Err(why) => {
+                tracing::debug!(site, "a grant of the site is ignored: {why}");
+                return;
+            }
+        };
+        let term = grant.term.get();
+        if self.term.is_none_or(|known| known < term) {
+            tracing::info!(site, term, "this agent takes part in the lane of the site");
+        }
+        self.term = Some(term);
+        self.push.take(&grant.push);
+        self.pull.take(&grant.pull);
+    }
+}

@@ -1,0 +1,230 @@
+//! What passes between the agents of a site and its coordinator, and under which subjects.
+//!
+//! Each message says everything, so one that is lost is made good by the next one. What comes
+//! from NATS is input: it is bounded and checked.
+
+use std::num::NonZeroU64;
+
+use fairbat::lane::wire::{LaneDemand, LaneGrant, MAX_MESSAGE};
+use serde::{Deserialize, Serialize};
+
+use crate::config::fleet::is_name;
+
+/// The version of the messages. Messages of another one are ignored.
+pub(crate) const VERSION: u32 = 1;
+
+/// Largest message, bytes: of two lanes.
+const MAX_LENGTH: usize = 2 * MAX_MESSAGE;
+
+/// What the lanes of an agent want.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HostDemand {
+    /// [`VERSION`].
+    pub(crate) version: u32,
+    /// A random number of the agent's start.
+    pub(crate) session: u64,
+    pub(crate) push: LaneDemand,
+    pub(crate) pull: LaneDemand,
+}
+
+/// What the lanes of an agent may do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HostGrant {
+    /// [`VERSION`].
+    pub(crate) version: u32,
+    /// That of the demand.
+    pub(crate) session: u64,
+    /// The term of the coordinator, which is that of both grants.
+    pub(crate) term: NonZeroU64,
+    pub(crate) push: LaneGrant,
+    pub(crate) pull: LaneGrant,
+}
+
+/// Why a message is ignored.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Ignored {
+    #[error("it is of version {0}, and this agent speaks version {VERSION}")]
+    Version(u32),
+    #[error("it is longer than {MAX_LENGTH} bytes")]
+    TooLong,
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// The part of a message that every version has.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+impl HostDemand {
+    /// Reads one, and checks that it can be meant.
+    pub(crate) fn read(text: &[u8]) -> Result<Self, Ignored> {
+        let demand: Self = read(text)?;
+        for lane in [&demand.push, &demand.pull] {
+            lane.check().map_err(|why| Ignored::Wrong(why.to_owned()))?;
+        }
+        Ok(demand)
+    }
+}
+
+impl HostGrant {
+    /// Reads one, and checks that it can be meant.
+    pub(crate) fn read(text: &[u8]) -> Result<Self, Ignored> {
+        let grant: Self = read(text)?;
+        for lane in [&grant.push, &grant.pull] {
+            lane.check().map_err(|why| Ignored::Wrong(why.to_owned()))?;
+            if lane.term != grant.term.get() {
+                return Err(Ignored::Wrong("the grants are of another term".to_owned()));
+            }
+        }
+        Ok(grant)
+    }
+}
+
+fn read<'t, T: Deserialize<'t>>(text: &'t [u8]) -> Result<T, Ignored> {
+    let wrong = |error: serde_json::Error| Ignored::Wrong(error.to_string());
+    if text.len() > MAX_LENGTH {
+        return Err(Ignored::TooLong);
+    }
+    let Versioned { version } = serde_json::from_slice(text).map_err(wrong)?;
+    if version != VERSION {
+        return Err(Ignored::Version(version));
+    }
+    serde_json::from_slice(text).map_err(wrong)
+}
+
+/// The subject of a host's demands.
+pub(crate) fn demands_of(site: &str, host: &str) -> String {
+    format!("fairbat.v1.{site}.demand.{host}")
+}
+
+/// The subject of all demands.
+pub(crate) fn all_demands(site: &str) -> String {
+    demands_of(site, "*")
+}
+
+/// The host whose demand has this subject.
+pub(crate) fn host_of(subject: &str) -> Option<&str> {
+    let (_, host) = subject.rsplit_once('.')?;
+    is_name(host).then_some(host)
+}
+
+/// The subject of a host's grants.
+pub(crate) fn grants_of(site: &str, host: &str) -> String {
+    format!("fairbat.v1.{site}.grant.{host}")
+}
+
+/// The subject of requests for the status of the site.
+pub(crate) fn status_of(site: &str) -> String {
+    format!("fairbat.v1.{site}.status")
+}
+
+#[cfg(test)]
+mod tests {
+    use fairbat::lane::Extent;
+    use fairbat::lane::wire::{Counts, MAX_WANTS, Want, WantedService};
+
+    use super::*;
+
+    fn demand() -> HostDemand {
+        HostDemand {
+            version: VERSION,
+            session: 7,
+            push: LaneDemand::default(),
+            pull: LaneDemand::default(),
+        }
+    }
+
+    fn grant() -> HostGrant {
+        let lane = LaneGrant {
+            term: 3,
+            seq: 1,
+            granted: Counts::default(),
+            w: 0.02,
+            carriers: 1,
+            capacity: 0.0,
+            stream_w: 1.0,
+            valid_s: 10.0,
+        };
+        HostGrant {
+            version: VERSION,
+            session: 7,
+            term: NonZeroU64::new(3).unwrap(),
+            push: lane,
+            pull: lane,
+        }
+    }
+
+    fn text(message: &impl Serialize) -> Vec<u8> {
+        serde_json::to_vec(message).unwrap()
+    }
+
+    #[test]
+    fn what_is_told_is_read() {
+        assert_eq!(HostDemand::read(&text(&demand())), Ok(demand()));
+        assert_eq!(HostGrant::read(&text(&grant())), Ok(grant()));
+    }
+
+    #[test]
+    fn the_largest_demand_is_read() {
+        let want = |key: usize| Want {
+            key: u64::MAX - key as u64,
+            service: WantedService::ByDeadline(-123_456_789.123_456_7),
+            bytes: u64::MAX,
+            inactive: u64::MAX,
+            extent: Extent::Unbounded,
+            waiting: 1_024,
+            active: 1_024,
+            held: 1_024,
+            weight: 0.123_456_789_012_345_6,
+        };
+        let lane = LaneDemand {
+            seq: u64::MAX,
+            term: u64::MAX,
+            wants: (0..MAX_WANTS).map(want).collect(),
+            moved_due: u64::MAX,
+            moved_besides: u64::MAX,
+            rtt_s: Some(0.123_456_789_012_345_6),
+            ..LaneDemand::default()
+        };
+        let demand = HostDemand {
+            push: lane.clone(),
+            pull: lane,
+            ..demand()
+        };
+        assert_eq!(HostDemand::read(&text(&demand)), Ok(demand));
+    }
+
+    #[test]
+    fn another_version_is_told_apart_from_what_cannot_be_meant() {
+        let newer = br#"{"version": 2, "hello": []}"#;
+        assert_eq!(HostDemand::read(newer), Err(Ignored::Version(2)));
+        assert_eq!(HostGrant::read(newer), Err(Ignored::Version(2)));
+        let long = vec![b' '; MAX_LENGTH + 1];
+        assert_eq!(HostDemand::read(&long), Err(Ignored::TooLong));
+        for wrong in [&b""[..], b"{}", b"[]", b"\xff", br#"{"version": 1}"#] {
+            assert!(matches!(HostDemand::read(wrong), Err(Ignored::Wrong(_))));
+            assert!(matches!(HostGrant::read(wrong), Err(Ignored::Wrong(_))));
+        }
+        let mut wrong = demand();
+        wrong.pull.rtt_s = Some(-1.0);
+        assert!(HostDemand::read(&text(&wrong)).is_err());
+        let mut wrong = grant();
+        wrong.push.term = 4;
+        assert!(HostGrant::read(&text(&wrong)).is_err());
+        let mut wrong = grant();
+        wrong.pull.valid_s = 1e9;
+        assert!(HostGrant::read(&text(&wrong)).is_err());
+    }
+
+    #[test]
+    fn a_host_is_named_by_its_subject() {
+        assert_eq!(host_of(&demands_of("berlin", "a-1_b")), Some("a-1_b"));
+        let long = "a".repeat(65);
+        for wrong in ["*", "", "A", "a b", ">", &long] {
+            assert_eq!(host_of(&demands_of("berlin", wrong)), None, "{wrong}");
+        }
+        assert_eq!(host_of("a"), None);
+    }
+}
