@@ -144,6 +144,7 @@ fn status() -> AgentStatus {
         now: Timestamp::UNIX_EPOCH,
         lanes: Vec::new(),
         holds: Vec::new(),
+        fleet: None,
         tasks: Vec::new(),
         added: None,
     }

@@ -11,6 +11,7 @@ use fairbat_tests::content::Content;
 use fairbat_tests::expect::assert_content;
 use fairbat_tests::nats::Nats;
 use fairbat_tests::nginx::Nginx;
+use fairbat_tests::outcome::Outcome;
 use fairbat_tests::poll::wait_until;
 use serde_json::Value;
 
@@ -198,4 +199,86 @@ fn an_agent_starts_and_works_without_nats() {
         .expect_code(0);
     nats.start_again();
     wait_for_hosts(&nats, 1, SOON);
+}
+
+/// `fairbat fleet` by way of the agent of this place.
+fn fleet(place: &Place, words: &[&str]) -> Outcome {
+    Fairbat::new(Path::new("/"))
+        .arg("fleet")
+        .args(words)
+        .env("FAIRBAT_SOCKET", place.join("socket"))
+        .run()
+}
+
+/// What it said, to its end with this exit code.
+fn said_by(outcome: &Outcome, code: i32) -> String {
+    outcome.expect_code(code);
+    outcome.stdout.clone() + &outcome.stderr
+}
+
+#[test]
+fn a_host_is_held_until_it_is_released_whoever_coordinates() {
+    let (nats, directory, server) = (Nats::start(), dir(), server(&FILE));
+    let (a, b) = (host(&nats, "a"), host(&nats, "b"));
+    let mut agents = [Some(a.start()), Some(b.start())];
+    let first = wait_for_hosts(&nats, 2, SOON);
+    let said = said_by(&fleet(&b, &["hold", "a", "nobody"]), 0);
+    assert!(said.contains("a: held"), "{said}");
+    assert!(
+        said.contains("nobody: held; it gets no more connections; no host"),
+        "{said}"
+    );
+    let to = directory.path();
+    let held = get(&a, to, &server, "held", &["--deadline", "1h"]);
+    let other = get(&b, to, &server, "other", &["--deadline", "2h"]);
+    other.wait().expect_code(0);
+    assert_eq!(part(to, "held"), 0, "it is held");
+    let shown = said_by(&fleet(&a, &["status"]), 0);
+    for line in [
+        "a       held",
+        "b       idle",
+        "nobody  held",
+        "site berlin, coordinated by",
+    ] {
+        assert!(shown.contains(line), "{line}\n{shown}");
+    }
+    // The coordinator ends in good order: the next one knows who is held, and is there at once.
+    let ends = usize::from(first == "b");
+    let (_, goes_on) = if ends == 0 { (&a, &b) } else { (&b, &a) };
+    if let Some(agent) = agents[ends].take() {
+        agent.terminate();
+    }
+    let mut now = String::new();
+    wait_until("the other coordinator", SOON, || {
+        now = fleet(goes_on, &["status"]).stdout;
+        now.contains("coordinated by") && !now.contains(&format!("coordinated by {first}"))
+    });
+    assert!(now.contains("nobody  held"), "{now}");
+    let said = said_by(&fleet(goes_on, &["release", "a", "b"]), 0);
+    assert!(
+        said.contains("a: released") && said.contains("b: was not held"),
+        "{said}"
+    );
+    if ends == 1 {
+        held.wait().expect_code(0);
+        assert_content(&to.join("held"), &FILE);
+    }
+    let wrong = said_by(&fleet(goes_on, &["hold", "Not a host"]), 1);
+    assert!(wrong.contains("is no name of a host"), "{wrong}");
+    drop(nats);
+    let away = said_by(&fleet(goes_on, &["status"]), 5);
+    assert!(
+        away.contains("NATS is out of reach") || away.contains("no coordinator"),
+        "{away}"
+    );
+}
+
+#[test]
+fn an_agent_without_a_site_says_so() {
+    let place = Place::new();
+    place.configure("connections = 1", "");
+    let _agent = place.start();
+    let said = said_by(&fleet(&place, &["status"]), 1);
+    assert!(said.contains("this agent takes part in no site"), "{said}");
+    assert!(said.contains("hint: add [fleet]"), "{said}");
 }

@@ -9,6 +9,7 @@ pub use fairbat::machine::LaneDirection;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::fleet::status::FleetStatus;
 use crate::hold::status::HoldStatus;
 
 /// The status of the agent.
@@ -28,6 +29,9 @@ pub struct AgentStatus {
     /// Connections of other programs that are held, in the order of the configuration.
     #[serde(default)]
     pub holds: Vec<HoldStatus>,
+    /// How the agent takes part in its site; `None` without `[fleet]`.
+    #[serde(default)]
+    pub fleet: Option<FleetStatus>,
     /// Counts of all ad-hoc tasks since the start, with those that are listed no longer;
     /// `None` before the first. Only the metrics have it.
     #[serde(skip)]

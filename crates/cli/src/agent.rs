@@ -1,8 +1,9 @@
 //! The commands that talk to fairbat-agent: `status`, `add`, `pause`, `resume`,
-//! `cancel`, `start` and `restore`. `docs/agent-api.md` describes the API.
+//! `cancel`, `start`, `restore` and `fleet`. `docs/agent-api.md` describes the API.
 
 mod api;
 mod client;
+mod fleet;
 mod request;
 mod status;
 mod table;
@@ -15,7 +16,9 @@ use tokio::runtime::Builder;
 
 use self::client::{Agent, AgentError};
 use self::request::{Success, send};
-use crate::args::{AddArgs, RestoreArgs, SocketArgs, StartArgs, StatusArgs, TaskArgs};
+use crate::args::{
+    AddArgs, FleetAction, FleetArgs, RestoreArgs, SocketArgs, StartArgs, StatusArgs, TaskArgs,
+};
 use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::session::{self, Signals, now, runtime};
@@ -62,6 +65,17 @@ pub(crate) fn restore(args: &RestoreArgs) -> ExitCode {
         let run = request::start(&args.agent, "/v1/restore", &body, success, args.wait);
         drive(&args.agent, stopping(args.wait), run)
     })
+}
+
+/// Shows the hosts of the site, or holds some of them.
+pub(crate) fn fleet(args: &FleetArgs) -> ExitCode {
+    let valid = match (args.action, &args.hosts[..]) {
+        (FleetAction::Status, [_, ..]) => Err(UsageError::new(
+            "fairbat fleet status takes no host; it shows all of them",
+        )),
+        _ => Ok(()),
+    };
+    session::with_valid(valid, |()| drive(&args.agent, "", fleet::run(args)))
 }
 
 /// The message when a signal ends the wait.

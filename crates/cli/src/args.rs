@@ -22,7 +22,9 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use fairbat::manual::{self, Page, Shell};
 
-pub(crate) use agent::{AddArgs, RestoreArgs, SocketArgs, StartArgs, StatusArgs, TaskArgs};
+pub(crate) use agent::{
+    AddArgs, FleetAction, FleetArgs, RestoreArgs, SocketArgs, StartArgs, StatusArgs, TaskArgs,
+};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use get::{AllocationMethod, GetArgs, LawName, PlanArgs, StreamArgs};
 pub(crate) use proxy::ProxyArgs;
@@ -41,7 +43,8 @@ pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutA
         run does the same for any other command.\n\n\
         A stopped download continues when you run the same command again. It never mixes two \
         versions of a file.\n\n\
-        The commands status, add, pause, resume, cancel, start and restore talk to fairbat-agent. \
+        The commands status, add, pause, resume, cancel, start, restore and fleet talk to \
+        fairbat-agent. \
         All other commands work without it.",
     arg_required_else_help = true,
     subcommand_value_name = "COMMAND",
@@ -80,6 +83,7 @@ pub(crate) enum Command {
     Cancel(TaskArgs),
     Start(StartArgs),
     Restore(RestoreArgs),
+    Fleet(FleetArgs),
     Doctor(Box<DoctorArgs>),
     Setup(SetupArgs),
     /// Print a completion script for a shell

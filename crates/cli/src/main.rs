@@ -49,6 +49,7 @@ fn main() -> std::process::ExitCode {
         Command::Cancel(args) => agent::each(&args, "/v1/cancel", "cancelled"),
         Command::Start(args) => agent::start(&args),
         Command::Restore(args) => agent::restore(&args),
+        Command::Fleet(args) => agent::fleet(&args),
         Command::Doctor(args) => match &args.path {
             Some(url) => path::run(url, &args),
             None => written(doctor::run(args.messages.json)),

@@ -16,9 +16,10 @@ use hyper::body::Incoming;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::command::{CommandReader, HiddenCredentials, read_command, reader};
+use super::command::{CommandReader, HiddenCredentials, read_command, read_host, reader};
 use super::refusal::{ApiRefusal, MAX_BODY};
 use crate::daemon::handle::{CommandAccepted, Handle, TaskCommand};
+use crate::fleet::Site;
 use crate::response::{AgentResponse, JSON, json, response};
 use crate::status::{AgentStatus, LaneDirection};
 
@@ -50,6 +51,10 @@ enum Route {
     Status,
     /// The last hour of a lane.
     History(LaneDirection),
+    /// The site.
+    Fleet,
+    /// A host of the site is held (true) or released.
+    Hold(bool),
     Command(CommandReader),
 }
 
@@ -57,6 +62,9 @@ impl Route {
     fn of(path: &str) -> Option<Self> {
         Some(match path {
             "/v1/status" => Self::Status,
+            "/v1/fleet" => Self::Fleet,
+            "/v1/fleet/hold" => Self::Hold(true),
+            "/v1/fleet/release" => Self::Hold(false),
             "/v1/history/push" => Self::History(LaneDirection::Push),
             "/v1/history/pull" => Self::History(LaneDirection::Pull),
             _ => Self::Command(reader(path)?),
@@ -66,8 +74,8 @@ impl Route {
     /// The one method that the path takes.
     fn method(self) -> Method {
         match self {
-            Self::Status | Self::History(_) => Method::GET,
-            Self::Command(_) => Method::POST,
+            Self::Status | Self::History(_) | Self::Fleet => Method::GET,
+            Self::Command(_) | Self::Hold(_) => Method::POST,
         }
     }
 }
@@ -100,6 +108,12 @@ impl Responder {
             (Route::Status, None) => Ok(ok(&*self.handle.status())),
             (Route::Status, Some("watch")) => Ok(self.watch()),
             (Route::History(direction), None) => Ok(ok(&self.handle.history(direction))),
+            (Route::Fleet, None) => Ok(ok(&self.site()?.status().await?)),
+            (Route::Hold(held), None) => {
+                let body = whole_body(body, self.timeouts.idle).await?;
+                let host = read_host(&body)?;
+                Ok(ok(&self.site()?.hold(host, held).await?))
+            }
             (Route::Command(read), None) => {
                 let body = whole_body(body, self.timeouts.idle).await?;
                 Ok(ok(&self.command(read, &body).await?))
@@ -107,6 +121,10 @@ impl Responder {
             (_, Some(_)) => Err(ApiRefusal::malformed("this query means nothing here")
                 .with_hint("/v1/status takes ?watch, and nothing else takes any")),
         }
+    }
+
+    fn site(&self) -> Result<&Site, ApiRefusal> {
+        self.handle.site().ok_or_else(ApiRefusal::no_site)
     }
 
     async fn command(

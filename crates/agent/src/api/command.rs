@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::refusal::ApiRefusal;
+use crate::config::fleet::is_name;
 use crate::daemon::handle::{CommandError, TaskCommand};
 
 /// Makes a command of the members of a body.
@@ -71,6 +72,22 @@ pub(crate) fn read_command(read: CommandReader, body: &[u8]) -> Result<TaskComma
     let command = read(&mut members)?;
     members.finish()?;
     Ok(command)
+}
+
+/// Reads the name of a host from the body of a request.
+///
+/// # Errors
+/// The first thing that is wrong with the body.
+pub(crate) fn read_host(body: &[u8]) -> Result<String, ApiRefusal> {
+    let mut members = Members::of(body)?;
+    let host = members.text("host")?;
+    members.finish()?;
+    if !is_name(&host) {
+        let error = format!("{host:?} is no name of a host");
+        let hint = "fairbat fleet status lists the hosts of the site";
+        return Err(ApiRefusal::malformed(error).with_hint(hint));
+    }
+    Ok(host)
 }
 
 /// The members of a JSON object that were not read yet, and the names of those that

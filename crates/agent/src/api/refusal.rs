@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 use serde::Serialize;
 
 use crate::daemon::handle::CommandError;
+use crate::fleet::NoAnswer;
 
 /// Upper limit of the body of a request, bytes.
 pub(crate) const MAX_BODY: usize = 64 * 1024;
@@ -48,7 +49,16 @@ impl ApiRefusal {
     pub(crate) fn no_such_path() -> Self {
         Self::new(StatusCode::NOT_FOUND, "there is nothing at this path").with_hint(
             "the paths are /v1/status, /v1/history/push, /v1/history/pull, /v1/run, \
-                /v1/check, /v1/pause, /v1/resume, /v1/cancel, /v1/add and /v1/restore",
+                /v1/check, /v1/pause, /v1/resume, /v1/cancel, /v1/add, /v1/restore, /v1/fleet, \
+                /v1/fleet/hold and /v1/fleet/release",
+        )
+    }
+
+    /// The agent takes part in no site.
+    pub(crate) fn no_site() -> Self {
+        Self::new(StatusCode::CONFLICT, "this agent takes part in no site").with_hint(
+            "add [fleet] to its configuration and start it again; docs/fleet.md in the source \
+                tells how",
         )
     }
 
@@ -90,6 +100,17 @@ impl ApiRefusal {
             "too many connections to the agent are open, of your user or of all",
         )
         .with_hint("close some, such as those that watch the status, and try again")
+    }
+}
+
+impl From<NoAnswer> for ApiRefusal {
+    fn from(none: NoAnswer) -> Self {
+        let error = none.to_string();
+        match none {
+            NoAnswer::Away(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
+                .with_hint("until then this agent goes on alone; try again"),
+            NoAnswer::Refused(_) => Self::new(StatusCode::CONFLICT, error),
+        }
     }
 }
 

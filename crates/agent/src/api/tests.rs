@@ -28,6 +28,7 @@ fn status() -> AgentStatus {
         lanes: Vec::new(),
         tasks: Vec::new(),
         holds: Vec::new(),
+        fleet: None,
         added: None,
     }
 }

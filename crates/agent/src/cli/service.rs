@@ -13,6 +13,7 @@ use fairbat_agent::api::{self, Access, Restorers};
 use fairbat_agent::config::Config;
 use fairbat_agent::confine::Confinement;
 use fairbat_agent::daemon::{self, Environment, StartError, handle};
+use fairbat_agent::fleet;
 use fairbat_agent::hold::Holding;
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
@@ -74,12 +75,14 @@ async fn serve(
     let lane_socket = lane_socket
         .map(|path| api::listen(&path, Access::Everybody))
         .transpose()?;
+    let (site, port_of_site) = config.fleet.as_ref().map(fleet::channel).unzip();
     let environment = Environment {
         confinement,
         stop: stopped.clone(),
         reload: reload_by_signal()?,
         load: Arc::new(move || Config::load(&file, |name| std::env::var_os(name))),
         lane_socket,
+        site: port_of_site,
     };
     let until_stopped = || {
         let mut stopped = stopped.clone();
@@ -88,6 +91,7 @@ async fn serve(
         }
     };
     let (handle, port) = handle::channel(daemon::starting_status(now().timestamp()));
+    let handle = handle.with_site(site);
     let restorers = restorers(config.agent.restore_group.as_deref())?;
     let mut serving = JoinSet::new();
     if let Some(address) = config.agent.listen {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::{Timestamp, Zoned};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::adhoc::AdHocTask;
@@ -17,6 +18,7 @@ use super::schedule::TaskState;
 use super::systemd::{ServiceManager, status_line};
 use crate::config::{Config, ConfigError};
 use crate::confine::Confinement;
+use crate::fleet::status::FleetStatus;
 use crate::hold;
 use crate::state::{CommitHandle, DAMAGED_HINT, StateDatabase, StateError, StateWriter};
 use crate::status::{AgentStatus, LaneDirection, TaskStatus, Totals};
@@ -77,6 +79,8 @@ pub(crate) struct NewConfig {
 /// Everything that the loop owns.
 pub(crate) struct Daemon {
     pub(crate) config: Arc<Config>,
+    /// How the agent takes part in its site.
+    pub(crate) fleet: Option<watch::Receiver<FleetStatus>>,
     pub(crate) confinement: Arc<Confinement>,
     /// The file with the state.
     pub(crate) file: PathBuf,
@@ -185,6 +189,7 @@ impl Daemon {
             started: self.started,
             now,
             tasks: tasks.collect(),
+            fleet: self.fleet.as_ref().map(|fleet| fleet.borrow().clone()),
             holds: hold::status::read(&self.config.agent.hold_status, &self.config.holds, now),
             added,
             lanes,

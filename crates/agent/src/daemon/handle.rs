@@ -10,6 +10,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
 use url::Url;
 
+use crate::fleet::Site;
 use crate::status::{AgentStatus, HistorySample, LaneDirection};
 
 /// Samples that the history of a lane keeps: one a second for an hour.
@@ -113,6 +114,7 @@ pub struct Handle {
     commands: mpsc::Sender<CommandRequest>,
     status: watch::Receiver<Arc<AgentStatus>>,
     history: Arc<Mutex<LaneHistory>>,
+    site: Option<Site>,
 }
 
 /// Samples of the last hour by direction, oldest first.
@@ -136,6 +138,7 @@ pub fn channel(status: AgentStatus) -> (Handle, DaemonPort) {
         commands: command_sender,
         status,
         history: Arc::clone(&history),
+        site: None,
     };
     let port = DaemonPort {
         commands,
@@ -146,6 +149,18 @@ pub fn channel(status: AgentStatus) -> (Handle, DaemonPort) {
 }
 
 impl Handle {
+    /// The same with the way to a site.
+    #[must_use]
+    pub fn with_site(self, site: Option<Site>) -> Self {
+        Self { site, ..self }
+    }
+
+    /// The way to the site; `None` if the agent takes part in none.
+    #[must_use]
+    pub fn site(&self) -> Option<&Site> {
+        self.site.as_ref()
+    }
+
     /// The latest status, at most about a second old. It shows the effect of every command
     /// that was answered.
     #[must_use]

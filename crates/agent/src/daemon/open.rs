@@ -148,6 +148,7 @@ impl Daemon {
             config_problem: None,
             is_stopping: false,
             config: Arc::new(config),
+            fleet: None,
         })
     }
 }

@@ -15,7 +15,7 @@ use super::entry::TaskEntry;
 use super::handle::DaemonPort;
 use crate::config::Config;
 use crate::confine::Confinement;
-use crate::fleet;
+use crate::fleet::{self, Participant, SitePort};
 use crate::lane_socket::{self, Lanes};
 use crate::status::AgentStatus;
 
@@ -32,6 +32,7 @@ pub fn starting_status(now: Timestamp) -> AgentStatus {
         lanes: Vec::new(),
         tasks: Vec::new(),
         holds: Vec::new(),
+        fleet: None,
         added: None,
     }
 }
@@ -48,6 +49,8 @@ pub struct Environment {
     pub load: ConfigLoader,
     /// Where other processes join the lanes.
     pub lane_socket: Option<UnixListener>,
+    /// What the rest of the agent asks the site; `None` without one.
+    pub site: Option<SitePort>,
 }
 
 /// Runs jobs until `environment.stop` becomes true. Then every run ends at once, and
@@ -67,6 +70,7 @@ pub async fn run(
         reload,
         load,
         lane_socket,
+        site,
     } = environment;
     // The disk may be slow.
     let opening =
@@ -83,13 +87,21 @@ pub async fn run(
         push: daemon.push.lane.clone(),
         pull: daemon.pull.lane.clone(),
     };
-    // They end with the daemon.
-    let mut sharing = JoinSet::new();
-    if let Some(fleet) = daemon.config.fleet.clone() {
-        let settings = fleet::site_settings(&daemon.config.agent, &fleet);
-        let lanes = lanes.clone();
-        sharing.spawn(fleet::take_part(fleet, lanes, settings, fresh_identity));
+    let (leave, left) = watch::channel(false);
+    let mut in_fleet = JoinSet::new();
+    daemon.fleet = site.as_ref().map(SitePort::subscribe);
+    if let Some((fleet, port)) = daemon.config.fleet.clone().zip(site) {
+        let participant = Participant {
+            settings: fleet::site_settings(&daemon.config.agent, &fleet),
+            fleet,
+            lanes: lanes.clone(),
+            session: fresh_identity,
+            port,
+        };
+        in_fleet.spawn(participant.take_part(left));
     }
+    // It ends with the daemon.
+    let mut sharing = JoinSet::new();
     if let Some(listener) = lane_socket {
         sharing.spawn(lane_socket::serve(listener, lanes, std::future::pending()));
     }
@@ -127,6 +139,8 @@ pub async fn run(
         }
     }
     daemon.stop().await;
+    let _ = leave.send(true);
+    in_fleet.join_all().await;
     port.publish(daemon.status());
     Ok(())
 }

@@ -2,21 +2,28 @@
 //! One task owns all of it, for as long as it holds the office.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::{Message, Subscriber};
+use async_nats::{Message, SubscribeError, Subscriber};
 use fairbat::lane::wire::{LaneDemand, LaneGrant};
-use fairbat::lane::{Guest, InvalidSettings, Lane, LaneSample, LaneSettings};
+use fairbat::lane::{Guest, InvalidSettings, Lane, LaneSettings};
 use futures_util::StreamExt as _;
 use serde::Serialize;
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::connection::Connection;
 use super::election::Office;
+use super::holds::Holds;
 use super::message::{
-    HostDemand, HostGrant, Ignored, VERSION, all_demands, grants_of, host_of, status_of,
+    self, HostDemand, HostGrant, Ignored, VERSION, all_demands, grants_of, holds_of, host_of,
+    status_of,
 };
+use super::site::{HoldHost, HostHeld};
+use super::status::{FleetStatus, HostLane, HostStatus, SiteLane, SiteStatus};
 use crate::config::Fleet;
+use crate::config::fleet::is_name;
 use crate::daemon::clock::uptime;
 
 /// How long a grant holds without another one.
@@ -37,6 +44,9 @@ const MAX_HOSTS: usize = 4_096;
 /// Hosts that a status names.
 const MAX_LISTED: usize = 1_000;
 
+/// Largest request to hold a host, bytes.
+const MAX_HOLD: usize = 1_024;
+
 /// The lane of the site, and its guests.
 pub(crate) struct Coordinator<'a> {
     connection: &'a Connection,
@@ -45,6 +55,9 @@ pub(crate) struct Coordinator<'a> {
     push: Lane,
     pull: Lane,
     hosts: BTreeMap<String, Host>,
+    holds: Holds,
+    /// Where the metrics of this agent find the site.
+    status: &'a watch::Sender<FleetStatus>,
     /// Whether a message of another version has been told of.
     has_warned: bool,
 }
@@ -54,8 +67,8 @@ struct Host {
     session: u64,
     push: Guest,
     pull: Guest,
-    /// Permits that it says it uses, of what it sends and receives.
-    active: [u32; 2],
+    /// What it said last, of what it sends and receives.
+    wants: [HostLane; 2],
     heard: Duration,
     /// The grants that were told last.
     told: Option<(LaneGrant, LaneGrant)>,
@@ -63,11 +76,16 @@ struct Host {
 
 impl<'a> Coordinator<'a> {
     /// Begins with no hosts.
+    ///
+    /// # Errors
+    /// There can be no lanes of these settings.
     pub(crate) fn new(
         connection: &'a Connection,
         fleet: &'a Fleet,
         settings: LaneSettings,
         office: &'a Office,
+        holds: Holds,
+        status: &'a watch::Sender<FleetStatus>,
     ) -> Result<Self, InvalidSettings> {
         let lane = || {
             let lane = Lane::start(settings)?;
@@ -81,26 +99,26 @@ impl<'a> Coordinator<'a> {
             push: lane()?,
             pull: lane()?,
             hosts: BTreeMap::new(),
+            holds,
+            status,
             has_warned: false,
         })
     }
 
-    /// Serves the hosts until the office is over. Returns why it is.
+    /// Serves the hosts until there is no connection any more. Returns what has happened to it.
     pub(crate) async fn serve(mut self) -> String {
         let site = &self.fleet.site;
-        let client = &self.connection.client;
+        let subscribe = |subject| self.connection.client.subscribe(subject);
         let subscribed = async {
-            let demands = client.subscribe(all_demands(site)).await?;
-            let requests = client.subscribe(status_of(site)).await?;
-            Ok::<(Subscriber, Subscriber), async_nats::SubscribeError>((demands, requests))
+            Ok::<[Subscriber; 3], SubscribeError>([
+                subscribe(all_demands(site)).await?,
+                subscribe(status_of(site)).await?,
+                subscribe(holds_of(site)).await?,
+            ])
         };
-        let mut held = std::pin::pin!(self.office.hold());
-        let (mut demands, mut requests) = tokio::select! {
-            why = &mut held => return why,
-            subscribed = subscribed => match subscribed {
-                Ok(subscribed) => subscribed,
-                Err(error) => return error.to_string(),
-            },
+        let [mut demands, mut requests, mut holds] = match subscribed.await {
+            Ok(subscribed) => subscribed,
+            Err(error) => return error.to_string(),
         };
         let (mut push, mut pull) = (self.push.changes(), self.pull.changes());
         let mut tick = tokio::time::interval(REPEAT);
@@ -111,10 +129,11 @@ impl<'a> Coordinator<'a> {
             let wait = tell_at.map(|at| at.saturating_sub(uptime()));
             tokio::select! {
                 biased;
-                why = &mut held => return why,
                 _ = tick.tick() => {
                     self.drop_silent();
                     self.tell(true).await;
+                    let known = Some(Arc::new(self.site_status()));
+                    self.status.send_modify(|status| status.known = known);
                 }
                 () = tokio::time::sleep(wait.unwrap_or(REPEAT)), if wait.is_some() => {
                     tell_at = None;
@@ -126,7 +145,13 @@ impl<'a> Coordinator<'a> {
                     Some(demand) => self.hear(&demand),
                     None => return "the connection has ended".to_owned(),
                 },
-                Some(request) = requests.next() => self.answer(&request).await,
+                Some(request) = requests.next() => {
+                    self.answer(&request, &self.site_status()).await;
+                }
+                Some(request) = holds.next() => {
+                    let held = self.hold(&request.payload).await;
+                    self.answer(&request, &held).await;
+                }
             }
         }
     }
@@ -165,7 +190,7 @@ impl<'a> Coordinator<'a> {
                 session: demand.session,
                 push: self.push.invite(name),
                 pull: self.pull.invite(name),
-                active: [0; 2],
+                wants: <[HostLane; 2]>::default(),
                 heard: Duration::ZERO,
                 told: None,
             };
@@ -173,9 +198,32 @@ impl<'a> Coordinator<'a> {
         }
         if let Some(host) = self.hosts.get_mut(name) {
             host.heard = uptime();
-            host.active = [&demand.push, &demand.pull].map(active);
-            host.push.hear(&demand.push);
-            host.pull.hear(&demand.pull);
+            host.wants = [&demand.push, &demand.pull].map(HostLane::of);
+            let heard = match self.holds.has(name) {
+                true => [demand.push, demand.pull].map(LaneDemand::without_requests),
+                false => [demand.push, demand.pull],
+            };
+            host.push.hear(&heard[0]);
+            host.pull.hear(&heard[1]);
+        }
+    }
+
+    /// Holds a host or releases it. Its next demand is heard so.
+    async fn hold(&mut self, text: &[u8]) -> HostHeld {
+        let done = match message::read::<HoldHost>(text, MAX_HOLD) {
+            Ok(HoldHost { host, held, .. }) if is_name(&host) => {
+                let changed = self.holds.set(&host, held).await;
+                changed.map(|changed| (changed, self.hosts.contains_key(&host)))
+            }
+            Ok(_) => Err("that is no name of a host".to_owned()),
+            Err(why) => Err(why.to_string()),
+        };
+        let (changed, present) = done.as_ref().copied().unwrap_or_default();
+        HostHeld {
+            version: VERSION,
+            changed,
+            present,
+            problem: done.err(),
         }
     }
 
@@ -220,102 +268,64 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Answers with the status of the site.
-    async fn answer(&self, request: &Message) {
-        let Some(reply) = &request.reply else {
+    /// Answers a request.
+    async fn answer(&self, request: &Message, answer: &impl Serialize) {
+        let (Some(reply), Ok(message)) = (&request.reply, serde_json::to_vec(answer)) else {
             return;
         };
+        self.connection.send(reply.to_string(), message).await;
+    }
+
+    /// How the site stands.
+    fn site_status(&self) -> SiteStatus {
         let now = uptime();
-        let hosts = self.hosts.iter().take(MAX_LISTED);
-        let status = SiteStatus {
-            version: VERSION,
-            term: self.office.term().get(),
-            coordinator: &self.fleet.host,
-            push: LaneFigures::of(&self.push),
-            pull: LaneFigures::of(&self.pull),
-            hosts: hosts
-                .map(|(name, host)| HostStatus {
-                    name,
-                    push_active: host.active[0],
-                    pull_active: host.active[1],
-                    heard_s: now.saturating_sub(host.heard).as_secs_f64(),
-                })
-                .collect(),
+        let late = [&self.push, &self.pull].map(|lane| {
+            let rate = lane.samples().borrow().forecast_rate();
+            rate.map(|rate| lane.late_guests(rate))
+        });
+        let hosts = self.hosts.iter().map(|(name, host)| {
+            let silent = now.saturating_sub(host.heard).as_secs_f64();
+            let lane = |index: usize, guest: &Guest| HostLane {
+                due_s: host.wants[index].due_s.map(|due| due - silent),
+                late_s: late[index].as_ref().and_then(|late| late.of(guest)),
+                ..host.wants[index]
+            };
+            HostStatus {
+                name: name.clone(),
+                held: self.holds.has(name),
+                heard_s: Some(silent),
+                push: lane(0, &host.push),
+                pull: lane(1, &host.pull),
+            }
+        });
+        let away = self
+            .holds
+            .hosts()
+            .filter(|name| !self.hosts.contains_key(*name));
+        let away = away.map(|name| HostStatus {
+            name: name.to_owned(),
+            held: true,
+            heard_s: None,
+            push: HostLane::default(),
+            pull: HostLane::default(),
+        });
+        let mut hosts: Vec<HostStatus> = hosts.chain(away).collect();
+        hosts.sort_by(|one, other| one.name.cmp(&other.name));
+        let left = |index: usize| {
+            let bytes = self.hosts.values().map(|host| host.wants[index].bytes);
+            bytes.fold(0, u64::saturating_add)
         };
-        if let Ok(message) = serde_json::to_vec(&status) {
-            self.connection.send(reply.to_string(), message).await;
+        let unlisted = hosts.len().saturating_sub(MAX_LISTED) as u64;
+        hosts.truncate(MAX_LISTED);
+        SiteStatus {
+            version: VERSION,
+            site: self.fleet.site.clone(),
+            term: self.office.term().get(),
+            coordinator: self.fleet.host.clone(),
+            push: SiteLane::of(&self.push, left(0)),
+            pull: SiteLane::of(&self.pull, left(1)),
+            hosts,
+            unlisted,
         }
     }
-}
-
-/// Permits that a demand says are used.
-fn active(demand: &LaneDemand) -> u32 {
-    let active = demand.wants.iter().map(|want| want.active);
-    active.fold(0, u32::saturating_add)
-}
-
-/// The site, for people and programs.
-#[derive(Serialize)]
-struct SiteStatus<'a> {
-    version: u32,
-    term: u64,
-    /// The host whose agent is the coordinator.
-    coordinator: &'a str,
-    push: LaneFigures,
-    pull: LaneFigures,
-    /// In the order of their names.
-    hosts: Vec<HostStatus<'a>>,
-}
-
-/// The last sample of a lane.
-#[derive(Serialize)]
-struct LaneFigures {
-    n: f64,
-    m: f64,
-    w: f64,
-    active: usize,
-    waiting: usize,
-    /// What the deadlines ask for, byte/s.
-    zeta: Option<f64>,
-    /// byte/s.
-    rate: f64,
-    /// byte/s.
-    capacity: f64,
-}
-
-impl LaneFigures {
-    fn of(lane: &Lane) -> Self {
-        let LaneSample {
-            n,
-            m,
-            w,
-            active,
-            waiting,
-            zeta,
-            rate,
-            capacity,
-            ..
-        } = *lane.samples().borrow();
-        Self {
-            n,
-            m,
-            w,
-            active,
-            waiting,
-            zeta,
-            rate,
-            capacity,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct HostStatus<'a> {
-    name: &'a str,
-    /// Permits in use for what it sends.
-    push_active: u32,
-    /// The same for what it receives.
-    pull_active: u32,
-    /// Time since it was heard, s.
-    heard_s: f64,
 }

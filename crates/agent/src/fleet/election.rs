@@ -4,33 +4,43 @@
 //! that is the key's revision, so a later term has a higher number. The coordinator renews the
 //! key; without that it is gone after [`LEASE`], and somebody else creates it. The coordinator
 //! counts its lease from the moment at which it asked for it, so it ends before the key does.
+//! Whoever hears grants knows that there is a coordinator, and does not ask.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_nats::jetstream::kv::{CreateErrorKind, Operation, Store};
-use async_nats::jetstream::stream::{self, DiscardPolicy, StorageType};
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::Context;
+use async_nats::jetstream::kv::{CreateErrorKind, Operation, Store, UpdateErrorKind};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::bucket;
 use super::connection::Connection;
+use super::member::Heard;
 use crate::config::Fleet;
 use crate::daemon::clock::uptime;
 
-/// How long a coordinator is one without a renewal.
-const LEASE: Duration = Duration::from_secs(6);
+/// How long a coordinator is one without a renewal. With the time to find another one, it is
+/// shorter than the lease of a grant, so hosts are not on their own in between.
+const LEASE: Duration = Duration::from_secs(5);
 
-/// Time between two renewals.
-const RENEW: Duration = Duration::from_secs(2);
+/// Time between two renewals, or two tries to renew.
+const RENEW: Duration = Duration::from_secs(1);
 
 /// Time between two tries to become the coordinator, without the part that differs from one
 /// agent to another.
-const TRY_AGAIN: Duration = Duration::from_secs(2);
+const TRY_AGAIN: Duration = Duration::from_millis(750);
 
 /// Largest part that differs, ms.
-const MAX_JITTER_MS: u64 = 1_000;
+const MAX_JITTER_MS: u64 = 750;
+
+/// Whoever has heard no grant for this time tries to become the coordinator. A grant is told
+/// every 2 s.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// Longest time to give the office up.
+const RESIGN: Duration = Duration::from_secs(1);
 
 /// A try that takes longer has failed.
 const TRY: Duration = Duration::from_secs(3);
@@ -44,6 +54,7 @@ const KEY: &str = "coordinator";
 pub(crate) struct Election {
     context: Context,
     is_up: watch::Receiver<bool>,
+    heard: watch::Receiver<Option<Heard>>,
     bucket: String,
     host: String,
     pause: Duration,
@@ -56,10 +67,17 @@ enum NotWon {
 }
 
 impl Election {
-    pub(crate) fn new(connection: &Connection, fleet: &Fleet, session: u64) -> Self {
+    pub(crate) fn new(
+        context: &Context,
+        connection: &Connection,
+        fleet: &Fleet,
+        session: u64,
+        heard: watch::Receiver<Option<Heard>>,
+    ) -> Self {
         Self {
-            context: jetstream::new(connection.client.clone()),
+            context: context.clone(),
             is_up: connection.is_up.clone(),
+            heard,
             bucket: format!("fairbat_{}", fleet.site),
             host: fleet.host.clone(),
             pause: TRY_AGAIN + Duration::from_millis(session % MAX_JITTER_MS),
@@ -78,6 +96,11 @@ impl Election {
                 continue;
             }
             let asked = uptime();
+            let heard = *self.heard.borrow();
+            if heard.is_some_and(|heard| asked < heard.at + SILENCE) {
+                tokio::time::sleep(self.pause).await;
+                continue;
+            }
             let tried = timeout(TRY, self.try_once(&mut store)).await;
             match tried.unwrap_or_else(|_| Err(NotWon::Failed("no answer".to_owned()))) {
                 Ok(office) if uptime() < asked + LEASE => {
@@ -119,39 +142,16 @@ impl Election {
             store: store.clone(),
             host: self.host.clone(),
             term: term.ok_or_else(|| NotWon::Failed("a revision of 0".to_owned()))?,
+            revision: AtomicU64::new(revision),
             until_ms: AtomicU64::new(0),
         })
     }
 
     /// Opens the bucket, and makes it if there is none.
     async fn open(&self) -> Result<Store, NotWon> {
-        let failed = |error: &dyn std::error::Error| NotWon::Failed(error.to_string());
-        if let Ok(store) = self.context.get_key_value(&self.bucket).await {
-            return Ok(store);
-        }
-        // A bucket is a stream of this kind. The stream is made by itself, because the client
-        // makes buckets only on servers from 2.10 on.
-        let config = stream::Config {
-            name: format!("KV_{}", self.bucket),
-            description: Some("The coordinator of a site of FAIRBAT".to_owned()),
-            subjects: vec![format!("$KV.{}.>", self.bucket)],
-            max_messages_per_subject: 1,
-            max_age: LEASE,
-            max_message_size: 1_024,
-            max_bytes: 1 << 20,
-            // Revisions go on after a restart.
-            storage: StorageType::File,
-            num_replicas: 1,
-            discard: DiscardPolicy::New,
-            allow_rollup: true,
-            deny_delete: true,
-            allow_direct: true,
-            ..stream::Config::default()
-        };
-        let made = self.context.create_stream(config).await;
-        made.map_err(|error| failed(&error))?;
-        let opened = self.context.get_key_value(&self.bucket).await;
-        opened.map_err(|error| failed(&error))
+        let description = "The coordinator of a site of FAIRBAT";
+        let opened = bucket::open(&self.context, &self.bucket, description, LEASE).await;
+        opened.map_err(NotWon::Failed)
     }
 }
 
@@ -160,6 +160,8 @@ pub(crate) struct Office {
     store: Store,
     host: String,
     term: NonZeroU64,
+    /// That of the key now.
+    revision: AtomicU64,
     /// Its end on the clock that counts from the start of the machine.
     until_ms: AtomicU64,
 }
@@ -186,22 +188,39 @@ impl Office {
 
     /// Renews it for as long as that goes well. Returns why it is over.
     pub(crate) async fn hold(&self) -> String {
-        let mut revision = self.term.get();
         loop {
-            let left = self.until().saturating_sub(uptime());
-            tokio::time::sleep(RENEW.min(left)).await;
+            tokio::time::sleep(RENEW).await;
             let asked = uptime();
             let left = self.until().saturating_sub(asked);
-            let host = self.host.clone().into();
-            let renewed = self.store.update(KEY, host, revision);
+            if left.is_zero() {
+                return "it could not be renewed in time".to_owned();
+            }
+            let revision = self.revision.load(Ordering::Relaxed);
+            let renewed = self.store.update(KEY, self.host.clone().into(), revision);
             match timeout(left, renewed).await {
                 Ok(Ok(next)) => {
-                    revision = next;
+                    self.revision.store(next, Ordering::Relaxed);
                     self.extend(asked);
                 }
-                Ok(Err(error)) => return error.to_string(),
-                Err(_) => return "it could not be renewed in time".to_owned(),
+                Ok(Err(error)) if error.kind() == UpdateErrorKind::WrongLastRevision => {
+                    return "its key is not as it was left".to_owned();
+                }
+                // The server may be about to change.
+                Ok(Err(error)) => tracing::debug!("the office is not renewed: {error}"),
+                Err(_) => {}
             }
         }
+    }
+
+    /// Gives it up, so that another agent can have it at once.
+    pub(crate) async fn resign(&self) {
+        if !self.is_held() {
+            return;
+        }
+        self.until_ms.store(0, Ordering::Relaxed);
+        let revision = Some(self.revision.load(Ordering::Relaxed));
+        let given_up = self.store.delete_expect_revision(KEY, revision);
+        // Otherwise it is over when it is not renewed.
+        let _ = timeout(RESIGN, given_up).await;
     }
 }

@@ -1,12 +1,14 @@
 //! An agent as a guest in the lane of its site: it tells what its lanes want, and takes what
 //! they may do.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use async_nats::Subscriber;
 use fairbat::lane::OuterLane;
 use fairbat::lane::wire::News;
 use futures_util::StreamExt as _;
+use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::message::{HostDemand, HostGrant, Ignored, VERSION, demands_of, grants_of};
@@ -16,6 +18,12 @@ use crate::lane_socket::Lanes;
 
 /// A demand is told again after this time, also without news.
 const REPEAT: Duration = Duration::from_secs(2);
+
+/// The same while no grant comes: the next coordinator shall know soon.
+const REPEAT_UNHEARD: Duration = Duration::from_millis(500);
+
+/// Whoever has heard no grant for this time is not heard.
+const UNHEARD: Duration = Duration::from_secs(3);
 
 /// Least time between two demands.
 const PACE: Duration = Duration::from_millis(100);
@@ -27,17 +35,32 @@ const SETTLE: Duration = Duration::from_millis(1);
 /// Time before grants are asked for again, after that has failed.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
-/// Takes part until it is dropped.
-pub(crate) async fn take_part(connection: &Connection, fleet: &Fleet, lanes: &Lanes, session: u64) {
+/// The last grant of an agent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Heard {
+    /// When it came, since the start of the machine.
+    pub(crate) at: Duration,
+    /// Its term.
+    pub(crate) term: NonZeroU64,
+}
+
+/// Takes part until it is dropped. Tells `heard` of each grant.
+pub(crate) async fn take_part(
+    connection: &Connection,
+    fleet: &Fleet,
+    lanes: &Lanes,
+    session: u64,
+    heard: watch::Sender<Option<Heard>>,
+) {
     let mut member = Member {
         connection,
         fleet,
+        heard,
         session,
         push: lanes.push.outer(),
         pull: lanes.pull.outer(),
         sent: <[News; 2]>::default(),
         sent_at: None,
-        term: None,
         has_warned: false,
     };
     loop {
@@ -59,8 +82,7 @@ struct Member<'a> {
     /// What was told last, and when.
     sent: [News; 2],
     sent_at: Option<Duration>,
-    /// That of the last grant.
-    term: Option<u64>,
+    heard: watch::Sender<Option<Heard>>,
     /// Whether a message of another version has been told of.
     has_warned: bool,
 }
@@ -103,7 +125,12 @@ impl Member<'_> {
             return now + REPEAT;
         };
         let news = [push.news(), pull.news()];
-        if news != self.sent || self.sent_at.is_none_or(|at| now >= at + REPEAT) {
+        let is_heard = self
+            .heard
+            .borrow()
+            .is_some_and(|heard| now < heard.at + UNHEARD);
+        let repeat = if is_heard { REPEAT } else { REPEAT_UNHEARD };
+        if news != self.sent || self.sent_at.is_none_or(|at| now >= at + repeat) {
             let demand = HostDemand {
                 version: VERSION,
                 session: self.session,
@@ -112,16 +139,16 @@ impl Member<'_> {
             };
             let subject = demands_of(&self.fleet.site, &self.fleet.host);
             let Ok(message) = serde_json::to_vec(&demand) else {
-                return now + REPEAT;
+                return now + repeat;
             };
             if !self.connection.send(subject, message).await {
-                return now + REPEAT;
+                return now + repeat;
             }
             (self.sent, self.sent_at) = (news, Some(now));
         }
         let declines = [&self.push, &self.pull].map(OuterLane::declines_in);
         let declines = declines.into_iter().flatten().min().unwrap_or(REPEAT);
-        let repeat = self.sent_at.map_or(now, |at| at + REPEAT);
+        let repeat = self.sent_at.map_or(now, |at| at + repeat);
         (now + declines).max(self.next_due()).min(repeat)
     }
 
@@ -144,11 +171,12 @@ impl Member<'_> {
                 return;
             }
         };
-        let term = grant.term.get();
-        if self.term.is_none_or(|known| known < term) {
+        let term = grant.term;
+        let heard = Heard { at: uptime(), term };
+        let before = self.heard.send_replace(Some(heard));
+        if before.is_none_or(|before| before.term < term) {
             tracing::info!(site, term, "this agent takes part in the lane of the site");
         }
-        self.term = Some(term);
         self.push.take(&grant.push);
         self.pull.take(&grant.pull);
     }

@@ -45,8 +45,8 @@ pub(crate) struct HostGrant {
 pub(crate) enum Ignored {
     #[error("it is of version {0}, and this agent speaks version {VERSION}")]
     Version(u32),
-    #[error("it is longer than {MAX_LENGTH} bytes")]
-    TooLong,
+    #[error("it is longer than {0} bytes")]
+    TooLong(usize),
     #[error("{0}")]
     Wrong(String),
 }
@@ -60,7 +60,7 @@ struct Versioned {
 impl HostDemand {
     /// Reads one, and checks that it can be meant.
     pub(crate) fn read(text: &[u8]) -> Result<Self, Ignored> {
-        let demand: Self = read(text)?;
+        let demand: Self = read(text, MAX_LENGTH)?;
         for lane in [&demand.push, &demand.pull] {
             lane.check().map_err(|why| Ignored::Wrong(why.to_owned()))?;
         }
@@ -71,7 +71,7 @@ impl HostDemand {
 impl HostGrant {
     /// Reads one, and checks that it can be meant.
     pub(crate) fn read(text: &[u8]) -> Result<Self, Ignored> {
-        let grant: Self = read(text)?;
+        let grant: Self = read(text, MAX_LENGTH)?;
         for lane in [&grant.push, &grant.pull] {
             lane.check().map_err(|why| Ignored::Wrong(why.to_owned()))?;
             if lane.term != grant.term.get() {
@@ -82,10 +82,17 @@ impl HostGrant {
     }
 }
 
-fn read<'t, T: Deserialize<'t>>(text: &'t [u8]) -> Result<T, Ignored> {
+/// Reads a message of at most `max_length` bytes.
+///
+/// # Errors
+/// It is longer, of another version, or cannot be read.
+pub(crate) fn read<'t, T: Deserialize<'t>>(
+    text: &'t [u8],
+    max_length: usize,
+) -> Result<T, Ignored> {
     let wrong = |error: serde_json::Error| Ignored::Wrong(error.to_string());
-    if text.len() > MAX_LENGTH {
-        return Err(Ignored::TooLong);
+    if text.len() > max_length {
+        return Err(Ignored::TooLong(max_length));
     }
     let Versioned { version } = serde_json::from_slice(text).map_err(wrong)?;
     if version != VERSION {
@@ -118,6 +125,11 @@ pub(crate) fn grants_of(site: &str, host: &str) -> String {
 /// The subject of requests for the status of the site.
 pub(crate) fn status_of(site: &str) -> String {
     format!("fairbat.v1.{site}.status")
+}
+
+/// The subject of requests to hold a host, or to release it.
+pub(crate) fn holds_of(site: &str) -> String {
+    format!("fairbat.v1.{site}.hold")
 }
 
 #[cfg(test)]
@@ -202,7 +214,7 @@ mod tests {
         assert_eq!(HostDemand::read(newer), Err(Ignored::Version(2)));
         assert_eq!(HostGrant::read(newer), Err(Ignored::Version(2)));
         let long = vec![b' '; MAX_LENGTH + 1];
-        assert_eq!(HostDemand::read(&long), Err(Ignored::TooLong));
+        assert_eq!(HostDemand::read(&long), Err(Ignored::TooLong(MAX_LENGTH)));
         for wrong in [&b""[..], b"{}", b"[]", b"\xff", br#"{"version": 1}"#] {
             assert!(matches!(HostDemand::read(wrong), Err(Ignored::Wrong(_))));
             assert!(matches!(HostGrant::read(wrong), Err(Ignored::Wrong(_))));

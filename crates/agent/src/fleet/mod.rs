@@ -9,33 +9,52 @@
 //! - `member`: an agent as a guest of the site
 //! - `election`: which agent is the coordinator
 //! - `coordinator`: the lane of the site
+//! - `holds`: the hosts that get no connections
+//! - `bucket`: where JetStream keeps what lasts
+//! - `site`: questions of the rest of the agent to the coordinator
+//! - [`status`]: what there is to know of a site
 
+mod bucket;
 mod connection;
 mod coordinator;
 mod election;
+mod holds;
 mod member;
 mod message;
+mod site;
+pub mod status;
 
+use std::time::Duration;
+
+use async_nats::jetstream;
 use fairbat::lane::LaneSettings;
+use tokio::sync::watch;
 
 use self::connection::Connection;
 use self::coordinator::Coordinator;
 use self::election::Election;
+use self::holds::Holds;
+use self::member::Heard;
+pub use self::site::{HostHeld, NoAnswer, Site, SitePort, channel};
+use self::status::FleetStatus;
 use crate::config::{Agent, Fleet};
 use crate::lane_socket::Lanes;
 
-/// Lets the agent take part in the lane of its site, until it is dropped. `session` is a random
-/// number of the agent's start.
-pub async fn take_part(fleet: Fleet, lanes: Lanes, settings: LaneSettings, session: u64) {
-    let connection = Connection::open(&fleet).await;
-    let member = member::take_part(&connection, &fleet, &lanes, session);
-    if !fleet.coordinate {
-        return member.await;
-    }
-    tokio::join!(
-        member,
-        run_for_office(&connection, &fleet, settings, session)
-    );
+/// Time between two looks at how this agent takes part.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// An agent that takes part in the lane of its site.
+pub struct Participant {
+    /// The site.
+    pub fleet: Fleet,
+    /// The agent's own lanes.
+    pub lanes: Lanes,
+    /// The settings of the site's lanes.
+    pub settings: LaneSettings,
+    /// A random number of the agent's start.
+    pub session: u64,
+    /// For the rest of the agent.
+    pub port: SitePort,
 }
 
 /// The settings of the site's lanes, from those of an agent. A limit on the rate is that of the
@@ -53,31 +72,100 @@ pub fn site_settings(agent: &Agent, fleet: &Fleet) -> LaneSettings {
     }
 }
 
-/// Becomes the coordinator whenever there is no other one.
-async fn run_for_office(
-    connection: &Connection,
-    fleet: &Fleet,
-    settings: LaneSettings,
-    session: u64,
-) {
-    let site = &fleet.site;
-    let election = Election::new(connection, fleet, session);
-    loop {
-        let office = election.win().await;
-        let term = office.term();
-        let coordinator = match Coordinator::new(connection, fleet, settings, &office) {
-            Ok(coordinator) => coordinator,
-            Err(error) => {
-                tracing::error!(site, "this agent cannot coordinate the site: {error}");
-                return;
+impl Participant {
+    /// Takes part until `leave` becomes true. An office is given up then.
+    pub async fn take_part(self, mut leave: watch::Receiver<bool>) {
+        let connection = tokio::select! {
+            connection = Connection::open(&self.fleet) => connection,
+            _ = leave.wait_for(|leave| *leave) => return,
+        };
+        let (heard_sender, heard) = watch::channel(None);
+        let Self {
+            fleet,
+            lanes,
+            session,
+            ..
+        } = &self;
+        let member = member::take_part(&connection, fleet, lanes, *session, heard_sender);
+        let office = async {
+            if fleet.coordinate {
+                self.run_for_office(&connection, heard.clone(), leave).await;
+            } else {
+                let _ = leave.wait_for(|leave| *leave).await;
             }
         };
-        tracing::info!(site, term, "this agent coordinates the site");
-        let why = coordinator.serve().await;
-        tracing::warn!(
-            site,
-            term,
-            "this agent no longer coordinates the site: {why}"
-        );
+        let status = &self.port.status;
+        tokio::select! {
+            () = member => {}
+            () = office => {}
+            () = look(&connection, lanes, heard.clone(), status) => {}
+            () = site::pass_on(&connection, fleet, &self.port) => {}
+        }
+    }
+
+    /// Becomes the coordinator whenever there is no other one.
+    async fn run_for_office(
+        &self,
+        connection: &Connection,
+        heard: watch::Receiver<Option<Heard>>,
+        mut leave: watch::Receiver<bool>,
+    ) {
+        let Self { fleet, port, .. } = self;
+        let site = &fleet.site;
+        let context = jetstream::new(connection.client.clone());
+        let election = Election::new(&context, connection, fleet, self.session, heard);
+        loop {
+            let office = tokio::select! {
+                office = election.win() => office,
+                _ = leave.wait_for(|leave| *leave) => return,
+            };
+            let term = office.term();
+            let serving = async {
+                let holds = Holds::read(&context, site).await?;
+                let coordinator = Coordinator::new(
+                    connection,
+                    fleet,
+                    self.settings,
+                    &office,
+                    holds,
+                    &port.status,
+                );
+                let coordinator = coordinator.map_err(|error| error.to_string())?;
+                tracing::info!(site, term, "this agent coordinates the site");
+                port.status.send_modify(|status| status.coordinator = true);
+                Err::<(), String>(coordinator.serve().await)
+            };
+            let why = tokio::select! {
+                served = serving => served.err().unwrap_or_default(),
+                why = office.hold() => why,
+                _ = leave.wait_for(|leave| *leave) => "it ends".to_owned(),
+            };
+            port.status.send_modify(|status| {
+                (status.coordinator, status.known) = (false, None);
+            });
+            tracing::warn!(
+                site,
+                term,
+                "this agent no longer coordinates the site: {why}"
+            );
+            office.resign().await;
+        }
+    }
+}
+
+/// Tells again and again how the agent takes part.
+async fn look(
+    connection: &Connection,
+    lanes: &Lanes,
+    heard: watch::Receiver<Option<Heard>>,
+    status: &watch::Sender<FleetStatus>,
+) {
+    loop {
+        status.send_modify(|status| {
+            status.connected = *connection.is_up.borrow();
+            status.member = lanes.push.outer().is_shared() || lanes.pull.outer().is_shared();
+            status.term = heard.borrow().as_ref().map(|heard| heard.term.get());
+        });
+        tokio::time::sleep(LOOK).await;
     }
 }

@@ -59,4 +59,20 @@ metric_families! {
     HOLD_DEMANDED: Gauge "fairbat_hold_demanded_rate_bytes_per_second", "Lowest rate that still meets the deadline (zeta). Absent without one.";
     HOLD_DEADLINE: Gauge "fairbat_hold_deadline_timestamp_seconds", "Deadline of the run under way, s since 1970.";
     HOLD_LATE: Gauge "fairbat_hold_late_seconds", "How late the run will probably be. 0 when in time.";
+
+    FLEET_CONNECTED: Gauge "fairbat_fleet_connected", "Whether NATS is within reach.";
+    FLEET_MEMBER: Gauge "fairbat_fleet_member", "Whether the agent shares the lane of the site; otherwise it is on its own.";
+    FLEET_COORDINATOR: Gauge "fairbat_fleet_coordinator", "Whether the agent coordinates the site. Only that one has the metrics of the site.";
+    FLEET_TERM: Gauge "fairbat_fleet_term", "Number of the coordinator's office in the last grant. Absent before the first.";
+    SITE_HOSTS: Gauge "fairbat_site_hosts", "Hosts that take part.";
+    SITE_HELD: Gauge "fairbat_site_hosts_held", "Hosts that get no connections until they are released.";
+    SITE_LATE: Gauge "fairbat_site_hosts_late", "Hosts that are predicted to be late, by more than 5 % of the time left.";
+    SITE_ACTIVE: Gauge "fairbat_site_active_connections", "Connections of all hosts in use.";
+    SITE_WAITING: Gauge "fairbat_site_waiting_requests", "Connections that hosts wait for.";
+    SITE_INACTIVE: Gauge "fairbat_site_inactive_chunks", "Chunks of all hosts that are due and wait for a connection (n).";
+    SITE_LIMIT: Gauge "fairbat_site_connection_limit", "Limit on the connections of all hosts together (m).";
+    SITE_WEIGHT: Gauge "fairbat_site_weight", "Weight of the connections that carry it (w), 0.02 to 1; 1 is one best-effort flow.";
+    SITE_RATE: Gauge "fairbat_site_rate_bytes_per_second", "Mean rate of all hosts over the last second.";
+    SITE_DEMANDED: Gauge "fairbat_site_demanded_rate_bytes_per_second", "Lowest rate that still meets the deadlines of all hosts (zeta). Absent without deadlines.";
+    SITE_REMAINING: Gauge "fairbat_site_remaining_bytes", "Bytes that the hosts have left to move.";
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use self::families as family;
 pub use self::families::NAMES;
+use crate::fleet::status::FleetStatus;
 use crate::hold::status::{HoldPhase, HoldStatus};
 use crate::status::{AgentStatus, LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
 
@@ -31,6 +32,9 @@ pub fn render(status: &AgentStatus) -> String {
     }
     for hold in &status.holds {
         self::hold(&out, hold);
+    }
+    if let Some(fleet) = &status.fleet {
+        self::fleet(&out, fleet);
     }
     if let Some(added) = &status.added {
         adhoc_tasks(&out, added, &status.tasks);
@@ -124,6 +128,46 @@ fn hold(out: &Exposition, hold: &HoldStatus) {
     for (family, value) in perhaps {
         if let Some(value) = value {
             out.gauge(family, &[name], value);
+        }
+    }
+}
+
+fn fleet(out: &Exposition, fleet: &FleetStatus) {
+    let site = ("site", fleet.site.as_str());
+    out.gauge(&family::FLEET_CONNECTED, &[site], flag(fleet.connected));
+    out.gauge(&family::FLEET_MEMBER, &[site], flag(fleet.member));
+    out.gauge(&family::FLEET_COORDINATOR, &[site], flag(fleet.coordinator));
+    if let Some(term) = fleet.term {
+        out.gauge(&family::FLEET_TERM, &[site], term as f64);
+    }
+    let Some(known) = &fleet.known else {
+        return;
+    };
+    let present = known.hosts.iter().filter(|host| host.heard_s.is_some());
+    let hosts = present.count() as f64 + known.unlisted as f64;
+    out.gauge(&family::SITE_HOSTS, &[site], hosts);
+    out.gauge(&family::SITE_HELD, &[site], known.held() as f64);
+    out.gauge(&family::SITE_LATE, &[site], known.late() as f64);
+    let lanes = [
+        (LaneDirection::Push, &known.push),
+        (LaneDirection::Pull, &known.pull),
+    ];
+    for (direction, lane) in lanes {
+        let labels = [site, ("direction", direction.name())];
+        let values = [
+            (&family::SITE_ACTIVE, lane.active as f64),
+            (&family::SITE_WAITING, lane.waiting as f64),
+            (&family::SITE_INACTIVE, lane.n),
+            (&family::SITE_LIMIT, lane.m),
+            (&family::SITE_WEIGHT, lane.w),
+            (&family::SITE_RATE, lane.rate),
+            (&family::SITE_REMAINING, lane.bytes as f64),
+        ];
+        for (family, value) in values {
+            out.gauge(family, &labels, value);
+        }
+        if let Some(zeta) = lane.zeta {
+            out.gauge(&family::SITE_DEMANDED, &labels, zeta);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The web server of the agent: metrics for Prometheus, and a page for people with the
-//! two JSON documents that it reads. It changes nothing.
+//! three JSON documents that it reads. It changes nothing.
 //!
 //! Everybody who reaches the address may read: there is neither a password nor TLS. So
 //! the default address is one of this machine, and what only some may know is left out:
@@ -57,6 +57,15 @@ const MAX_HEAD: usize = 16 * 1024;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
+
+/// What there is.
+const PATHS: [&str; 5] = [
+    "/",
+    "/status.json",
+    "/history.json",
+    "/site.json",
+    "/metrics",
+];
 
 /// The page. Its style and its script are inline, and it loads nothing else but the
 /// JSON documents of this server.
@@ -124,7 +133,7 @@ async fn connection(server: Arc<WebServer>, accepted: Accepted<TcpListener>) {
     let stream: TcpStream = accepted.stream;
     let service = service_fn(async |request: Request<Incoming>| {
         let (request, _) = request.into_parts();
-        Ok::<_, Infallible>(server.answer(&request))
+        Ok::<_, Infallible>(server.answer(&request).await)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -144,7 +153,7 @@ async fn connection(server: Arc<WebServer>, accepted: Accepted<TcpListener>) {
 }
 
 impl WebServer {
-    fn answer(&self, request: &Parts) -> AgentResponse {
+    async fn answer(&self, request: &Parts) -> AgentResponse {
         if let Err(refusal) = HostRule::default().check(request) {
             let text = match refusal {
                 HostRefusal::Malformed => "One Host is needed.\n",
@@ -155,17 +164,12 @@ impl WebServer {
             };
             return private(refusal.status(), PLAIN, text);
         }
-        let render: fn(&Self) -> AgentResponse = match request.uri.path() {
-            "/" => |_| page(),
-            "/status.json" => Self::status,
-            "/history.json" => Self::history,
-            "/metrics" => Self::metrics,
-            _ => {
-                let text = "There is nothing here. There are /, /status.json, /history.json and \
-                            /metrics.\n";
-                return private(StatusCode::NOT_FOUND, PLAIN, text);
-            }
-        };
+        let path = request.uri.path();
+        if !PATHS.contains(&path) {
+            let text = "There is nothing here. There are /, /status.json, /history.json, \
+                        /site.json and /metrics.\n";
+            return private(StatusCode::NOT_FOUND, PLAIN, text);
+        }
         if ![Method::GET, Method::HEAD].contains(&request.method) {
             let text = "Nothing can be changed here.\n";
             let mut answer = private(StatusCode::METHOD_NOT_ALLOWED, PLAIN, text);
@@ -173,7 +177,25 @@ impl WebServer {
             headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return answer;
         }
-        render(self)
+        match path {
+            "/status.json" => self.status(),
+            "/history.json" => self.history(),
+            "/site.json" => self.site().await,
+            "/metrics" => self.metrics(),
+            _ => page(),
+        }
+    }
+
+    /// The site, as its coordinator knows it.
+    async fn site(&self) -> AgentResponse {
+        let Some(site) = self.handle.site() else {
+            let text = "This agent takes part in no site.\n";
+            return private(StatusCode::NOT_FOUND, PLAIN, text);
+        };
+        match site.status().await {
+            Ok(status) => private(StatusCode::OK, JSON, json(&status)),
+            Err(why) => private(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("{why}\n")),
+        }
     }
 
     fn status(&self) -> AgentResponse {

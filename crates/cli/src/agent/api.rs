@@ -14,6 +14,20 @@ pub(crate) struct Status {
     pub(crate) lanes: Vec<LaneStatus>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) holds: Vec<Hold>,
+    pub(crate) fleet: Option<Fleet>,
+}
+
+/// The site whose lane the agent shares.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Fleet {
+    pub(crate) site: String,
+    /// Whether NATS is within reach.
+    pub(crate) connected: bool,
+    /// Whether the agent shares the lane now.
+    pub(crate) member: bool,
+    /// Whether it coordinates the site.
+    pub(crate) coordinator: bool,
 }
 
 /// Connections of other programs that are held, or are not at the moment.

@@ -40,6 +40,21 @@ pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, AgentError> {
     Err(AgentError::ended())
 }
 
+/// Whether standard output is a terminal that can be written over.
+fn is_terminal() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    io::stdout().is_terminal() && !dumb
+}
+
+/// How tables are formatted here.
+pub(super) fn table_options() -> TableOptions {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    TableOptions {
+        zone: now().time_zone().clone(),
+        colours: is_terminal() && !no_colour,
+    }
+}
+
 /// Prints one status after another.
 struct StatusPrinter<'a> {
     args: &'a StatusArgs,
@@ -51,16 +66,10 @@ struct StatusPrinter<'a> {
 
 impl<'a> StatusPrinter<'a> {
     fn new(args: &'a StatusArgs) -> Self {
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let terminal = io::stdout().is_terminal() && !dumb;
-        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             args,
-            table: TableOptions {
-                zone: now().time_zone().clone(),
-                colours: terminal && !no_colour,
-            },
-            is_redrawn: terminal && args.watch,
+            table: table_options(),
+            is_redrawn: is_terminal() && args.watch,
             before: None,
         }
     }

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::api::{Direction, Hold, LaneStatus, LastRun, Phase, Status, Task};
+use super::api::{Direction, Fleet, Hold, LaneStatus, LastRun, Phase, Status, Task};
 use crate::console::per_second;
 use crate::progress::span;
 
@@ -27,7 +27,7 @@ pub(crate) struct TableOptions {
 
 /// The meaning of a cell, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tone {
+pub(super) enum Tone {
     Plain,
     Heading,
     Good,
@@ -46,7 +46,7 @@ impl Tone {
     }
 }
 
-type Cell = (String, Tone);
+pub(super) type Cell = (String, Tone);
 
 const HEADINGS: [&str; 6] = ["TASK", "PHASE", "DONE", "RATE", "DEADLINE", "FINISH"];
 
@@ -75,10 +75,14 @@ pub(crate) fn text(status: &Status, before: Option<&Status>, options: &TableOpti
     for hold in &status.holds {
         text += &hold_line(hold);
     }
+    if let Some(fleet) = &status.fleet {
+        text += &fleet_line(fleet);
+    }
     text
 }
 
-fn aligned(rows: &[[Cell; 6]], options: &TableOptions) -> String {
+/// Rows in columns, with a line break after each.
+pub(super) fn aligned(rows: &[[Cell; 6]], options: &TableOptions) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].0.chars().count()).max();
     let widths: Vec<usize> = (0..6).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
@@ -264,6 +268,20 @@ fn files(count: u64) -> String {
     }
 }
 
+fn fleet_line(fleet: &Fleet) -> String {
+    let state = match fleet {
+        Fleet {
+            connected: false, ..
+        } => "no way to NATS, so this agent goes on alone",
+        Fleet { member: false, .. } => "no coordinator yet, so this agent goes on alone",
+        Fleet {
+            coordinator: true, ..
+        } => "this agent coordinates it: see fairbat fleet status",
+        Fleet { .. } => "this agent shares its lane: see fairbat fleet status",
+    };
+    format!("site {}: {state}\n", printable(&fleet.site))
+}
+
 /// Connections of other programs.
 fn hold_line(hold: &Hold) -> String {
     let name = printable(&hold.name);
@@ -288,7 +306,7 @@ fn hold_line(hold: &Hold) -> String {
     line
 }
 
-fn connections(count: u64) -> String {
+pub(super) fn connections(count: u64) -> String {
     match count {
         0 => "idle".to_owned(),
         1 => "1 connection".to_owned(),

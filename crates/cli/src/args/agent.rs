@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::shared::AGENT_SOCKET;
 
@@ -169,6 +169,44 @@ pub(crate) struct RestoreArgs {
     /// With --json, the last line is the task, as in the status.
     #[arg(short, long)]
     pub(crate) wait: bool,
+
+    #[command(flatten)]
+    pub(crate) agent: SocketArgs,
+}
+
+/// What `fairbat fleet` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FleetAction {
+    /// Show the hosts of the site, and its lanes
+    Status,
+    /// Give these hosts no more connections until they are released
+    Hold,
+    /// Let these hosts have connections again
+    Release,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    about = "Show the hosts of a site, or hold some of them back",
+    long_about = "Talks to the coordinator of the site whose lane the agent shares, by way of the \
+        agent. fairbat fleet status prints one line for each host: what it moves, how much is left, \
+        its earliest deadline, and whether it will be late. The last lines show the lanes of the \
+        site.\n\n\
+        fairbat fleet hold gives a host no more connections. What it is moving, it moves to the end \
+        of the chunk. The host stays held, whichever agent coordinates, until fairbat fleet release. \
+        A host that loses its way to the site goes on alone, even when it is held."
+)]
+pub(crate) struct FleetArgs {
+    /// What to do
+    #[arg(value_name = "ACTION")]
+    pub(crate) action: FleetAction,
+
+    /// The hosts to hold or to release
+    #[arg(
+        value_name = "HOST",
+        required_if_eq_any([("action", "hold"), ("action", "release")])
+    )]
+    pub(crate) hosts: Vec<String>,
 
     #[command(flatten)]
     pub(crate) agent: SocketArgs,

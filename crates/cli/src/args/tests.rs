@@ -389,6 +389,22 @@ fn each_flag_of_the_agents_commands_reaches_its_field() {
         panic!("a job is enough");
     };
     assert!(args.wait && args.job == "home");
+    let Ok(Command::Fleet(args)) = parse(&["fleet", "hold", "a", "b", "--socket", "s"]) else {
+        panic!("two hosts can be held");
+    };
+    assert_eq!(args.action, FleetAction::Hold);
+    assert_eq!(args.hosts, ["a", "b"]);
+    assert!(
+        matches!(parse(&["fleet", "status"]), Ok(Command::Fleet(args)) if args.hosts.is_empty())
+    );
+    for words in [
+        &["fleet"][..],
+        &["fleet", "hold"],
+        &["fleet", "release"],
+        &["fleet", "drop"],
+    ] {
+        error(words);
+    }
     for name in ["pause", "resume", "cancel"] {
         let tasks = match parse(&[name, "a", "b"]) {
             Ok(Command::Pause(args) | Command::Resume(args) | Command::Cancel(args)) => args.tasks,

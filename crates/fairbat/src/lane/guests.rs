@@ -285,6 +285,19 @@ impl Guests {
         (!self.is_empty()).then_some(self.own_carriers)
     }
 
+    /// How late the guests will be at this rate of the lane, byte/s: of each the transfer that
+    /// will be latest, s. Only those where that is clear.
+    pub(crate) fn lateness(&self, core: &Core, now: Duration, rate: f64) -> BTreeMap<GuestId, f64> {
+        let mut late = BTreeMap::<GuestId, f64>::new();
+        for (member, late_s) in core.lateness(now, rate) {
+            if let Some(id) = self.owners.get(&member) {
+                let latest = late.entry(*id).or_default();
+                *latest = latest.max(late_s);
+            }
+        }
+        late
+    }
+
     /// What a guest is allowed now, for this long.
     pub(crate) fn grant_of(
         &self,

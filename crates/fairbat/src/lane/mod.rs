@@ -48,7 +48,7 @@ pub(crate) use self::forecast::EvenPace;
 pub use self::gain::Gain;
 pub use self::handle::{Lane, Member, Permit, PermitRequest};
 pub use self::member_forecast::MemberForecast;
-pub use self::outer::{Guest, OuterLane};
+pub use self::outer::{Guest, LateGuests, OuterLane};
 pub use self::sample::LaneSample;
 pub use self::settings::{LaneSettings, Service};
 pub use self::stream::StreamSample;

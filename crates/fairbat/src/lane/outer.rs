@@ -2,6 +2,7 @@
 //! lane of its site. This is both ends of that as the shell sees them, whatever carries the
 //! messages.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, PoisonError, Weak};
@@ -37,6 +38,14 @@ impl Lane {
         let mut state = self.state();
         debug_assert!(state.guests.is_empty(), "guests keep to their term");
         state.guests = Guests::new(term.get());
+    }
+
+    /// How late each guest will be at this rate of the lane, byte/s: its transfer that will be
+    /// latest, s. Only those where that is clear: by more than 5 % of the time left.
+    #[must_use]
+    pub fn late_guests(&self, rate: f64) -> LateGuests {
+        let (state, now) = (self.state(), self.now());
+        LateGuests(state.guests.lateness(&state.core, now, rate))
     }
 
     /// Sees each change in what is wanted or allowed.
@@ -83,6 +92,18 @@ impl Drop for Guest {
     }
 }
 
+/// The guests that will be late.
+#[derive(Debug)]
+pub struct LateGuests(BTreeMap<GuestId, f64>);
+
+impl LateGuests {
+    /// How late this one will be, s; `None` if it will be in time, or that is not clear.
+    #[must_use]
+    pub fn of(&self, guest: &Guest) -> Option<f64> {
+        self.0.get(&guest.id).copied()
+    }
+}
+
 /// A lane's view of the outer one that it is a guest of. It does not keep the lane alive.
 #[derive(Debug, Clone)]
 pub struct OuterLane(Weak<Inner>);
@@ -96,6 +117,13 @@ impl OuterLane {
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
+    }
+
+    /// Whether the outer lane allows anything at the moment. Otherwise the lane is on its own.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        let lane = self.lane();
+        lane.is_some_and(|lane| lane.with_core(|core, _| core.shared_carriers().is_some()))
     }
 
     /// What the lane wants now; `None` once it is gone.

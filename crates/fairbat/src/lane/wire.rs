@@ -196,6 +196,16 @@ impl LaneDemand {
         Ok(())
     }
 
+    /// The demand of a guest that is to get nothing more. It keeps what it uses until it gives
+    /// that back.
+    #[must_use]
+    pub fn without_requests(mut self) -> Self {
+        for want in &mut self.wants {
+            (want.waiting, want.bytes, want.inactive) = (0, 0, 0);
+        }
+        self
+    }
+
     /// What of it has to be told at once.
     #[must_use]
     pub fn news(&self) -> News {

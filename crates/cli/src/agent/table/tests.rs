@@ -164,6 +164,7 @@ fn status(second: i64, tasks: Vec<Task>) -> Status {
         lanes: vec![lane(Direction::Push, 10.0), lane(Direction::Pull, 20.0)],
         tasks,
         holds: Vec::new(),
+        fleet: None,
     }
 }
 

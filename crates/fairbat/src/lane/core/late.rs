@@ -111,6 +111,21 @@ impl Core {
         late
     }
 
+    /// How late each member will be at this rate of the lane, byte/s, in s, after all members
+    /// before it. Only those where that is clear.
+    pub(crate) fn lateness(&self, now: Duration, rate: f64) -> Vec<(MemberId, f64)> {
+        let mut members: Vec<_> = self.members.iter().collect();
+        members.sort_unstable_by_key(|(id, member)| member.rank(**id));
+        let mut bytes = 0_u64;
+        let late = members.into_iter().filter_map(|(id, member)| {
+            bytes = bytes.saturating_add(member.backlog.bytes);
+            let by = self.deadline(*id)?.by();
+            (member.backlog.bytes > 0).then_some(())?;
+            Some((*id, lateness(now, by, bytes, rate)?))
+        });
+        late.collect()
+    }
+
     /// Bytes that have to be moved before this member is through, its own and those of
     /// all members before it. `None` once it has left.
     pub(crate) fn bytes_until(&self, id: MemberId) -> Option<u64> {

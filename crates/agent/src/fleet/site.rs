@@ -1,0 +1,195 @@
+//! Questions to the coordinator of a site, whichever agent that is: how the site stands, and
+//! that a host be held or released.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::time::timeout;
+
+use super::connection::Connection;
+use super::message::{self, VERSION, holds_of, status_of};
+use super::status::{FleetStatus, SiteStatus};
+use crate::config::Fleet;
+use crate::daemon::clock::uptime;
+
+/// Longest wait for an answer.
+const ANSWER: Duration = Duration::from_secs(4);
+
+/// For so long the last status is fresh: many may ask at once.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Questions that may wait.
+const MAX_WAITING: usize = 64;
+
+/// Largest status, bytes.
+const MAX_STATUS: usize = 1 << 20;
+
+/// The way to the site for the rest of the agent. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Site {
+    questions: mpsc::Sender<Question>,
+}
+
+/// The other end of it.
+#[derive(Debug)]
+pub struct SitePort {
+    questions: Mutex<mpsc::Receiver<Question>>,
+    pub(crate) status: watch::Sender<FleetStatus>,
+}
+
+#[derive(Debug)]
+enum Question {
+    Status(oneshot::Sender<Result<SiteStatus, NoAnswer>>),
+    Hold(HoldHost, oneshot::Sender<Result<HostHeld, NoAnswer>>),
+}
+
+/// Asks that a host be held or released.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HoldHost {
+    /// [`VERSION`].
+    pub(crate) version: u32,
+    pub(crate) host: String,
+    /// Whether it is to be held.
+    pub(crate) held: bool,
+}
+
+/// What the coordinator says to that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostHeld {
+    /// Version of the messages.
+    pub version: u32,
+    /// Whether the host was held before, or was not.
+    pub changed: bool,
+    /// Whether it takes part now.
+    pub present: bool,
+    /// Why nothing was done.
+    pub problem: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// There is no way to the coordinator.
+    #[error("{0}")]
+    Away(String),
+    /// The coordinator cannot do it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Makes both ends.
+#[must_use]
+pub fn channel(fleet: &Fleet) -> (Site, SitePort) {
+    let (sender, questions) = mpsc::channel(MAX_WAITING);
+    let status = watch::Sender::new(FleetStatus {
+        site: fleet.site.clone(),
+        host: fleet.host.clone(),
+        connected: false,
+        member: false,
+        coordinator: false,
+        term: None,
+        known: None,
+    });
+    let site = Site { questions: sender };
+    let port = SitePort {
+        questions: Mutex::new(questions),
+        status,
+    };
+    (site, port)
+}
+
+impl SitePort {
+    /// How this agent takes part, from now on.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<FleetStatus> {
+        self.status.subscribe()
+    }
+}
+
+impl Site {
+    /// How the site stands.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn status(&self) -> Result<SiteStatus, NoAnswer> {
+        self.ask(Question::Status).await
+    }
+
+    /// Holds a host, or releases it.
+    ///
+    /// # Errors
+    /// There is no answer, or the coordinator cannot do it.
+    pub async fn hold(&self, host: String, held: bool) -> Result<HostHeld, NoAnswer> {
+        let hold = HoldHost {
+            version: VERSION,
+            host,
+            held,
+        };
+        let held = self.ask(|reply| Question::Hold(hold, reply)).await?;
+        match held.problem {
+            Some(problem) => Err(NoAnswer::Refused(problem)),
+            None => Ok(held),
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<Result<T, NoAnswer>>) -> Question,
+    ) -> Result<T, NoAnswer> {
+        let (reply, answer) = oneshot::channel();
+        let busy = || NoAnswer::Away("too many ask for the site; try again".to_owned());
+        self.questions
+            .try_send(question(reply))
+            .map_err(|_| busy())?;
+        answer.await.unwrap_or_else(|_| Err(busy()))
+    }
+}
+
+/// Passes questions on, one after another, until it is dropped.
+pub(crate) async fn pass_on(connection: &Connection, fleet: &Fleet, port: &SitePort) {
+    let mut questions = port.questions.lock().await;
+    let mut last = None::<(Duration, SiteStatus)>;
+    while let Some(question) = questions.recv().await {
+        match question {
+            Question::Status(reply) => {
+                let fresh = last.take().filter(|(at, _)| uptime() < *at + FRESH);
+                let answer = match fresh {
+                    Some(fresh) => Ok(fresh),
+                    None => ask(connection, status_of(&fleet.site), Vec::new())
+                        .await
+                        .map(|status| (uptime(), status)),
+                };
+                last = answer.as_ref().ok().cloned();
+                let _ = reply.send(answer.map(|(_, status)| status));
+            }
+            Question::Hold(hold, reply) => {
+                let answer = match serde_json::to_vec(&hold) {
+                    Ok(hold) => ask(connection, holds_of(&fleet.site), hold).await,
+                    Err(error) => Err(NoAnswer::Refused(error.to_string())),
+                };
+                last = None;
+                let _ = reply.send(answer);
+            }
+        }
+    }
+}
+
+/// Asks the coordinator.
+async fn ask<T: serde::de::DeserializeOwned>(
+    connection: &Connection,
+    subject: String,
+    question: Vec<u8>,
+) -> Result<T, NoAnswer> {
+    let away = |why: &str| NoAnswer::Away(why.to_owned());
+    if !*connection.is_up.borrow() {
+        return Err(away("NATS is out of reach; see the log of this agent"));
+    }
+    let answer = connection.client.request(subject, question.into());
+    let none = "no coordinator of the site answers; one is found within seconds if there are \
+                agents that may be one";
+    match timeout(ANSWER, answer).await {
+        Ok(Ok(answer)) => message::read(&answer.payload, MAX_STATUS)
+            .map_err(|why| NoAnswer::Away(format!("the answer of the coordinator: {why}"))),
+        Ok(Err(_)) | Err(_) => Err(away(none)),
+    }
+}

@@ -1,0 +1,168 @@
+//! How an agent stands in its site, and how the site stands. `docs/agent-api.md` describes both
+//! as an interface.
+//!
+//! Times are durations in seconds, for the clocks of two machines differ. Amounts are in bytes.
+
+use std::sync::Arc;
+
+use fairbat::lane::wire::{LaneDemand, WantedService};
+use fairbat::lane::{Lane, LaneSample};
+use serde::{Deserialize, Serialize};
+
+/// An agent in its site.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FleetStatus {
+    /// Name of the site.
+    pub site: String,
+    /// Name of this host there.
+    pub host: String,
+    /// Whether NATS is within reach.
+    pub connected: bool,
+    /// Whether the agent shares the lane of the site. Otherwise it is on its own.
+    pub member: bool,
+    /// Whether it coordinates the site.
+    pub coordinator: bool,
+    /// The term of the last grant; `None` before the first.
+    pub term: Option<u64>,
+    /// The site, as its coordinator knows it. Only the metrics of the coordinator have it.
+    #[serde(skip)]
+    pub known: Option<Arc<SiteStatus>>,
+}
+
+/// A site.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SiteStatus {
+    /// Version of the messages.
+    pub version: u32,
+    /// Name of the site.
+    pub site: String,
+    /// The number of the coordinator's office. Later ones have higher numbers.
+    pub term: u64,
+    /// The host whose agent coordinates.
+    pub coordinator: String,
+    /// The lane of what is sent.
+    pub push: SiteLane,
+    /// The lane of what is received.
+    pub pull: SiteLane,
+    /// Hosts that take part or are held, by name.
+    pub hosts: Vec<HostStatus>,
+    /// So many more there are.
+    pub unlisted: u64,
+}
+
+/// The lane of a site, in its last second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SiteLane {
+    /// n: chunks that wait for a connection.
+    pub n: f64,
+    /// m: limit on the connections of all hosts together.
+    pub m: f64,
+    /// Weight of the connections that carry it, 0.02 to 1.
+    pub w: f64,
+    /// Connections in use.
+    pub active: u64,
+    /// Connections that hosts wait for.
+    pub waiting: u64,
+    /// Lowest rate that still meets the deadlines, byte/s; `None` without a deadline.
+    pub zeta: Option<f64>,
+    /// Mean rate, byte/s.
+    pub rate: f64,
+    /// What the path carries when nobody else uses it, byte/s; 0 if that is not known.
+    pub capacity: f64,
+    /// What is left to move.
+    pub bytes: u64,
+}
+
+/// A host of a site.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HostStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether it gets no more connections until it is released.
+    pub held: bool,
+    /// Time since it was heard; `None` if it does not take part.
+    pub heard_s: Option<f64>,
+    /// What it sends.
+    pub push: HostLane,
+    /// What it receives.
+    pub pull: HostLane,
+}
+
+/// What a host moves in one direction, as it said last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostLane {
+    /// Connections in use, those of other programs included.
+    pub active: u64,
+    /// Connections that it waits for.
+    pub waiting: u64,
+    /// What is left to move.
+    pub bytes: u64,
+    /// Time to its earliest deadline, below 0 when that is over; `None` without one.
+    pub due_s: Option<f64>,
+    /// How late it will be; `None` if it will be in time, or that is not clear.
+    pub late_s: Option<f64>,
+}
+
+impl SiteStatus {
+    /// Hosts that are held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.hosts.iter().filter(|host| host.held).count()
+    }
+
+    /// Hosts that will be late.
+    #[must_use]
+    pub fn late(&self) -> usize {
+        let is_late = |lane: &HostLane| lane.late_s.is_some();
+        let late = |host: &&HostStatus| is_late(&host.push) || is_late(&host.pull);
+        self.hosts.iter().filter(late).count()
+    }
+}
+
+impl SiteLane {
+    /// The last second of a lane, in which this is left.
+    pub(crate) fn of(lane: &Lane, bytes: u64) -> Self {
+        let LaneSample {
+            n,
+            m,
+            w,
+            active,
+            waiting,
+            zeta,
+            rate,
+            capacity,
+            ..
+        } = *lane.samples().borrow();
+        Self {
+            n,
+            m,
+            w,
+            active: active as u64,
+            waiting: waiting as u64,
+            zeta,
+            rate,
+            capacity,
+            bytes,
+        }
+    }
+}
+
+impl HostLane {
+    /// What a demand says.
+    pub(crate) fn of(demand: &LaneDemand) -> Self {
+        let mut lane = Self::default();
+        for want in demand
+            .wants
+            .iter()
+            .filter(|want| want.bytes > 0 || want.active > 0)
+        {
+            lane.active += u64::from(want.active) + u64::from(want.held);
+            lane.waiting += u64::from(want.waiting);
+            lane.bytes = lane.bytes.saturating_add(want.bytes);
+            if let WantedService::ByDeadline(left) = want.service {
+                lane.due_s = Some(lane.due_s.map_or(left, |due| due.min(left)));
+            }
+        }
+        lane
+    }
+}
