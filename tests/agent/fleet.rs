@@ -103,8 +103,9 @@ fn of_two_hosts_one_moves_at_a_time_and_the_earlier_deadline_goes_first() {
     assert_eq!(part(to, "waits"), 0, "it waits for its turn");
     let told = status(&nats);
     assert_eq!(told["hosts"][0]["name"], "a");
-    assert_eq!(told["hosts"][0]["pull_active"], 1, "{told}");
-    assert_eq!(told["hosts"][1]["pull_active"], 0, "{told}");
+    assert_eq!(told["hosts"][0]["pull"]["active"], 1, "{told}");
+    assert_eq!(told["hosts"][1]["pull"]["active"], 0, "{told}");
+    assert_eq!(told["hosts"][1]["pull"]["waiting"], 1, "{told}");
     drop(waits);
     let late = get(&a, to, &server, "late", &["--deadline", "2h"]);
     let soon = get(&b, to, &server, "soon", &["--deadline", "1h"]);

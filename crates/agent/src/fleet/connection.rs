@@ -72,7 +72,9 @@ impl Connection {
         let reporter = Arc::new(Reporter {
             url: fleet.url.to_string(),
             is_up: sender,
+            is_encrypted: fleet.cacert.is_some() || fleet.url.scheme() == "tls",
             has_complained: AtomicBool::new(false),
+            is_refusal_told: AtomicBool::new(false),
         });
         options = options.event_callback(move |event| {
             reporter.report(&event);
@@ -107,7 +109,21 @@ fn delay(attempts: usize) -> Duration {
 struct Reporter {
     url: String,
     is_up: watch::Sender<bool>,
+    is_encrypted: bool,
     has_complained: AtomicBool,
+    is_refusal_told: AtomicBool,
+}
+
+/// Whether NATS says that this agent may not do something, or may not connect.
+fn is_refusal(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    [
+        "permissions violation",
+        "authorization violation",
+        "authentication",
+    ]
+    .iter()
+    .any(|refusal| text.contains(refusal))
 }
 
 impl Reporter {
@@ -127,11 +143,21 @@ impl Reporter {
                 }
             }
             Event::ClientError(_) | Event::ServerError(_) => {
+                let text = event.to_string();
                 let is_new = !self.has_complained.swap(true, Ordering::Relaxed);
-                if is_new && !*self.is_up.borrow() {
-                    tracing::warn!("no connection to NATS at {url}, trying again: {event}");
+                if is_refusal(&text) && !self.is_refusal_told.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        "NATS at {url} refuses this agent: {text}; see docs/fleet.md for the rights \
+                         that an agent needs"
+                    );
+                } else if is_new && !*self.is_up.borrow() {
+                    let hint = match self.is_encrypted {
+                        true => "; it may be its certificate: see `cacert` in [fleet]",
+                        false => "",
+                    };
+                    tracing::warn!("no connection to NATS at {url}, trying again: {text}{hint}");
                 } else {
-                    tracing::debug!("NATS at {url}: {event}");
+                    tracing::debug!("NATS at {url}: {text}");
                 }
             }
             _ => tracing::debug!("NATS at {url}: {event}"),

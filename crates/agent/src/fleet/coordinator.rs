@@ -18,7 +18,7 @@ use super::election::Office;
 use super::holds::Holds;
 use super::message::{
     self, HostDemand, HostGrant, Ignored, VERSION, all_demands, grants_of, holds_of, host_of,
-    status_of,
+    lane_term, status_of,
 };
 use super::site::{HoldHost, HostHeld};
 use super::status::{FleetStatus, HostLane, HostStatus, SiteLane, SiteStatus};
@@ -84,12 +84,13 @@ impl<'a> Coordinator<'a> {
         fleet: &'a Fleet,
         settings: LaneSettings,
         office: &'a Office,
+        session: u64,
         holds: Holds,
         status: &'a watch::Sender<FleetStatus>,
     ) -> Result<Self, InvalidSettings> {
         let lane = || {
             let lane = Lane::start(settings)?;
-            lane.begin_term(office.term());
+            lane.begin_term(lane_term(office.term(), session));
             Ok(lane)
         };
         Ok(Self {

@@ -174,7 +174,7 @@ impl Member<'_> {
         let term = grant.term;
         let heard = Heard { at: uptime(), term };
         let before = self.heard.send_replace(Some(heard));
-        if before.is_none_or(|before| before.term < term) {
+        if before.is_none_or(|before| before.term != term) {
             tracing::info!(site, term, "this agent takes part in the lane of the site");
         }
         self.push.take(&grant.push);

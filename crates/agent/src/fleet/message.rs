@@ -34,10 +34,21 @@ pub(crate) struct HostGrant {
     pub(crate) version: u32,
     /// That of the demand.
     pub(crate) session: u64,
-    /// The term of the coordinator, which is that of both grants.
+    /// The number of the coordinator's office. The terms of both grants begin with it.
     pub(crate) term: NonZeroU64,
     pub(crate) push: LaneGrant,
     pub(crate) pull: LaneGrant,
+}
+
+/// Random bits of a term.
+const RANDOM_BITS: u32 = 16;
+
+/// The term of the lanes of an office: its number, and something random of the agent's start.
+/// When what JetStream has stored is lost, numbers begin anew, and permits of another lane are
+/// not to be taken for those of this one.
+pub(crate) fn lane_term(office: NonZeroU64, session: u64) -> NonZeroU64 {
+    let random = session & ((1 << RANDOM_BITS) - 1);
+    NonZeroU64::new(office.get() << RANDOM_BITS | random).unwrap_or(office)
 }
 
 /// Why a message is ignored.
@@ -74,7 +85,7 @@ impl HostGrant {
         let grant: Self = read(text, MAX_LENGTH)?;
         for lane in [&grant.push, &grant.pull] {
             lane.check().map_err(|why| Ignored::Wrong(why.to_owned()))?;
-            if lane.term != grant.term.get() {
+            if lane.term >> RANDOM_BITS != grant.term.get() {
                 return Err(Ignored::Wrong("the grants are of another term".to_owned()));
             }
         }
@@ -150,7 +161,7 @@ mod tests {
 
     fn grant() -> HostGrant {
         let lane = LaneGrant {
-            term: 3,
+            term: lane_term(NonZeroU64::new(3).unwrap(), 7).get(),
             seq: 1,
             granted: Counts::default(),
             w: 0.02,

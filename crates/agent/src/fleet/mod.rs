@@ -127,6 +127,7 @@ impl Participant {
                     fleet,
                     self.settings,
                     &office,
+                    self.session,
                     holds,
                     &port.status,
                 );

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fairbat::lane::wire::{LaneDemand, WantedService};
+use fairbat::lane::wire::{LaneDemand, Want, WantedService};
 use fairbat::lane::{Lane, LaneSample};
 use serde::{Deserialize, Serialize};
 
@@ -151,11 +151,8 @@ impl HostLane {
     /// What a demand says.
     pub(crate) fn of(demand: &LaneDemand) -> Self {
         let mut lane = Self::default();
-        for want in demand
-            .wants
-            .iter()
-            .filter(|want| want.bytes > 0 || want.active > 0)
-        {
+        let is_wanted = |want: &&Want| want.bytes > 0 || want.active > 0 || want.waiting > 0;
+        for want in demand.wants.iter().filter(is_wanted) {
             lane.active += u64::from(want.active) + u64::from(want.held);
             lane.waiting += u64::from(want.waiting);
             lane.bytes = lane.bytes.saturating_add(want.bytes);

@@ -19,7 +19,7 @@ pub const MAX_WANTS: usize = 32;
 pub const MAX_MESSAGE: usize = 16 * 1024;
 
 /// Longest time that a grant may hold for, s.
-pub const MAX_LEASE_S: f64 = 3_600.0;
+pub const MAX_LEASE_S: f64 = 60.0;
 
 /// Connections of one group of transfers that are believed.
 const MAX_CONNECTIONS: u32 = 1_024;

@@ -129,17 +129,18 @@ impl Core {
         let Range { start, end } = Self::of_stream();
         let before = self.requests.range(..start);
         let requests = before.chain(self.requests.range(end..));
+        let max = self.settings.max_connections as usize;
+        let spare = usize::from(self.mode.is_shared());
         if let Some(is_allowed) = self.outer.allows(Class::Others) {
+            let is_allowed = is_allowed && self.active < max + spare;
             let first = self.first(now, requests).filter(|_| is_allowed);
             return first.map(|(request, _)| request);
         }
         let in_use = self.active - self.active_in_stream;
         let connections = self.controller.connections();
-        let max = self.settings.max_connections as usize;
         let kept = usize::from(has_next && max > 1);
         let left = max.saturating_sub(self.active_in_stream.max(kept));
         let allowed = connections.min(left);
-        let spare = usize::from(self.mode.is_shared());
         if connections == 0 || in_use >= allowed + spare {
             return None;
         }

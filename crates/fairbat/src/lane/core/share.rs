@@ -37,12 +37,15 @@ impl Core {
             outer.term = grant.term;
             outer.seen = Counts::default();
         }
+        let most = u64::from(self.settings.max_connections) + 1;
         for class in Class::ALL {
             // A message that was overtaken tells nothing new.
             let new = grant.granted.of(class).saturating_sub(outer.seen.of(class));
             if new > 0 {
                 *outer.seen.of_mut(class) += new;
-                *outer.unused.of_mut(class) += new;
+                // No more than it may have itself: the rest goes back.
+                let unused = outer.unused.of_mut(class);
+                *unused = unused.saturating_add(new).min(most);
                 outer.came_at = now;
             }
         }
@@ -57,7 +60,7 @@ impl Core {
                 capacity: grant.capacity,
             },
             stream_w: grant.stream_w,
-            carriers: grant.carriers,
+            carriers: grant.carriers.min(u32::try_from(most).unwrap_or(u32::MAX)),
         });
     }
 
@@ -124,13 +127,22 @@ impl Core {
             });
             wants.push(want);
         }
+        // What it may not use itself, it leaves to others.
+        let unused = outer.unused.of(Class::Others) + outer.unused.of(Class::Stream);
+        let mut room = self.settings.max_connections + u32::from(self.mode.is_shared());
+        room = room.saturating_sub(u32::try_from(self.active as u64 + unused).unwrap_or(u32::MAX));
+        for want in &mut wants {
+            want.waiting = want.waiting.min(room);
+            room -= want.waiting;
+        }
         // Permits that will be used in a moment are in use.
         for class in Class::ALL {
             let of_class = |want: &&mut Want| {
                 (want.service == WantedService::Stream) == (class == Class::Stream)
             };
             if let Some(first) = wants.iter_mut().find(of_class) {
-                first.active += u32::try_from(outer.unused.of(class)).unwrap_or(u32::MAX);
+                let unused = u32::try_from(outer.unused.of(class)).unwrap_or(u32::MAX);
+                first.active = first.active.saturating_add(unused);
             }
         }
         outer.seq += 1;
