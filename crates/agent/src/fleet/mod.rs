@@ -14,7 +14,7 @@ mod connection;
 mod coordinator;
 mod election;
 mod member;
-mod message;
+pub mod message;
 
 use fairbat::lane::LaneSettings;
 
