@@ -2,7 +2,7 @@
 //! that move nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairbat::lane::{Backlog, Extent, Lane, LaneSettings, Service};
 use fairbat_agent::config::Fleet;
@@ -109,8 +109,9 @@ async fn transfer(
             inactive: left,
             extent: Extent::Known,
         });
+        let asked = Instant::now();
         let permit = member.admit().await;
-        uses.begin();
+        uses.begin(asked);
         tokio::time::sleep(Duration::from_millis(random.random_range(1_000..5_000))).await;
         lane.moved(CHUNK, Some(Duration::from_millis(20)), service);
         uses.end();

@@ -6,8 +6,8 @@ use super::paper;
 use crate::bench::record::Machine;
 use crate::bench::report::verdict;
 
-/// Longest p99 from a demand to its answer that is accepted, s.
-const MAX_ANSWER_S: f64 = 2.0;
+/// Longest p99 from a permit that is free and wanted to its use that is accepted, s.
+const MAX_WAIT_S: f64 = 2.0;
 
 /// A cost per agent that is as many times that of the size before still counts as linear.
 const LINEAR: f64 = 1.1;
@@ -50,7 +50,7 @@ pub struct Series {
     pub watched: usize,
     /// From a demand to the first grant that has heard it, s.
     pub answers: Quantiles,
-    /// From a permit that is given back to the use of the next one, s.
+    /// From a permit that is free and wanted to its use, s. Only while the site was full.
     pub waits: Quantiles,
     /// Permits of what is sent and of what is received.
     pub used: [Used; 2],
@@ -139,6 +139,9 @@ impl Quantiles {
 
     /// In ms.
     fn shown(&self) -> String {
+        if self.count == 0 {
+            return "\u{2013}".to_owned();
+        }
         let [p50, p99, max] = [self.p50, self.p99, self.max].map(|it| it * 1e3);
         format!("{p50:.0} / {p99:.0} / {max:.0}")
     }
@@ -238,15 +241,15 @@ become the coordinator; otherwise only one may.
 Messages and bytes are those that clients publish and those that they get, without what passes
 between the servers. NATS is all three servers together.
 
-| agents | from a demand to its answer, ms: p50 / p99 / max | from a free permit to its next use, ms: p50 / p99 / max | most permits in use, sent / received | m at the end |
+| agents | from a free permit to its use, ms: p50 / p99 / max | from a demand to its answer, ms: p50 / p99 / max | most permits in use, sent / received | m at the end |
 |---|---|---|---|---|
 ";
     for series in &record.series {
         text += &format!(
             "| {} | {} | {} | {} / {} | {:.1} / {:.1} |\n",
             series.name(),
-            series.answers.shown(),
             series.waits.shown(),
+            series.answers.shown(),
             series.used[0].most,
             series.used[1].most,
             series.m[0],
@@ -255,8 +258,13 @@ between the servers. NATS is all three servers together.
     }
     text += &format!(
         "
-A demand is answered by the first grant that has heard it. One that changes nothing is not answered
-at once, but with the next change or after 2 s. Up to {} hosts of each size are timed, by a
+A permit is free from the moment at which a host gives it back, and is used when the next host has
+it. The time in between is that of a demand and a grant on their way, and of the coordinator; a
+host that asks only later counts from then on. Only permits of a site whose permits were all in use
+count. While some connections press, one that goes on to what is due later rests for up to 1.2 s.
+
+A demand is answered by the first grant that has heard it. One that changes nothing for its host is
+answered when its grant is told again, every 2 s. Up to {} hosts of each size are timed, by a
 connection that gets their messages too and is not counted.
 
 ## Cost of an agent
@@ -289,7 +297,7 @@ connection that gets their messages too and is not counted.
 
 /// What is required, and whether it holds.
 fn verdicts(record: &Record) -> String {
-    let slowest = record.series.iter().map(|it| it.answers.p99);
+    let slowest = record.series.iter().map(|it| it.waits.p99);
     let slowest = slowest.fold(0.0, f64::max);
     let beyond: u64 = record
         .series
@@ -315,10 +323,10 @@ linearly with the agents if that of one agent is at most {LINEAR} times that of 
 
 | | measured | |
 |---|---|---|
-| a demand is answered within 2 s (p99, all sizes) | {slowest:.2} s | {} |
+| a permit that is free and wanted is used within 2 s (p99, all sizes) | {slowest:.2} s | {} |
 | never more permits in use than m_max and one | {beyond} times | {} |
 ",
-        verdict(slowest < MAX_ANSWER_S),
+        verdict(slowest < MAX_WAIT_S),
         verdict(beyond == 0),
     );
     for (what, growth) in [
@@ -402,7 +410,7 @@ mod tests {
         let page = markdown(&record(1.0));
         assert!(!page.contains("does not hold"), "{page}");
         assert!(page.contains("| 10 | 20 | 20 | 0.1 | 20.0 |"), "{page}");
-        assert!(page.contains("| 10 | 50 / 99 / 100 |"), "{page}");
+        assert!(page.contains("| 10 | \u{2013} | 50 / 99 / 100 |"), "{page}");
         let page = markdown(&record(1.5));
         let line = "| linear: processor time of the coordinator | 3.16 times | **does not hold** |";
         assert!(page.contains(line), "{page}");

@@ -22,7 +22,9 @@ pub(super) struct Watch(Arc<Mutex<Vec<f64>>>);
 impl Watch {
     /// Watches the hosts of these numbers.
     pub(super) async fn begin(url: &str, hosts: &[usize]) -> Self {
-        let options = ConnectOptions::new().name(NAME).subscription_capacity(4_096);
+        let options = ConnectOptions::new()
+            .name(NAME)
+            .subscription_capacity(4_096);
         let client = options.connect(url).await.expect("connect to NATS");
         let watch = Self::default();
         for &host in hosts {
