@@ -1,4 +1,5 @@
-//! A real NATS server of the test's own, with JetStream: its own directory, port and process.
+//! Real NATS servers of the test's own, with JetStream: each has its own directory, ports and
+//! process. Some of them can be a cluster.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -6,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::poll::wait_until;
@@ -20,6 +22,10 @@ const ANSWER: Duration = Duration::from_secs(2);
 pub struct Nats {
     directory: TempDir,
     address: SocketAddr,
+    /// Where it tells of itself, in a cluster.
+    monitor: Option<SocketAddr>,
+    /// What it is told, beside where it is.
+    flags: Vec<String>,
     child: Child,
 }
 
@@ -27,18 +33,50 @@ impl Nats {
     /// Starts it; panics, saying what to install, when there is none.
     #[must_use]
     pub fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a temp dir");
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let address = free.local_addr().expect("an address");
-        drop(free);
-        let child = spawn(directory.path(), address);
-        let mut server = Self {
-            directory,
-            address,
-            child,
-        };
+        let mut server = Self::spawn(None, Vec::new());
         server.await_start();
         server
+    }
+
+    /// Starts a cluster of so many, and waits until JetStream has a leader there.
+    #[must_use]
+    pub fn start_cluster(size: usize) -> Vec<Self> {
+        let (routes, monitors) = (free_addresses(size), free_addresses(size));
+        let urls: Vec<_> = routes.iter().map(|at| format!("nats://{at}")).collect();
+        let mut servers: Vec<_> = (0..size)
+            .map(|index| {
+                let flags = [
+                    ("--server_name", format!("n{index}")),
+                    ("--cluster_name", "cluster".to_owned()),
+                    ("--cluster", urls[index].clone()),
+                    ("--routes", urls.join(",")),
+                    ("--http_port", monitors[index].port().to_string()),
+                ];
+                let flags = flags.map(|(flag, value)| [flag.to_owned(), value]);
+                Self::spawn(Some(monitors[index]), flags.concat())
+            })
+            .collect();
+        for server in &mut servers {
+            server.await_start();
+            wait_until("JetStream to have a leader", START, || {
+                let told = server.monitor("jsz");
+                told.is_some_and(|told| told["meta_cluster"]["leader"].is_string())
+            });
+        }
+        servers
+    }
+
+    fn spawn(monitor: Option<SocketAddr>, flags: Vec<String>) -> Self {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let address = free_addresses(1)[0];
+        let child = spawn(directory.path(), address, &flags);
+        Self {
+            directory,
+            address,
+            monitor,
+            flags,
+            child,
+        }
     }
 
     /// Ends it at once, with all its connections.
@@ -49,7 +87,7 @@ impl Nats {
 
     /// Starts it again where it was before [`Self::kill`], with what it has stored.
     pub fn start_again(&mut self) {
-        self.child = spawn(self.directory.path(), self.address);
+        self.child = spawn(self.directory.path(), self.address, &self.flags);
         self.await_start();
     }
 
@@ -65,6 +103,25 @@ impl Nats {
     #[must_use]
     pub fn url(&self) -> String {
         format!("nats://{}", self.address)
+    }
+
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What a server of a cluster tells of itself, for example under `connz`.
+    #[must_use]
+    pub fn monitor(&self, path: &str) -> Option<Value> {
+        let mut stream = TcpStream::connect(self.monitor?).ok()?;
+        stream.set_read_timeout(Some(ANSWER)).ok()?;
+        let request = format!("GET /{path} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        serde_json::from_str(body).ok()
     }
 
     fn connect(&self) -> Option<BufReader<TcpStream>> {
@@ -121,19 +178,33 @@ impl Drop for Nats {
     }
 }
 
-fn spawn(directory: &Path, address: SocketAddr) -> Child {
+/// The command that starts a server.
+#[must_use]
+pub fn program() -> &'static str {
     // Debian keeps it in /usr/sbin, which is not in every user's PATH.
-    let program = ["/usr/sbin/nats-server", "/usr/local/sbin/nats-server"]
+    ["/usr/sbin/nats-server", "/usr/local/sbin/nats-server"]
         .into_iter()
         .find(|path| Path::new(path).exists())
-        .unwrap_or("nats-server");
-    Command::new(program)
+        .unwrap_or("nats-server")
+}
+
+/// Ports of this machine that nobody uses, all different.
+fn free_addresses(count: usize) -> Vec<SocketAddr> {
+    let free = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+    let free: Vec<_> = free.map(|it| it.expect("a free port")).collect();
+    let addresses = free.iter().map(|it| it.local_addr().expect("an address"));
+    addresses.collect()
+}
+
+fn spawn(directory: &Path, address: SocketAddr, flags: &[String]) -> Child {
+    Command::new(program())
         .args(["--addr", &address.ip().to_string()])
         .args(["--port", &address.port().to_string()])
         .args(["--jetstream", "--store_dir"])
         .arg(directory)
         .arg("--log")
         .arg(directory.join("log"))
+        .args(flags)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

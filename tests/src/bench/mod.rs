@@ -5,6 +5,7 @@
 //! them; each round begins with another one; the first round warms up and
 //! does not count. The server is one nginx process that sends from memory.
 
+pub mod fleet;
 pub mod hold;
 pub mod machine;
 pub mod measure;

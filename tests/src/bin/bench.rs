@@ -6,14 +6,16 @@
 //! - `bench --report` makes page and picture again from what was measured;
 //! - `bench agent-scale` (or `bench agent-scale --quick`) does the same with the agent and very many
 //!   small files, beside rclone;
-//! - `bench hold` (or `bench hold --quick`) measures what it costs to hold connections of others.
+//! - `bench hold` (or `bench hold --quick`) measures what it costs to hold connections of others;
+//! - `bench fleet-scale` (or `bench fleet-scale --quick`) measures the lane of a site with very many
+//!   agents.
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
 use fairbat_tests::bench::record::Record;
-use fairbat_tests::bench::{FULL, QUICK, hold, picture, report, run, scale};
+use fairbat_tests::bench::{FULL, QUICK, fleet, hold, picture, report, run, scale};
 use fairbat_tests::target::output_directory;
 use serde::Serialize;
 
@@ -38,13 +40,20 @@ fn main() -> Result<(), Box<dyn Error>> {
             let page = scale::record::markdown(&record);
             save_page(&record, &page, "agent-scale", directory)
         }
+        Some("fleet-scale") => {
+            let extent = if is_quick { fleet::QUICK } else { fleet::FULL };
+            let record = fleet::run(&extent, &typed());
+            let page = fleet::record::markdown(&record);
+            save_page(&record, &page, "fleet-scale", directory)
+        }
         Some("--quick") => save(&run(&QUICK, "make bench QUICK=1", &scratch), &scratch),
         Some("--report") => {
             let record = serde_json::from_slice(&fs::read(results.join("speed.json"))?)?;
             write_report(&record, results)
         }
         Some(other) => {
-            Err(format!("unknown option {other}: agent-scale, hold, --quick or --report").into())
+            let known = "agent-scale, hold, fleet-scale, --quick or --report";
+            Err(format!("unknown option {other}: {known}").into())
         }
     }
 }

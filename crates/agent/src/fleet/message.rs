@@ -11,33 +11,37 @@ use serde::{Deserialize, Serialize};
 use crate::config::fleet::is_name;
 
 /// The version of the messages. Messages of another one are ignored.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// Largest message, bytes: of two lanes.
 const MAX_LENGTH: usize = 2 * MAX_MESSAGE;
 
 /// What the lanes of an agent want.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct HostDemand {
+pub struct HostDemand {
     /// [`VERSION`].
-    pub(crate) version: u32,
+    pub version: u32,
     /// A random number of the agent's start.
-    pub(crate) session: u64,
-    pub(crate) push: LaneDemand,
-    pub(crate) pull: LaneDemand,
+    pub session: u64,
+    /// Of what it sends.
+    pub push: LaneDemand,
+    /// Of what it receives.
+    pub pull: LaneDemand,
 }
 
 /// What the lanes of an agent may do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct HostGrant {
+pub struct HostGrant {
     /// [`VERSION`].
-    pub(crate) version: u32,
+    pub version: u32,
     /// That of the demand.
-    pub(crate) session: u64,
+    pub session: u64,
     /// The number of the coordinator's office. The terms of both grants begin with it.
-    pub(crate) term: NonZeroU64,
-    pub(crate) push: LaneGrant,
-    pub(crate) pull: LaneGrant,
+    pub term: NonZeroU64,
+    /// For what it sends.
+    pub push: LaneGrant,
+    /// For what it receives.
+    pub pull: LaneGrant,
 }
 
 /// Random bits of a term.
@@ -53,11 +57,14 @@ pub(crate) fn lane_term(office: NonZeroU64, session: u64) -> NonZeroU64 {
 
 /// Why a message is ignored.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Ignored {
+pub enum Ignored {
+    /// It is of this other version.
     #[error("it is of version {0}, and this agent speaks version {VERSION}")]
     Version(u32),
+    /// It is longer than so many bytes.
     #[error("it is longer than {0} bytes")]
     TooLong(usize),
+    /// It cannot be meant.
     #[error("{0}")]
     Wrong(String),
 }
@@ -70,7 +77,10 @@ struct Versioned {
 
 impl HostDemand {
     /// Reads one, and checks that it can be meant.
-    pub(crate) fn read(text: &[u8]) -> Result<Self, Ignored> {
+    ///
+    /// # Errors
+    /// Why it is ignored.
+    pub fn read(text: &[u8]) -> Result<Self, Ignored> {
         let demand: Self = read(text, MAX_LENGTH)?;
         for lane in [&demand.push, &demand.pull] {
             lane.check().map_err(|why| Ignored::Wrong(why.to_owned()))?;
@@ -81,7 +91,10 @@ impl HostDemand {
 
 impl HostGrant {
     /// Reads one, and checks that it can be meant.
-    pub(crate) fn read(text: &[u8]) -> Result<Self, Ignored> {
+    ///
+    /// # Errors
+    /// Why it is ignored.
+    pub fn read(text: &[u8]) -> Result<Self, Ignored> {
         let grant: Self = read(text, MAX_LENGTH)?;
         for lane in [&grant.push, &grant.pull] {
             lane.check().map_err(|why| Ignored::Wrong(why.to_owned()))?;
@@ -113,7 +126,8 @@ pub(crate) fn read<'t, T: Deserialize<'t>>(
 }
 
 /// The subject of a host's demands.
-pub(crate) fn demands_of(site: &str, host: &str) -> String {
+#[must_use]
+pub fn demands_of(site: &str, host: &str) -> String {
     format!("fairbat.v1.{site}.demand.{host}")
 }
 
@@ -133,8 +147,15 @@ pub(crate) fn grants_of(site: &str, host: &str) -> String {
     format!("fairbat.v1.{site}.grant.{host}")
 }
 
+/// The subject of all that passes between a host and the coordinator.
+#[must_use]
+pub fn all_of(site: &str, host: &str) -> String {
+    format!("fairbat.v1.{site}.*.{host}")
+}
+
 /// The subject of requests for the status of the site.
-pub(crate) fn status_of(site: &str) -> String {
+#[must_use]
+pub fn status_of(site: &str) -> String {
     format!("fairbat.v1.{site}.status")
 }
 

@@ -20,7 +20,7 @@ mod coordinator;
 mod election;
 mod holds;
 mod member;
-mod message;
+pub mod message;
 mod site;
 pub mod status;
 

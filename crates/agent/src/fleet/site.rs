@@ -172,6 +172,8 @@ pub(crate) async fn pass_on(connection: &Connection, fleet: &Fleet, port: &SiteP
             }
         }
     }
+    // Nobody can ask any more.
+    std::future::pending::<()>().await;
 }
 
 /// Asks the coordinator.

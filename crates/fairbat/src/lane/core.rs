@@ -36,11 +36,13 @@ mod outer;
 mod rank;
 mod share;
 mod turns;
+mod weights;
 
 pub(crate) use self::late::LateMember;
 use self::member::Member;
 use self::outer::Outer;
 pub(crate) use self::rank::{MemberId, Rank, RequestId};
+use self::weights::Weights;
 #[cfg(test)]
 mod tests;
 
@@ -58,6 +60,9 @@ pub(crate) struct Core {
     /// By how much the wall clock had been set when the deadlines were planned.
     drift: SignedDuration,
     members: BTreeMap<MemberId, Member>,
+    /// The members that use connections, with or without permits.
+    users: BTreeSet<MemberId>,
+    weights: Weights,
     /// Who waits for a connection, and since when; [`Rank`] names the member.
     requests: BTreeMap<(Rank, RequestId), Duration>,
     /// Connections in use.
@@ -107,6 +112,8 @@ impl Core {
             epoch,
             drift: SignedDuration::ZERO,
             members: BTreeMap::new(),
+            users: BTreeSet::new(),
+            weights: Weights::default(),
             requests: BTreeMap::new(),
             active: 0,
             active_in_stream: 0,
@@ -156,6 +163,8 @@ impl Core {
     /// they are given back.
     pub(crate) fn leave(&mut self, now: Duration, id: MemberId) {
         if let Some(mut member) = self.members.remove(&id) {
+            self.users.remove(&id);
+            self.weights.remove(&member);
             self.requests.retain(|(rank, _), _| rank.arrival != id.0);
             self.count_on(&member.host, -(member.active as i32));
             member.count(now, 0);
@@ -166,15 +175,11 @@ impl Core {
     }
 
     pub(crate) fn set_backlog(&mut self, id: MemberId, backlog: Backlog) {
-        if let Some(member) = self.members.get_mut(&id) {
-            member.backlog = backlog;
-        }
+        self.change(id, |member| member.backlog = backlog);
     }
 
     pub(crate) fn set_weight(&mut self, id: MemberId, weight: f64) {
-        if let Some(member) = self.members.get_mut(&id) {
-            member.weight = weight;
-        }
+        self.change(id, |member| member.weight = weight);
     }
 
     /// The member speaks to another host from now on.
@@ -214,7 +219,22 @@ impl Core {
             member.count(now, change);
             let host = Arc::clone(&member.host);
             self.count_on(&host, change);
+            self.note_use(id);
         }
+    }
+
+    /// A member has more connections than before, or fewer.
+    fn note_use(&mut self, id: MemberId) {
+        match self.members.get(&id) {
+            Some(member) if member.active + member.held > 0 => self.users.insert(id),
+            _ => self.users.remove(&id),
+        };
+    }
+
+    /// The members that use connections, with or without permits.
+    fn users(&self) -> impl Iterator<Item = (MemberId, &Member)> {
+        let users = self.users.iter();
+        users.filter_map(|id| Some((*id, self.members.get(id)?)))
     }
 
     /// Tells the controller how many connections are in use now.
@@ -342,17 +362,6 @@ impl Core {
     /// A member's deadline on the lane's clock.
     pub(crate) fn deadline(&self, id: MemberId) -> Option<Deadline> {
         self.members.get(&id)?.deadline
-    }
-
-    /// The largest w_min of the members that have something to move, in the stream or of the
-    /// others.
-    pub(crate) fn weight(&self, in_stream: bool) -> f64 {
-        self.members
-            .values()
-            .filter(|member| member.is_pending())
-            .filter(|member| (member.service == Service::Stream) == in_stream)
-            .map(|member| member.weight)
-            .fold(0.0, f64::max)
     }
 
     /// Members with a deadline that have something to move.

@@ -21,6 +21,10 @@ pub const MAX_MESSAGE: usize = 16 * 1024;
 /// Longest time that a grant may hold for, s.
 pub const MAX_LEASE_S: f64 = 60.0;
 
+/// The capacity of a path fades all the time. A grant is no other one while it differs by less
+/// than this part: it is told again soon.
+const SAME_CAPACITY: f64 = 0.1;
+
 /// Connections of one group of transfers that are believed.
 const MAX_CONNECTIONS: u32 = 1_024;
 
@@ -227,13 +231,20 @@ impl LaneDemand {
 }
 
 impl LaneGrant {
-    /// Whether it says the same as an older one. The number of the demand alone is no news.
+    /// Whether it says the same as an older one. The number of the demand alone is no news, and
+    /// neither is a weight that no connection carries: else each change in a lane would be news
+    /// for all guests.
     #[must_use]
     pub fn is_same(&self, older: &Self) -> bool {
+        let apart = (self.capacity - older.capacity).abs();
+        let carries = self.carriers > 0;
         Self {
             seq: self.seq,
+            w: if carries { older.w } else { self.w },
+            capacity: self.capacity,
             ..*older
         } == *self
+            && apart <= SAME_CAPACITY * self.capacity.max(older.capacity)
     }
 
     /// Whether it can be meant.
@@ -335,6 +346,61 @@ mod tests {
         for grant in wrong {
             assert!(grant.check().is_err(), "{grant:?}");
         }
+    }
+
+    #[test]
+    fn what_fades_and_what_nobody_carries_is_no_news() {
+        let grant = LaneGrant {
+            term: 1,
+            seq: 1,
+            granted: Counts::default(),
+            w: 0.5,
+            carriers: 1,
+            capacity: 1e6,
+            stream_w: 1.0,
+            valid_s: 5.0,
+        };
+        let later = LaneGrant {
+            seq: 2,
+            capacity: 0.95e6,
+            ..grant
+        };
+        assert!(later.is_same(&grant) && grant.is_same(&later));
+        let news = [
+            LaneGrant {
+                capacity: 0.8e6,
+                ..grant
+            },
+            LaneGrant { w: 0.4, ..grant },
+            LaneGrant {
+                carriers: 0,
+                ..grant
+            },
+            LaneGrant {
+                stream_w: 0.02,
+                ..grant
+            },
+            LaneGrant {
+                granted: Counts {
+                    others: 1,
+                    stream: 0,
+                },
+                ..grant
+            },
+        ];
+        for news in news {
+            assert!(!news.is_same(&grant), "{news:?}");
+        }
+        let idle = LaneGrant {
+            carriers: 0,
+            ..grant
+        };
+        assert!(LaneGrant { w: 0.4, ..idle }.is_same(&idle));
+        let unknown = LaneGrant {
+            capacity: 0.0,
+            ..grant
+        };
+        assert!(unknown.is_same(&unknown) && !grant.is_same(&unknown));
     }
 
     #[test]

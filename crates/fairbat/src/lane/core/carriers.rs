@@ -13,11 +13,9 @@ impl Core {
     pub(crate) fn carriers(&self) -> Vec<(MemberId, u32)> {
         let mut left = self.settings.carriers();
         let mut in_use: Vec<(Rank, MemberId, u32)> = self
-            .members
-            .iter()
+            .users()
             .filter(|(_, member)| member.service != Service::Stream)
-            .map(|(&id, member)| (member.rank(id), id, member.active + member.held))
-            .filter(|(.., connections)| *connections > 0)
+            .map(|(id, member)| (member.rank(id), id, member.active + member.held))
             .collect();
         in_use.sort_unstable();
         let carriers = in_use.into_iter().map_while(|(_, id, connections)| {
@@ -51,6 +49,7 @@ impl Core {
     pub(crate) fn set_held(&mut self, id: MemberId, connections: u32) {
         if let Some(member) = self.members.get_mut(&id) {
             member.held = connections;
+            self.note_use(id);
         }
     }
 

@@ -152,8 +152,8 @@ impl Core {
 
     /// The members that use connections, with their ranks.
     fn in_use(&self) -> impl Iterator<Item = (Rank, &Member)> {
-        let active = self.members.iter().filter(|(_, member)| member.active > 0);
-        active.map(|(&id, member)| (member.rank(id), member))
+        let active = self.users().filter(|(_, member)| member.active > 0);
+        active.map(|(id, member)| (member.rank(id), member))
     }
 
     /// Whether a member is due before all members that use a connection.
