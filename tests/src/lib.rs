@@ -22,6 +22,7 @@ pub mod fault;
 pub mod message;
 pub mod metrics;
 pub mod nats;
+pub mod nats_cluster;
 pub mod netns;
 pub mod nginx;
 pub mod outcome;

@@ -1,7 +1,7 @@
 //! A real NATS server of the test's own, with JetStream: its own directory, port and process.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -20,6 +20,8 @@ const ANSWER: Duration = Duration::from_secs(2);
 pub struct Nats {
     directory: TempDir,
     address: SocketAddr,
+    /// What it is told besides.
+    arguments: Vec<String>,
     child: Child,
 }
 
@@ -27,14 +29,19 @@ impl Nats {
     /// Starts it; panics, saying what to install, when there is none.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_at(Ipv4Addr::LOCALHOST.into(), Vec::new())
+    }
+
+    /// The same at this address, with these arguments besides.
+    #[must_use]
+    pub fn start_at(address: IpAddr, arguments: Vec<String>) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let address = free.local_addr().expect("an address");
-        drop(free);
-        let child = spawn(directory.path(), address);
+        let address = free_at(address);
+        let child = spawn(directory.path(), address, &arguments);
         let mut server = Self {
             directory,
             address,
+            arguments,
             child,
         };
         server.await_start();
@@ -49,7 +56,7 @@ impl Nats {
 
     /// Starts it again where it was before [`Self::kill`], with what it has stored.
     pub fn start_again(&mut self) {
-        self.child = spawn(self.directory.path(), self.address);
+        self.child = spawn(self.directory.path(), self.address, &self.arguments);
         self.await_start();
     }
 
@@ -121,19 +128,30 @@ impl Drop for Nats {
     }
 }
 
-fn spawn(directory: &Path, address: SocketAddr) -> Child {
-    // Debian keeps it in /usr/sbin, which is not in every user's PATH.
-    let program = ["/usr/sbin/nats-server", "/usr/local/sbin/nats-server"]
+/// An address with a port that is free now.
+fn free_at(address: IpAddr) -> SocketAddr {
+    let free = TcpListener::bind((address, 0)).expect("a free port");
+    free.local_addr().expect("an address")
+}
+
+/// What to start it by. Debian keeps it in /usr/sbin, which is not in every user's PATH.
+#[must_use]
+pub fn program() -> &'static str {
+    ["/usr/sbin/nats-server", "/usr/local/sbin/nats-server"]
         .into_iter()
         .find(|path| Path::new(path).exists())
-        .unwrap_or("nats-server");
-    Command::new(program)
+        .unwrap_or("nats-server")
+}
+
+fn spawn(directory: &Path, address: SocketAddr, arguments: &[String]) -> Child {
+    Command::new(program())
         .args(["--addr", &address.ip().to_string()])
         .args(["--port", &address.port().to_string()])
         .args(["--jetstream", "--store_dir"])
         .arg(directory)
         .arg("--log")
         .arg(directory.join("log"))
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
