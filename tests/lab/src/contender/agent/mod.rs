@@ -204,7 +204,7 @@ impl Agent {
         company: &Company,
         over: &Over,
     ) -> Result<(), String> {
-        while !(told.is_over() && company.is_done()) && !over.within(ASK) {
+        while !(over.within(ASK) || told.is_over() && company.is_done()) {
             if let Ok(blow) = company.blows.try_recv()
                 && !self.suffer(blow, site, over)?
             {

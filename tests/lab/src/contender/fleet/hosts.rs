@@ -5,7 +5,7 @@
 //! servers are, they go between addresses of the foreground, which does not pass the link.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::contender::site::Site;
 use crate::host::{Class, Host};
@@ -79,14 +79,15 @@ impl Uplink {
     }
 
     fn await_wires(&self) -> io::Result<()> {
-        let begun = Instant::now();
+        let mut waited = Duration::ZERO;
         for (host, wire) in &self.hosts {
             while !(host.is_up(wire)? && self.server.is_up(wire)?) {
-                if begun.elapsed() > GRACE {
+                if waited > GRACE {
                     let said = format!("the wire of {wire} does not come up");
                     return Err(io::Error::other(said));
                 }
                 std::thread::sleep(LOOK);
+                waited += LOOK;
             }
         }
         Ok(())
