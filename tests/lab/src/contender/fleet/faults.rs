@@ -1,5 +1,6 @@
 //! What goes wrong at a site, again and again at even spacing, with victims by the seed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub(crate) struct Faults {
     moments: Vec<Duration>,
     /// Until when, and what is away.
     away: Option<(Duration, Away)>,
+    /// By how much the clock of a host is beside the right time, s, where it has been stepped.
+    offsets: BTreeMap<usize, i32>,
     told: Vec<FaultRecord>,
 }
 
@@ -80,6 +83,7 @@ impl Faults {
             random: StdRng::seed_from_u64(site.seed ^ STREAM),
             moments: moments(site.background.start_s, site.duration_s),
             away: None,
+            offsets: BTreeMap::new(),
             told: Vec::new(),
         }
     }
@@ -147,7 +151,10 @@ impl Faults {
                 (format!("host-{}", victim + 1), Some(until))
             }
             Fault::Clocks => {
-                let offset = STEP_S * self.random.random_range(-1..=1);
+                let is_late = self.random.random();
+                let offset = self.offsets.entry(victim).or_default();
+                *offset = stepped(*offset, is_late);
+                let offset = *offset;
                 if let Some(clock) = scene.clocks.get(victim) {
                     clock.set(offset)?;
                 }
@@ -189,6 +196,15 @@ fn set_away(away: &Away, is_away: bool, scene: &Scene<'_>) -> io::Result<()> {
             Ok(())
         }
         Away::Hosts(hosts) => scene.uplink.set_cut_off(hosts, is_away),
+    }
+}
+
+/// Where a clock steps from so many seconds beside the right time: back to it, or away from it.
+fn stepped(offset_s: i32, is_late: bool) -> i32 {
+    match (offset_s, is_late) {
+        (0, true) => -STEP_S,
+        (0, false) => STEP_S,
+        _ => 0,
     }
 }
 
