@@ -32,7 +32,7 @@ MATRICES := peers run run-uploads run-nights lane lane-deadlines trust overhead 
 	deadlines-bottlenecks cdg sender-weights \
 	sender-alone sender-released sender-constant sender-steps ctrltcp \
 	dalbe-simulated dalbe-fig10 dalbe dalbe-beyond dalbe-load \
-	agent-push agent-lane
+	agent-push agent-lane fleet fleet-equal fleet-faults
 
 # What `lab programs` runs and serves by, beside what the tests need.
 PROGRAMS := apt-ftparchive borg fcgiwrap git go hf javac lftp npm rsync scp sshd
@@ -71,7 +71,7 @@ lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependen
 	@$(MAKE) --no-print-directory deny
 
 bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1: minutes, into target)
-	@.ci/deps test iperf3 libtorrent pip restic trickle $(PROGRAMS)
+	@.ci/deps test faketime iperf3 libtorrent pip restic trickle $(PROGRAMS)
 	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)

@@ -2,7 +2,7 @@
 //! process. Some of them can be a cluster.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -33,15 +33,22 @@ impl Nats {
     /// Starts it; panics, saying what to install, when there is none.
     #[must_use]
     pub fn start() -> Self {
-        let mut server = Self::spawn(None, Vec::new());
+        Self::start_at(Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// The same at this address.
+    #[must_use]
+    pub fn start_at(address: IpAddr) -> Self {
+        let mut server = Self::spawn(address, None, Vec::new());
         server.await_start();
         server
     }
 
-    /// Starts a cluster of so many, and waits until JetStream has a leader there.
+    /// Starts a cluster of so many at this address, and waits until JetStream has a leader there.
     #[must_use]
-    pub fn start_cluster(size: usize) -> Vec<Self> {
-        let (routes, monitors) = (free_addresses(size), free_addresses(size));
+    pub fn start_cluster(address: IpAddr, size: usize) -> Vec<Self> {
+        let mut free = free_addresses(address, 2 * size);
+        let (routes, monitors) = (free.split_off(size), free);
         let urls: Vec<_> = routes.iter().map(|at| format!("nats://{at}")).collect();
         let mut servers: Vec<_> = (0..size)
             .map(|index| {
@@ -53,7 +60,7 @@ impl Nats {
                     ("--http_port", monitors[index].port().to_string()),
                 ];
                 let flags = flags.map(|(flag, value)| [flag.to_owned(), value]);
-                Self::spawn(Some(monitors[index]), flags.concat())
+                Self::spawn(address, Some(monitors[index]), flags.concat())
             })
             .collect();
         for server in &mut servers {
@@ -66,9 +73,9 @@ impl Nats {
         servers
     }
 
-    fn spawn(monitor: Option<SocketAddr>, flags: Vec<String>) -> Self {
+    fn spawn(address: IpAddr, monitor: Option<SocketAddr>, flags: Vec<String>) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
-        let address = free_addresses(1)[0];
+        let address = free_addresses(address, 1)[0];
         let child = spawn(directory.path(), address, &flags);
         Self {
             directory,
@@ -188,9 +195,9 @@ pub fn program() -> &'static str {
         .unwrap_or("nats-server")
 }
 
-/// Ports of this machine that nobody uses, all different.
-fn free_addresses(count: usize) -> Vec<SocketAddr> {
-    let free = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+/// Ports there that nobody uses, all different.
+fn free_addresses(address: IpAddr, count: usize) -> Vec<SocketAddr> {
+    let free = (0..count).map(|_| TcpListener::bind((address, 0)));
     let free: Vec<_> = free.map(|it| it.expect("a free port")).collect();
     let addresses = free.iter().map(|it| it.local_addr().expect("an address"));
     addresses.collect()

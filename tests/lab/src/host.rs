@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::AsRawFd as _;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -175,6 +176,34 @@ impl Host {
         })
     }
 
+    /// Joins two hosts by a wire (veth) with a device of this name in each, both up. It carries
+    /// once both [are up](Self::is_up).
+    ///
+    /// # Errors
+    /// As [`Self::ip`].
+    pub(crate) fn join(&self, other: &Self, device: &str) -> io::Result<()> {
+        // ip(8) takes a path for the name of a namespace, and here it has no other one.
+        let process = std::process::id();
+        let namespace = other.namespace.as_raw_fd();
+        self.ip(&format!(
+            "link add {device} type veth peer name {device} netns /proc/{process}/fd/{namespace}"
+        ))?;
+        for host in [self, other] {
+            host.ip(&format!("link set {device} up"))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a device carries. The kernel tells devices about once a second, all of them
+    /// together, and until then drops what they are to send.
+    ///
+    /// # Errors
+    /// As [`Self::ip`].
+    pub(crate) fn is_up(&self, device: &str) -> io::Result<bool> {
+        let shown = self.ip(&format!("-o link show {device}"))?;
+        Ok(shown.contains("state UP"))
+    }
+
     /// Writes a setting below `/proc/sys/net` inside.
     ///
     /// # Errors
@@ -203,31 +232,12 @@ impl Host {
         }
     }
 
-    /// Joins two hosts by a veth link with an interface of this name in each,
-    /// both up.
+    /// [`Self::join`], and waits until it carries.
     pub(crate) fn wire(&self, other: &Self, device: &str) {
-        // ip(8) finds a namespace without a name by a process in it.
-        let mut process = other
-            .within(|| Command::new("sleep").arg("60").spawn())
-            .expect("start sleep");
-        let id = process.id();
-        let made = self.ip(&format!(
-            "link add {device} type veth peer name {device} netns {id}"
-        ));
-        process.kill().expect("end sleep");
-        process.wait().expect("wait for sleep");
-        made.expect("make a link");
-        for host in [self, other] {
-            host.ip(&format!("link set {device} up"))
-                .expect("use the link");
-        }
-        // The kernel tells devices of their carrier about once a second, all of
-        // them together, and until then drops what they are to send.
+        self.join(other, device).expect("make a wire");
         wait_until("the wire to come up", Duration::from_secs(30), || {
-            [self, other].iter().all(|host| {
-                let shown = host.ip(&format!("-o link show {device}"));
-                shown.expect("the interface is there").contains("state UP")
-            })
+            let is_up = |host: &Self| host.is_up(device).expect("the interface is there");
+            is_up(self) && is_up(other)
         });
     }
 }

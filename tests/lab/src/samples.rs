@@ -171,6 +171,9 @@ pub struct BackgroundRecord {
     /// How far each transfer was, about once a second; empty where the contender does not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<Progress>,
+    /// What went wrong on purpose; empty where nothing did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultRecord>,
     /// Congestion control that a sender of ours was seen to send with; `None` for
     /// other senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +181,17 @@ pub struct BackgroundRecord {
     /// The first time that `fairbat` foretold a deadline missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
+}
+
+/// Something that went wrong on purpose.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultRecord {
+    /// When.
+    pub t: f64,
+    /// When it was over, if it was; an agent that is stopped or killed goes on by itself.
+    pub until: Option<f64>,
+    /// What, and where.
+    pub what: String,
 }
 
 /// What became of a transfer.

@@ -7,9 +7,10 @@ use fairbat_tests::bin::{agent_binary, fairbat_binary};
 use fairbat_tests::environment;
 pub use fairbat_tests::environment::kernel;
 use fairbat_tests::environment::{first_line, nginx_version};
+use fairbat_tests::nats;
 
 use crate::contender::{
-    Contender, Downloader, PYTHON, Restraint, Server, Uploader, others, uploads,
+    Contender, Downloader, PYTHON, Pushing, Restraint, Server, Uploader, others, uploads,
 };
 use crate::record::Provenance;
 
@@ -74,7 +75,14 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Fairbat | Contender::FairbatServed | Contender::FairbatNoDeadline(_) => {
             vec![built(fairbat_binary())]
         }
-        Contender::Agent | Contender::AgentStream => vec![built(agent_binary())],
+        Contender::Agent | Contender::AgentStream | Contender::Hosts(Pushing::Alone) => {
+            vec![built(agent_binary())]
+        }
+        Contender::Hosts(Pushing::Static) => vec![version_of("rclone")],
+        Contender::Hosts(_) => vec![
+            built(agent_binary()),
+            first_line(&[nats::program(), "--version"]),
+        ],
         Contender::Curl | Contender::Rival(_) => vec![version_of("curl")],
         Contender::Aria2 => vec![version_of("aria2c")],
         Contender::Upload(uploader, restraint) => {
@@ -109,7 +117,10 @@ pub fn of(contender: Contender) -> Vec<String> {
     }
     if matches!(
         contender,
-        Contender::FairbatServed | Contender::Agent | Contender::Sender(_)
+        Contender::FairbatServed
+            | Contender::Agent
+            | Contender::Sender(_)
+            | Contender::Hosts(Pushing::Together | Pushing::Alone | Pushing::Despite(_))
     ) {
         versions.push(congestion_controls());
     }

@@ -50,7 +50,7 @@ impl AgentStream {
         let (most, downloads) = (MAX_CONNECTIONS, &site.download);
         let _ = writeln!(text, "connections = {most}\nwrite_paths = [{downloads:?}]");
         let config = agent::write_config(site, &text)?;
-        let mut program = agent::start(&site.client, site, &config)?;
+        let mut program = agent::start(&site.client, site, WHO, &[], &config)?;
         program.tells(GRACE, |_| agent::status(&socket).ok())?;
         Ok(Self {
             program,

@@ -21,14 +21,15 @@ impl Contender {
         let takes_list = self.is_fairbat()
             || matches!(
                 self,
-                Self::None | Self::Agent | Self::Other(Downloader::Gets, _)
+                Self::None | Self::Agent | Self::Hosts(_) | Self::Other(Downloader::Gets, _)
             );
         let has_end = is_list || background.size_mb.is_some();
         let can_be_stopped = self == Self::None || self.is_download_tool();
         let is_ipv4 = matches!(
             self,
-            Self::Agent | Self::RclonePush | Self::Iperf3(_) | Self::Sender(_)
+            Self::Agent | Self::RclonePush | Self::Hosts(_) | Self::Iperf3(_) | Self::Sender(_)
         );
+        let is_fleet = matches!(self, Self::Hosts(_));
         let asks = [
             (
                 background.jobs.is_some() && !self.takes_jobs(),
@@ -44,12 +45,18 @@ impl Contender {
             (
                 is_list && !takes_list,
                 "moves one thing: a scenario with [[background.transfer]] is for none, agent, gets-8, \
-                 lane-8 and those called fairbat"
+                 lane-8, rclone-static and those called fairbat or fleet"
                     .to_owned(),
             ),
             (
                 self.pushes() && !has_end,
                 "pushes what there is: a scenario without background.size_mb is not for it"
+                    .to_owned(),
+            ),
+            (
+                is_fleet && (background.copies > 1 || scenario.link.len() != 1),
+                "has hosts of its own behind the only link: a scenario with several links, or with \
+                 background.copies, is not for it"
                     .to_owned(),
             ),
             (

@@ -195,3 +195,56 @@ pub enum Restraint {
     /// The lane of an agent at the same machine.
     Lane,
 }
+
+/// How several hosts behind one uplink push, each what is its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushing {
+    /// By agents in the lane of their site.
+    Together,
+    /// The same, while something goes wrong again and again.
+    Despite(Fault),
+    /// By agents, each for itself.
+    Alone,
+    /// By rclone, each at its part of a fair share.
+    Static,
+}
+
+impl Pushing {
+    /// Whether agents do it.
+    #[must_use]
+    pub fn has_agents(self) -> bool {
+        self != Self::Static
+    }
+
+    /// Whether they share the lane of their site.
+    #[must_use]
+    pub fn has_site(self) -> bool {
+        matches!(self, Self::Together | Self::Despite(_))
+    }
+
+    /// What goes wrong.
+    #[must_use]
+    pub fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Despite(fault) => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+/// What goes wrong at a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The only NATS server is killed, and started again.
+    NatsKilled,
+    /// The same of one of three.
+    NodeKilled,
+    /// Half of the hosts cannot reach NATS.
+    Partitioned,
+    /// The agent that is the coordinator is killed, and started again.
+    CoordinatorKilled,
+    /// An agent is stopped, and goes on.
+    Stopped,
+    /// The wall clock of an agent steps by ten minutes.
+    Clocks,
+}

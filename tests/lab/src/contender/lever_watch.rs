@@ -16,7 +16,7 @@ use crate::samples::BackgroundRecord;
 
 /// How often its connections are looked at. Each look is a process: ten looks a second took a third
 /// of two processors with 18 labs.
-const LOOK: Duration = Duration::from_millis(500);
+pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
 /// Which connections of a host are meant.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,8 @@ pub(crate) struct Watched<'a> {
     pub(crate) port: Port,
     /// The lever that it says it has.
     pub(crate) lever: &'a str,
+    /// How often its connections are looked at.
+    pub(crate) every: Duration,
 }
 
 /// Who watches.
@@ -60,6 +62,7 @@ impl LeverWatch {
             host,
             port,
             lever,
+            every,
         } = watched;
         let expected = SenderLeverKind::Congestion.name();
         if lever != expected {
@@ -70,7 +73,7 @@ impl LeverWatch {
         }
         let congestion = WeightedCongestion::open().map_err(io::Error::other)?;
         let control = congestion.name(SenderPolicy::default().law()).to_owned();
-        Ok(Self::of(who, host, port, control, start))
+        Ok(Self::spawn(who, host, port, control, (start, every)))
     }
 
     /// The same with the congestion control of this name, whoever's it is.
@@ -81,12 +84,22 @@ impl LeverWatch {
         control: String,
         start: Duration,
     ) -> Self {
+        Self::spawn(who, host, port, control, (start, LOOK))
+    }
+
+    fn spawn(
+        who: &'static str,
+        host: &Host,
+        port: Port,
+        control: String,
+        times: (Duration, Duration),
+    ) -> Self {
         let (end, over) = Over::pair();
         let looks = Looks::new(who, control.clone());
         Self {
             control,
             end,
-            thread: host.run(move || look(looks, port, start, &over)),
+            thread: host.run(move || look(looks, port, times, &over)),
         }
     }
 
@@ -109,13 +122,18 @@ impl LeverWatch {
     }
 }
 
-/// Looks at these connections, from `start` on until it is over, in the network
-/// namespace of this thread.
-fn look(mut looks: Looks, port: Port, start: Duration, over: &Over) -> io::Result<Looks> {
+/// Looks at these connections, from the first of two times on and then each time that the second
+/// one has passed, until it is over, in the network namespace of this thread.
+fn look(
+    mut looks: Looks,
+    port: Port,
+    (start, every): (Duration, Duration),
+    over: &Over,
+) -> io::Result<Looks> {
     let mut wait = start;
     while !over.within(wait) {
         looks.take(&connections(port)?);
-        wait = LOOK;
+        wait = every;
     }
     Ok(looks)
 }

@@ -10,6 +10,7 @@ mod agent_stream;
 mod engine;
 mod error;
 mod fitness;
+mod fleet;
 mod iperf3;
 mod kind;
 mod lever_watch;
@@ -39,13 +40,15 @@ use std::{fs, io};
 use dalbe::ebpf::setup;
 use fairbat_tests::bin::{agent_binary, fairbat_binary, s3_server_binary};
 
-use crate::contender::agent::Agent;
+use crate::contender::agent::{Agent, Company, Manner};
 use crate::contender::agent_stream::AgentStream;
 use crate::contender::engine::Jobs;
 pub use crate::contender::error::ContenderError;
 use crate::contender::error::require;
+use crate::contender::fleet::Fleet;
 pub use crate::contender::kind::{
-    Admitting, CongestionControl, Downloader, Receiver, Restraint, Sending, TargetDelay, Uploader,
+    Admitting, CongestionControl, Downloader, Fault, Pushing, Receiver, Restraint, Sending,
+    TargetDelay, Uploader,
 };
 pub use crate::contender::name::Contender;
 use crate::contender::process::{End, Over};
@@ -96,6 +99,7 @@ impl Contender {
                 return others::require(downloader, restraint);
             }
             Self::Upload(uploader, _) => return uploads::require(uploader),
+            Self::Hosts(pushing) => return fleet::require(pushing),
             _ => &[],
         };
         let nginx = (self.server() == Server::Nginx).then_some(("nginx", "nginx"));
@@ -107,7 +111,10 @@ impl Contender {
     #[must_use]
     pub fn programs(self) -> Vec<(&'static str, &'static Path)> {
         match self {
-            Self::Agent => vec![
+            Self::Hosts(pushing) if !pushing.has_agents() => {
+                vec![("FAIRBAT_S3_SERVER_BIN", s3_server_binary())]
+            }
+            Self::Agent | Self::Hosts(_) => vec![
                 ("FAIRBAT_AGENT_BIN", agent_binary()),
                 ("FAIRBAT_S3_SERVER_BIN", s3_server_binary()),
             ],
@@ -287,9 +294,16 @@ impl Contender {
                 Box::new(move |site, over| uploads::run(site, &taker, uploader, restraint, over))
             }
             Self::Agent => {
-                let agent = Agent::start(site);
+                let store = Store::start(site);
+                let store = store.map_err(ContenderError::cannot("start the store"))?;
+                let agent = Agent::start(site, &store, Manner::default());
                 let agent = agent.map_err(ContenderError::cannot("start the agent"))?;
-                Box::new(move |site, over| agent.run(site, over))
+                Box::new(move |site, over| {
+                    let record = agent.run(site, &Company::none(), over);
+                    // Until then it takes.
+                    drop(store);
+                    record
+                })
             }
             Self::AgentStream => {
                 let origin = Origin::start(site, self)?;
@@ -300,7 +314,12 @@ impl Contender {
             Self::RclonePush => {
                 let store = Store::start(site);
                 let store = store.map_err(ContenderError::cannot("start the store"))?;
-                Box::new(move |site, over| tools::push(site, &store, over))
+                Box::new(move |site, over| tools::push(site, &store, None, over))
+            }
+            Self::Hosts(pushing) => {
+                let fleet = Fleet::start(site, pushing);
+                let fleet = fleet.map_err(ContenderError::cannot("start the hosts"))?;
+                Box::new(move |site, over| fleet.run(site, over))
             }
             Self::Queue(admitting) => {
                 let origin = Origin::start(site, self)?;

@@ -7,7 +7,8 @@ use dalbe::ebpf::CongestionLaw;
 use serde::Deserialize;
 
 use crate::contender::kind::{
-    Admitting, CongestionControl, Downloader, Receiver, Restraint, Sending, TargetDelay, Uploader,
+    Admitting, CongestionControl, Downloader, Fault, Pushing, Receiver, Restraint, Sending,
+    TargetDelay, Uploader,
 };
 use crate::rivals::Rival;
 
@@ -39,6 +40,8 @@ pub enum Contender {
     AgentStream,
     /// rclone pushing the same without any limit.
     RclonePush,
+    /// Hosts behind one uplink, each pushing one of the scenario's transfers.
+    Hosts(Pushing),
     /// libtorrent over uTP, whose congestion control is LEDBAT (RFC 6817): one
     /// connection, or one for each of the scenario's jobs.
     Utp(TargetDelay),
@@ -73,7 +76,7 @@ pub enum Contender {
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 66] = {
+    const NAMES: [(Self, &str, &str); 75] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
         use Downloader::{Aria2, Clients, Curl, Gets, Many, Pip, Rclone, Wget};
@@ -309,6 +312,47 @@ impl Contender {
                 "limit-restic",
                 "restic --limit-upload",
             ),
+            (Self::Hosts(Pushing::Together), "fleet", "hosts in one lane"),
+            (
+                Self::Hosts(Pushing::Alone),
+                "fleet-alone",
+                "hosts, each alone",
+            ),
+            (
+                Self::Hosts(Pushing::Static),
+                "rclone-static",
+                "hosts, rclone --bwlimit",
+            ),
+            (
+                Self::Hosts(Pushing::Despite(Fault::NatsKilled)),
+                "fleet-nats-killed",
+                "hosts in one lane, NATS killed",
+            ),
+            (
+                Self::Hosts(Pushing::Despite(Fault::NodeKilled)),
+                "fleet-node-killed",
+                "hosts in one lane, one of three NATS nodes killed",
+            ),
+            (
+                Self::Hosts(Pushing::Despite(Fault::Partitioned)),
+                "fleet-partitioned",
+                "hosts in one lane, half of them cut off from NATS",
+            ),
+            (
+                Self::Hosts(Pushing::Despite(Fault::CoordinatorKilled)),
+                "fleet-coordinator-killed",
+                "hosts in one lane, coordinator killed",
+            ),
+            (
+                Self::Hosts(Pushing::Despite(Fault::Stopped)),
+                "fleet-stopped",
+                "hosts in one lane, agents stopped",
+            ),
+            (
+                Self::Hosts(Pushing::Despite(Fault::Clocks)),
+                "fleet-clocks",
+                "hosts in one lane, clocks stepped",
+            ),
         ]
     };
 
@@ -393,7 +437,8 @@ mod tests {
              fairbat-undamped, fairbat-paper, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
              ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat, wget, aria2c-16, rclone-free, pip, many, run-curl, run-wget, \
-             run-aria2c-16, run-rclone, run-pip, run-many, proxy-20, gets-8, lane-8, trickle-curl, planned-curl, limit-curl, put, curl-put, run-curl-put, restic, run-restic, limit-restic"
+             run-aria2c-16, run-rclone, run-pip, run-many, proxy-20, gets-8, lane-8, trickle-curl, planned-curl, limit-curl, put, curl-put, run-curl-put, restic, run-restic, limit-restic, \
+             fleet, fleet-alone, rclone-static, fleet-nats-killed, fleet-node-killed, fleet-partitioned, fleet-coordinator-killed, fleet-stopped, fleet-clocks"
         );
     }
 }

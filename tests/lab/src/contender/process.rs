@@ -112,6 +112,11 @@ impl Program {
     pub(crate) fn end(&mut self) {
         self.ask_to_end();
         self.ends_soon();
+        self.kill();
+    }
+
+    /// Makes it end at once, and waits.
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -179,8 +184,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 

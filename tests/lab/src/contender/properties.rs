@@ -2,7 +2,7 @@
 
 use dalbe::ebpf::EbpfPart;
 
-use crate::contender::kind::CongestionControl;
+use crate::contender::kind::{CongestionControl, Pushing};
 use crate::contender::name::Contender;
 use crate::scenario::Scenario;
 
@@ -40,7 +40,7 @@ impl Contender {
             | Self::Rledbat
             | Self::Other(..) => Server::Nginx,
             Self::FairbatServed => Server::Serve,
-            Self::Agent | Self::RclonePush => Server::Store,
+            Self::Agent | Self::RclonePush | Self::Hosts(_) => Server::Store,
             Self::Utp(_) | Self::Iperf3(_) | Self::Sender(_) | Self::Upload(..) => Server::Own,
         }
     }
@@ -52,7 +52,7 @@ impl Contender {
     pub fn heeds_server_congestion_control(self) -> bool {
         let has_own = matches!(self, Self::TcpReno | Self::Rival(_));
         let is_nginx = self.server() == Server::Nginx && !has_own;
-        is_nginx || self == Self::RclonePush
+        is_nginx || matches!(self, Self::RclonePush | Self::Hosts(Pushing::Static))
     }
 
     /// Whether it is a program that downloads files, and leaves them as they were
@@ -137,6 +137,7 @@ impl Contender {
             }
             Self::Sender(sending) => sending.law().map(|_| EbpfPart::CongestionControls),
             Self::FairbatServed | Self::Agent => Some(EbpfPart::CongestionControls),
+            Self::Hosts(pushing) => pushing.has_agents().then_some(EbpfPart::CongestionControls),
             Self::Rledbat => Some(EbpfPart::Observer),
             _ => None,
         }

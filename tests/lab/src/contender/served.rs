@@ -54,7 +54,7 @@ impl Served {
         let served = several.map(|(transfer, number)| Self {
             name: format!("{FILE}-{number}"),
             bytes: Some(bytes(transfer.size_mb)),
-            deadline_s: Some(transfer.deadline_s),
+            deadline_s: transfer.deadline_s,
             // No file is like another.
             seed: seed ^ (number << 32),
         });

@@ -13,7 +13,7 @@ use fairbat_tests::nginx::{Config, Nginx};
 use serde::Deserialize;
 use url::Url;
 
-use crate::contender::lever_watch::{LeverWatch, Port, Watched};
+use crate::contender::lever_watch::{LOOK, LeverWatch, Port, Watched};
 use crate::contender::process::Program;
 use crate::contender::served::{BUCKET, FILE};
 use crate::contender::site::Site;
@@ -236,6 +236,7 @@ impl Serve {
             host: &self.host,
             port: Port::Own(self.listening.address.port()),
             lever: &self.listening.lever,
+            every: LOOK,
         };
         LeverWatch::start(watched, start)
     }

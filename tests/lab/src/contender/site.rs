@@ -1,11 +1,11 @@
 //! Where a contender works, and what it is to move.
 
-use std::io;
 use std::net::{IpAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
+use std::{fs, io};
 
 use fairbat_tests::content::Content;
 use rand::SeedableRng as _;
@@ -27,7 +27,7 @@ pub(crate) const ORIGIN: &str = "origin";
 pub(crate) const DOWNLOAD: &str = "download";
 
 /// Where a contender works, and what it is to do there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Site {
     /// Where the data is.
     pub(crate) server: Host,
@@ -39,6 +39,9 @@ pub(crate) struct Site {
     pub(crate) first_mbit: f64,
     /// Rate of the slowest link, Mbit/s.
     pub(crate) slowest_mbit: f64,
+    /// What a flow that never ends gets beside the foreground when all share evenly, payload,
+    /// Mbit/s.
+    pub(crate) fair_mbit: f64,
     /// Length of the run, s.
     pub(crate) duration_s: f64,
     /// From when figures are taken, s.
@@ -84,6 +87,7 @@ impl Site {
             background: scenario.background.clone(),
             first_mbit: rates().next().unwrap_or(f64::INFINITY),
             slowest_mbit: rates().fold(f64::INFINITY, f64::min),
+            fair_mbit: scenario.fair_mbit(),
             duration_s: scenario.duration_s,
             measure_from_s: scenario.measure_from_s,
             seed,
@@ -95,6 +99,21 @@ impl Site {
             download: work.join(DOWNLOAD),
             began: OnceLock::new(),
         }
+    }
+
+    /// The part of it that a host of this name has: this transfer, and a directory of its own.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub(crate) fn part(&self, host: &Host, name: &str, served: &Served) -> io::Result<Self> {
+        let work = self.work.join(name);
+        fs::create_dir_all(&work)?;
+        Ok(Self {
+            server: host.clone(),
+            served: vec![served.clone()],
+            work,
+            ..self.clone()
+        })
     }
 
     /// What is wrong with the files that have arrived, for people; `None` if

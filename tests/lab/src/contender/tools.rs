@@ -231,7 +231,12 @@ fn flags(background: &Background) -> Vec<String> {
 
 /// For rclone: whole bytes per second, as a unit would be a power of 1024.
 fn careful_rate(link_mbit: f64) -> String {
-    format!("{:.0}B", bytes_per_s(link_mbit) * CAREFUL_SHARE)
+    rate(bytes_per_s(link_mbit) * CAREFUL_SHARE)
+}
+
+/// The same of any rate.
+fn rate(bytes_per_s: f64) -> String {
+    format!("{bytes_per_s:.0}B")
 }
 
 pub(super) fn words(words: &[&str]) -> Vec<String> {
@@ -298,19 +303,35 @@ const REMOTE: &str = "store";
 /// What its files are called.
 const PUSH: &str = "rclone-push";
 
-/// Copies the directory to the store, without a limit, until that is done or the
-/// run is over.
-pub(crate) fn push(site: &Site, store: &Store, over: &Over) -> Result<BackgroundRecord, String> {
-    let command = command(site, store).map_err(|error| format!("configure rclone: {error}"))?;
-    carry(site, &site.server, PUSH, command, over, |_, _| {
+/// Copies the directory to the store, with a limit in Mbit/s or without, until that is done or
+/// the run is over.
+pub(crate) fn push(
+    site: &Site,
+    store: &Store,
+    limit_mbit: Option<f64>,
+    over: &Over,
+) -> Result<BackgroundRecord, String> {
+    let name = &site.served[0].name;
+    let command = command(site, store, name, limit_mbit);
+    let command = command.map_err(|error| format!("configure rclone: {error}"))?;
+    let moved = || servers::bytes(&site.download.join(BUCKET).join(name));
+    let mut record = carry(site, &site.server, PUSH, command, over, |_, _| {
         BackgroundRecord {
-            bytes: Some(servers::bytes(&site.download.join(BUCKET))),
+            bytes: Some(moved()),
             ..BackgroundRecord::default()
         }
-    })
+    })?;
+    record
+        .transfers
+        .extend(record.done.map(|done| TransferRecord {
+            name: name.clone(),
+            done: Some(done),
+            ..TransferRecord::default()
+        }));
+    Ok(record)
 }
 
-fn command(site: &Site, store: &Store) -> io::Result<Command> {
+fn command(site: &Site, store: &Store, name: &str, limit_mbit: Option<f64>) -> io::Result<Command> {
     let config = site.work.join("rclone.conf");
     let endpoint = store.endpoint();
     fs::write(
@@ -324,8 +345,11 @@ fn command(site: &Site, store: &Store) -> io::Result<Command> {
     command
         .args(["copy", "--config"])
         .arg(config)
-        .arg(site.origin.join(FILE))
-        .arg(format!("{REMOTE}:{BUCKET}/{FILE}"));
+        .arg(site.origin.join(name))
+        .arg(format!("{REMOTE}:{BUCKET}/{name}"));
+    if let Some(mbit) = limit_mbit {
+        command.arg("--bwlimit").arg(rate(bytes_per_s(mbit)));
+    }
     Ok(command)
 }
 

@@ -48,6 +48,8 @@ fn section(name: &str, scenario: &Scenario, rows: &[Row<'_>]) -> String {
     let (has_goodput, has_web) = (has_goodput(scenario), has_web(scenario));
     // Where the way of running is what is compared, its cost is of interest.
     let is_varied = rows.iter().any(|row| row.variant.is_some());
+    let jain = |it: &Summary| it.transfers_jain;
+    let has_several = rows.iter().any(|row| row.spread(jain).is_some());
     let own = |digits: usize, figure: fn(&Summary) -> Option<f64>| {
         move |row: &&Row<'_>| shown(row.spread(figure), digits)
     };
@@ -69,6 +71,7 @@ fn section(name: &str, scenario: &Scenario, rows: &[Row<'_>]) -> String {
         .column("probes lost, %", own(1, |it| Some(100.0 * it.probe_loss)))
         .column("background, Mbit/s", own(2, |it| Some(it.background_mbit)))
         .column("link in use, %", own(0, |it| Some(100.0 * it.utilisation)))
+        .column_if(has_several, "Jain's index of transfers", own(3, jain))
         .column_if(is_varied, "lab, cores", own(3, |it| Some(it.lab_cores)))
         .column_if(
             is_varied,

@@ -16,6 +16,9 @@ pub(crate) const FAIRBAT: &str = "fairbat";
 /// The upload by `fairbat-agent`.
 pub(crate) const AGENT: &str = "agent";
 
+/// Hosts whose agents share the lane of their site.
+pub(crate) const FLEET: &str = "fleet";
+
 /// A program under `fairbat run`, planned by what its earlier runs have moved.
 pub(crate) const PLANNED: &str = "planned-curl";
 

@@ -145,6 +145,16 @@ pub struct Jobs {
 pub struct Transfer {
     /// What there is to move, MB (10^6 bytes).
     pub size_mb: f64,
+    /// Seconds after the start of the contender by which it should be there, if it is due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_s: Option<f64>,
+}
+
+/// A transfer that has a deadline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Due {
+    /// What there is to move, MB (10^6 bytes).
+    pub size_mb: f64,
     /// Seconds after the start of the contender by which it should be there.
     pub deadline_s: f64,
 }
@@ -193,13 +203,17 @@ impl Background {
 
     /// All transfers that have a size and a deadline.
     #[must_use]
-    pub fn due(&self) -> Vec<Transfer> {
-        let only = self.size_mb.zip(self.deadline_s);
-        let only = only.map(|(size_mb, deadline_s)| Transfer {
-            size_mb,
-            deadline_s,
+    pub fn due(&self) -> Vec<Due> {
+        let only = (self.size_mb, self.deadline_s);
+        let all = self.transfer.iter();
+        let all = all.map(|one| (Some(one.size_mb), one.deadline_s));
+        let due = all.chain([only]).filter_map(|(size_mb, deadline_s)| {
+            Some(Due {
+                size_mb: size_mb?,
+                deadline_s: deadline_s?,
+            })
         });
-        self.transfer.iter().copied().chain(only).collect()
+        due.collect()
     }
 
     /// Seconds from the start to the last of the deadlines; `None` without

@@ -262,6 +262,10 @@ pub struct Quick {
     /// Length of a run, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_s: Option<f64>,
+    /// From when on the contender works, s, where its servers need more time to start than the
+    /// scale leaves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_s: Option<f64>,
     /// Up to where figures are taken, s; with a duration of its own the quick
     /// variant is measured to the end unless this is given.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,6 +12,9 @@ impl Scenario {
         let mut scenario = self.clone();
         scenario.quick = None;
         scenario.scale_time(quick.time_scale.unwrap_or(1.0));
+        if let Some(start) = quick.start_s {
+            scenario.background.start_s = start;
+        }
         if let Some(duration) = quick.duration_s {
             scenario.duration_s = duration;
             scenario.measure_until_s = None;
@@ -95,7 +98,7 @@ impl Scenario {
         }
         for transfer in &mut background.transfer {
             transfer.size_mb *= by;
-            transfer.deadline_s *= by;
+            transfer.deadline_s = transfer.deadline_s.map(|deadline| deadline * by);
         }
     }
 }
@@ -223,7 +226,7 @@ mod tests {
         assert_eq!(scenario.background.copies, 3);
         same(scenario.background.weights[0].at_s, 15.0);
         let transfer = scenario.background.transfer[0];
-        assert_eq!((transfer.size_mb, transfer.deadline_s), (4.0, 20.0));
+        assert_eq!((transfer.size_mb, transfer.deadline_s), (4.0, Some(20.0)));
     }
 
     #[test]

@@ -75,6 +75,14 @@ impl Scenario {
         Some(self.demand_beside(factor)? <= FEASIBLE)
     }
 
+    /// Payload that one more flow carries over the first link in a second when it shares evenly,
+    /// from the background's start to the end of the run, Mbit/s.
+    #[must_use]
+    pub fn fair_mbit(&self) -> f64 {
+        let (from, until) = (self.background.start_s, self.duration_s);
+        self.fair_share(from, until, 1.0) * 8e-6 / (until - from)
+    }
+
     /// Payload that one more flow carries over the first link between two
     /// moments (s) when it shares what loads leave evenly with the greedy
     /// flows that are there, bytes.

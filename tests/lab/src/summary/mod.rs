@@ -13,10 +13,10 @@ use crate::deadline::DeadlineFigures;
 use crate::jobs::JobsFigures;
 use crate::link::{PAYLOAD_SHARE, Rate};
 use crate::samples::{
-    BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Samples, goodput, ratio,
+    BackgroundRecord, Fetch, FlowRecord, LinkRecord, Probe, Progress, Samples, goodput, ratio,
 };
 use crate::scenario::{DirectionSpec, Foreground, Scenario};
-use crate::statistics::{mean, median, percentile};
+use crate::statistics::{jain, mean, median, percentile};
 pub use crate::summary::call::CallFigures;
 pub use crate::summary::connections::ConnectionFigures;
 use crate::yielding::{BesideFigures, YieldFigures, fairness};
@@ -49,6 +49,10 @@ pub struct Summary {
     /// fewer than two.
     #[serde(default)]
     pub background_jain: Option<f64>,
+    /// Jain's index of what transfers of one scenario had moved of each at the end of the measured
+    /// part, as the contender says; `None` with fewer than two, and where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers_jain: Option<f64>,
     /// Share of the first link's rate in use by both, 0 to 1, their payload
     /// taken for that of full packets.
     pub utilisation: f64,
@@ -174,6 +178,10 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
             .links
             .last()
             .and_then(|link| fairness(&link.forward.connections, &window)),
+        transfers_jain: measured
+            .background
+            .iter()
+            .find_map(|one| transfers_jain(&one.progress, window.end)),
         background_mbit: last.map_or(0.0, |samples| {
             mean_rate(samples, &samples.background, &window)
         }),
@@ -208,6 +216,13 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         connections: ConnectionFigures::all(&setup.background, measured.background, &window),
         beside: BesideFigures::of(setup, measured.links, measured.flows, measured.background),
     }
+}
+
+/// See [`Summary::transfers_jain`].
+fn transfers_jain(progress: &[Progress], end: f64) -> Option<f64> {
+    let bytes = &progress.iter().rev().find(|told| told.t <= end)?.bytes;
+    let bytes: Vec<f64> = bytes.iter().map(|bytes| *bytes as f64).collect();
+    jain(&bytes).filter(|_| bytes.len() > 1)
 }
 
 /// What happened in the window.

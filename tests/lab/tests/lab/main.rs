@@ -8,6 +8,7 @@
 mod bottleneck;
 mod bursts;
 mod calibration;
+mod fleet;
 mod fresh;
 mod in_order;
 mod ipv6;

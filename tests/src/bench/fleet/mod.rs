@@ -12,6 +12,7 @@ pub mod record;
 mod uses;
 mod watch;
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -110,7 +111,7 @@ pub fn run(extent: &Extent, command: &str) -> Record {
 
 /// One size, from the start of NATS to its end.
 fn measure(agents: usize, are_candidates: bool, duration: Duration) -> Series {
-    let servers = Nats::start_cluster(SERVERS);
+    let servers = Nats::start_cluster(Ipv4Addr::LOCALHOST.into(), SERVERS);
     let coordinator = Coordinator::start(&servers[0].url());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let mut random = StdRng::seed_from_u64(SEED + agents as u64);

@@ -285,7 +285,10 @@ fn whoever_moves_one_thing_says_so() {
     let expected = one_thing().filter(|one| {
         let takes_list = matches!(
             one,
-            Contender::None | Contender::Agent | Contender::Other(Downloader::Gets, _)
+            Contender::None
+                | Contender::Agent
+                | Contender::Hosts(_)
+                | Contender::Other(Downloader::Gets, _)
         );
         takes_list || one.is_fairbat()
     });
@@ -353,10 +356,14 @@ fn copies_run_beside_each_other() {
 
 #[test]
 fn one_that_is_ended_before_its_start_has_done_nothing() {
-    // These two take congestion controls, and a test sets no machine up.
-    let set_up = [Contender::FairbatServed, Contender::Agent];
+    // These take congestion controls, and a test sets no machine up.
+    let is_set_up = |one: &Contender| match one {
+        Contender::FairbatServed | Contender::Agent => true,
+        Contender::Hosts(pushing) => pushing.has_agents(),
+        _ => false,
+    };
     let all = Contender::ALL.into_iter();
-    for contender in all.filter(|one| !set_up.contains(one)) {
+    for contender in all.filter(|one| !is_set_up(one)) {
         let what = if contender.pushes() {
             "size_mb = 1.0"
         } else if wants_jobs(contender) {

@@ -11,7 +11,7 @@ use crate::record::Summary;
 use crate::report::deadlines::required::{Lateness, mark};
 use crate::report::deadlines::served::SERVED;
 use crate::report::select::{
-    AGENT, Draw, FAIRBAT, PLANNED, Row, all_rows, beyond, distinct, greedy, has_alone,
+    AGENT, Draw, FAIRBAT, FLEET, PLANNED, Row, all_rows, beyond, distinct, greedy, has_alone,
     has_contenders, has_web, on_paths,
 };
 use crate::report::words::{
@@ -150,7 +150,7 @@ fn required(matrix: &MatrixRecord, outcomes: &[Outcome<'_>]) -> String {
     }
     let text = match served::section(matrix, outcomes) {
         None => {
-            let there = [FAIRBAT, AGENT, PLANNED].map(of).into_iter();
+            let there = [FAIRBAT, AGENT, FLEET, PLANNED].map(of).into_iter();
             let there = there.filter(|(_, table)| !table.is_empty());
             match &there.collect::<Vec<_>>()[..] {
                 [(_, only)] => format!("\n{only}"),
@@ -251,6 +251,11 @@ fn contenders(scenario: &Scenario, rows: &[Row<'_>], has_alone: bool) -> String 
     let lost = |row: &Row<'_>| row.paired(|own, alone| beyond(scenario, own, alone));
     table(rows)
         .column("met", |row| met(row))
+        .column_if(
+            !scenario.background.transfer.is_empty(),
+            "of all deadlines",
+            |row| each_met(row),
+        )
         .column("late, p95, %", |row| {
             or_nothing(Lateness::of(figures(row)).map(|late| late.words()))
         })
@@ -283,6 +288,21 @@ fn met(row: &Row<'_>) -> String {
     match all {
         0 => NOTHING.to_owned(),
         _ => format!("{met} of {all}"),
+    }
+}
+
+/// The deadlines that were met, one by one, in all runs together.
+fn each_met(row: &Row<'_>) -> String {
+    let all: Vec<_> = figures(row).flat_map(|it| &it.transfers).collect();
+    match all.len() {
+        0 => NOTHING.to_owned(),
+        count => {
+            let met = all.iter().filter(|it| it.met == Some(true)).count();
+            format!(
+                "{met} of {count}, {:.1} %",
+                100.0 * met as f64 / count as f64
+            )
+        }
     }
 }
 

@@ -168,7 +168,9 @@ fn background(background: &Background) -> Result<(), String> {
     for (transfer, number) in background.transfer.iter().zip(1..) {
         let named = |error| format!("transfer {number}: {error}");
         within("size_mb", transfer.size_mb, SIZE_MB).map_err(named)?;
-        within("deadline_s", transfer.deadline_s, LENGTH).map_err(named)?;
+        if let Some(deadline) = transfer.deadline_s {
+            within("deadline_s", deadline, LENGTH).map_err(named)?;
+        }
     }
     let is_single = background.size_mb.is_some() || background.deadline_s.is_some();
     if !background.transfer.is_empty() && (is_single || background.jobs.is_some()) {

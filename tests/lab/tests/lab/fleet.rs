@@ -1,0 +1,87 @@
+//! Hosts behind one uplink that push, in the lane of their site, whatever fails there, and by
+//! rclone at fixed rates.
+
+use fairbat_lab::record::Record;
+
+use crate::{is_root, only_contender, record_of, shared};
+
+/// Three hosts, which have some seconds to find each other.
+const SITE: &str = "
+    description = 'Hosts that push'
+    duration_s = 40
+    measure_from_s = 12
+    [[link]]
+    rate_mbit = 10
+    delay_ms = 10
+    queue = { bdp = 1.0 }
+    [background]
+    start_s = 12
+    transfer = [
+        { size_mb = 1.5, deadline_s = 20 },
+        { size_mb = 0.5, deadline_s = 14 },
+        { size_mb = 0.5, deadline_s = 24 },
+    ]
+";
+
+/// What `contender` has pushed of this; `None` where it cannot.
+fn pushed(contender: &str) -> Option<Record> {
+    let record = record_of(SITE, contender)?;
+    assert_eq!(record.failure(), None);
+    let all = &only_contender(&record).transfers;
+    assert!(all.iter().all(|one| one.done.is_some()), "{all:?}");
+    // It is the background, and nobody else, that crosses the link.
+    let directions = record.links.iter().map(|link| &link.forward);
+    let crossed: u64 = directions
+        .flat_map(|direction| &direction.samples.background)
+        .sum();
+    assert!((2_500_000..3_400_000).contains(&crossed), "{crossed}");
+    Some(record)
+}
+
+#[test]
+fn hosts_in_one_lane_push_in_the_order_of_their_deadlines() {
+    if !is_root() {
+        return;
+    }
+    let _turn = shared();
+    let Some(record) = pushed("fleet") else {
+        return;
+    };
+    let fleet = only_contender(&record);
+    let control = fleet.held_by.as_deref().expect("a congestion control");
+    assert!(control.starts_with("fairbat_vegas"), "{control}");
+    assert_eq!(fleet.transfers[1].place, Some(1), "{:?}", fleet.transfers);
+    let last = fleet.progress.last().expect("they tell how far they are");
+    assert_eq!(last.bytes.len(), 3);
+    assert!(fleet.faults.is_empty());
+}
+
+#[test]
+fn hosts_push_whatever_fails() {
+    if !is_root() {
+        return;
+    }
+    let _turn = shared();
+    for contender in [
+        "fleet-coordinator-killed",
+        "fleet-nats-killed",
+        "fleet-partitioned",
+    ] {
+        let Some(record) = pushed(contender) else {
+            return;
+        };
+        let faults = &only_contender(&record).faults;
+        assert!(!faults.is_empty(), "{contender}");
+    }
+}
+
+#[test]
+fn hosts_push_by_rclone() {
+    if !is_root() {
+        return;
+    }
+    let _turn = shared();
+    if let Some(record) = pushed("rclone-static") {
+        assert_eq!(only_contender(&record).bytes, Some(2_500_000));
+    }
+}
