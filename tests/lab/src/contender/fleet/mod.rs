@@ -146,6 +146,7 @@ impl Fleet {
         } = self;
         let done = Arc::new(AtomicUsize::new(0));
         let count = members.len();
+        let has_agents = members.iter().any(|member| member.agent.is_some());
         let mut working: Vec<_> = members
             .into_iter()
             .map(|member| Working::start(member, &store, &done, count))
@@ -171,6 +172,12 @@ impl Fleet {
         let names = uplink.hosts().map(|(_, name)| name);
         let mut record = merged(names.zip(records));
         record.failure = record.failure.or(failure);
+        let has_moved = record.bytes.is_some_and(|bytes| bytes > 0);
+        if has_agents && has_moved && record.held_by.is_none() && record.failure.is_none() {
+            let said = "no connection of the agents has ever been seen with a congestion control \
+                        of ours: it was not what held back";
+            record.failure = Some(said.to_owned());
+        }
         record.faults = faults.map_or(Vec::new(), Faults::told);
         Ok(record)
     }
