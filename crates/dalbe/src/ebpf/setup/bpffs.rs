@@ -142,8 +142,17 @@ pub(crate) fn remove_if_empty(directory: &Path) -> Result<(), SetupError> {
             Err(_) if is_mounted => return Ok(()),
             result => result?,
         }
-        clear(directory);
-        fs::remove_dir(directory).map_err(failed_to("remove", directory))?;
+        loop {
+            clear(directory);
+            match fs::remove_dir(directory) {
+                // One that has waited for the lock of the file system takes that of the directory
+                // below, sees what it is, and lets go of it again.
+                Err(error)
+                    if error.kind() == io::ErrorKind::DirectoryNotEmpty && is_empty(directory)? => {
+                }
+                result => break result.map_err(failed_to("remove", directory))?,
+            }
+        }
     }
     // The directory above is ours only for this path. A killed removal may have
     // left it, and others may have put something there.
