@@ -203,7 +203,7 @@ mod tests {
                 {"name": "a", "heard_s": 1.0, "push": {"active": 1, "bytes": 1024, "due_s": 60.0}},
                 {"name": "b", "heard_s": 1.0,
                     "push": {"waiting": 2, "bytes": 2048, "due_s": -5.0, "late_s": 9.0}},
-                {"name": "c\u{1b}", "held": true},
+                {"name": "c", "held": true},
             ],
         });
         let options = TableOptions {
@@ -215,7 +215,7 @@ mod tests {
 HOST  STATE                 CONNECTIONS  LEFT      DUE      FINISH
 a     moving                1            1.00 KiB  in 60 s  in time
 b     waiting for its turn  -            2.00 KiB  5 s ago  9 s late
-c\u{fffd}    held                  -            -         -        -
+c     held                  -            -         -        -
 and 2 more
 
 site berlin, coordinated by a

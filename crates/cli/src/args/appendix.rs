@@ -78,6 +78,7 @@ pub(crate) fn of(command: &str) -> Vec<Section> {
         "cancel" => of_agent("fairbat cancel add-3", TASKS_EXIT_STATUS),
         "start" => of_agent(START_EXAMPLES, WAIT_EXIT_STATUS),
         "restore" => of_agent(RESTORE_EXAMPLES, WAIT_EXIT_STATUS),
+        "fleet" => of_agent(FLEET_EXAMPLES, FLEET_EXIT_STATUS),
         _ => Vec::new(),
     }
 }
@@ -390,6 +391,18 @@ const RESTORE_EXAMPLES: &str = "\
 fairbat restore home --to /srv/restored --wait
 Restore in spare bandwidth, by the morning:
     fairbat restore home --to /srv/restored --deadline 06:00";
+
+const FLEET_EXAMPLES: &str = "\
+fairbat fleet status
+fairbat fleet hold media
+fairbat fleet release media";
+
+const FLEET_EXIT_STATUS: &str = "\
+0  done
+1  the agent takes part in no site, there is no permission to use its socket, or another error
+2  wrong usage
+5  no agent answers, or no coordinator; try again
+130  interrupted";
 
 const STATUS_EXIT_STATUS: &str = "\
 0  shown
