@@ -135,7 +135,10 @@ impl Guests {
             } else {
                 0
             };
-            let unseen = guest.granted.of(class).saturating_sub(seen);
+            // A guest that was away for a while has seen what was granted to it before.
+            let granted = guest.granted.of_mut(class);
+            *granted = (*granted).max(seen);
+            let unseen = *granted - seen;
             let mut of_class = guest.unseen.iter().filter(|it| it.0 == class).count() as u64;
             guest.unseen.retain(|it| {
                 let is_seen = it.0 == class && of_class > unseen;
@@ -257,7 +260,8 @@ impl Guests {
             let class = Class::of(group.service);
             group.requests.retain(|it| *it != request);
             group.active += 1;
-            *guest.granted.of_mut(class) += 1;
+            let granted = guest.granted.of_mut(class);
+            *granted = granted.saturating_add(1);
             guest.unseen.push_back((class, key));
         }
         true

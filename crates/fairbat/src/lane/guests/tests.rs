@@ -473,3 +473,36 @@ fn no_grant_allows_more_than_the_lane_itself() {
     assert_eq!(core.shared_carriers(), Some(most));
     assert_eq!(core.outer_demand(at(1)).wants[0].waiting, 0);
 }
+
+#[test]
+fn a_guest_that_comes_back_in_the_same_term_is_granted_at_once() {
+    let mut core = Core::new(SETTINGS, Mode::Shared, EPOCH).unwrap();
+    let mut guests = Guests::new(1);
+    let told = LaneDemand {
+        seq: 1,
+        term: 1,
+        seen: Counts {
+            others: 50,
+            stream: 0,
+        },
+        wants: vec![Want {
+            key: 1,
+            service: WantedService::Scavenge,
+            bytes: 1_000,
+            inactive: 1,
+            extent: Extent::Known,
+            waiting: 1,
+            active: 0,
+            held: 0,
+            weight: 0.02,
+        }],
+        ..LaneDemand::default()
+    };
+    let now = Duration::ZERO;
+    let id = guests.enter(&mut core, "back");
+    guests.hear(&mut core, now, id, &told);
+    let (request, ..) = core.grant(now).expect("there is room");
+    assert!(guests.granted(request));
+    let grant = guests.grant_of(&core, now, id, Duration::from_secs(10));
+    assert_eq!(grant.unwrap().granted.others, 51, "it counts on");
+}
