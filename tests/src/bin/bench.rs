@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("fleet-scale") => {
             let extent = if is_quick { fleet::QUICK } else { fleet::FULL };
             let record = fleet::run(&extent, &typed());
-            let page = fleet::record::markdown(&record);
+            let page = fleet::page::markdown(&record);
             save_page(&record, &page, "fleet-scale", directory)
         }
         Some("--quick") => save(&run(&QUICK, "make bench QUICK=1", &scratch), &scratch),

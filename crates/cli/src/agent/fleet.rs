@@ -23,15 +23,15 @@ const HEADINGS: [&str; 6] = ["HOST", "STATE", "CONNECTIONS", "LEFT", "DUE", "FIN
 struct Site {
     site: String,
     coordinator: String,
-    push: Lane,
-    pull: Lane,
+    push: SiteLane,
+    pull: SiteLane,
     hosts: Vec<Host>,
     unlisted: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Lane {
+struct SiteLane {
     n: f64,
     m: f64,
     w: f64,
@@ -175,7 +175,7 @@ fn row(host: &Host) -> [Cell; 6] {
     ]
 }
 
-fn lane_line(name: &str, lane: &Lane) -> String {
+fn lane_line(name: &str, lane: &SiteLane) -> String {
     let mut line = format!("{name}: {}", connections(lane.active));
     if lane.active > 0 || lane.waiting > 0 {
         line += &format!(", {}, weight {:.2}", per_second(lane.rate), lane.w);

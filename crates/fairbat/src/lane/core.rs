@@ -364,6 +364,21 @@ impl Core {
         self.members.get(&id)?.deadline
     }
 
+    /// Changes what a member has to move, or its weight.
+    fn change(&mut self, id: MemberId, act: impl FnOnce(&mut Member)) {
+        if let Some(member) = self.members.get_mut(&id) {
+            self.weights.remove(member);
+            act(member);
+            self.weights.add(member);
+        }
+    }
+
+    /// The largest w_min of the members that have something to move, in the stream or of the
+    /// others.
+    pub(crate) fn weight(&self, in_stream: bool) -> f64 {
+        self.weights.largest(in_stream)
+    }
+
     /// Members with a deadline that have something to move.
     fn due(&self) -> impl Iterator<Item = (Deadline, MemberId, &Member)> {
         self.members

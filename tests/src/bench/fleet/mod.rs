@@ -7,6 +7,7 @@
 
 mod coordinator;
 mod hosts;
+pub mod page;
 mod paper;
 pub mod record;
 mod uses;

@@ -470,3 +470,4 @@ fn a_member_of_unknown_size_demands_one_best_effort_flow() {
 }
 
 mod stream;
+mod weights;
