@@ -17,8 +17,8 @@ use super::connection::Connection;
 use super::election::Office;
 use super::holds::Holds;
 use super::message::{
-    self, HostDemand, HostGrant, Ignored, VERSION, all_demands, grants_of, holds_of, host_of,
-    lane_term, status_of,
+    self, HostDemand, HostGrant, VERSION, all_demands, grants_of, holds_of, host_of, lane_term,
+    status_of,
 };
 use super::site::{HoldHost, HostHeld};
 use super::status::{FleetStatus, HostLane, HostStatus, SiteLane, SiteStatus};
@@ -164,18 +164,7 @@ impl<'a> Coordinator<'a> {
         };
         let demand = match HostDemand::read(&message.payload) {
             Ok(demand) => demand,
-            Err(why @ Ignored::Version(_)) if !self.has_warned => {
-                self.has_warned = true;
-                tracing::warn!(
-                    host = name,
-                    "its demand is ignored: {why}; update the older one"
-                );
-                return;
-            }
-            Err(why) => {
-                tracing::debug!(host = name, "its demand is ignored: {why}");
-                return;
-            }
+            Err(why) => return why.tell("a demand", name, &mut self.has_warned),
         };
         let is_known = self
             .hosts

@@ -35,10 +35,6 @@ const TRY_AGAIN: Duration = Duration::from_millis(750);
 /// Largest part that differs, ms.
 const MAX_JITTER_MS: u64 = 750;
 
-/// Whoever has heard no grant for this time tries to become the coordinator. A grant is told
-/// every 2 s.
-const SILENCE: Duration = Duration::from_secs(3);
-
 /// Longest time to give the office up.
 const RESIGN: Duration = Duration::from_secs(1);
 
@@ -96,8 +92,7 @@ impl Election {
                 continue;
             }
             let asked = uptime();
-            let heard = *self.heard.borrow();
-            if heard.is_some_and(|heard| asked < heard.at + SILENCE) {
+            if self.heard.borrow().is_some_and(|heard| heard.is_new(asked)) {
                 tokio::time::sleep(self.pause).await;
                 continue;
             }

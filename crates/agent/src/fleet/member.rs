@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::watch;
 
 use super::connection::Connection;
-use super::message::{HostDemand, HostGrant, Ignored, VERSION, demands_of, grants_of};
+use super::message::{HostDemand, HostGrant, VERSION, demands_of, grants_of};
 use crate::config::Fleet;
 use crate::daemon::clock::uptime;
 use crate::lane_socket::Lanes;
@@ -22,7 +22,7 @@ const REPEAT: Duration = Duration::from_secs(2);
 /// The same while no grant comes: the next coordinator shall know soon.
 const REPEAT_UNHEARD: Duration = Duration::from_millis(500);
 
-/// Whoever has heard no grant for this time is not heard.
+/// Whoever has heard no grant for this time has no coordinator. A grant is told every 2 s.
 const UNHEARD: Duration = Duration::from_secs(3);
 
 /// Least time between two demands.
@@ -42,6 +42,13 @@ pub(crate) struct Heard {
     pub(crate) at: Duration,
     /// Its term.
     pub(crate) term: NonZeroU64,
+}
+
+impl Heard {
+    /// Whether it is so new that there is a coordinator.
+    pub(crate) fn is_new(&self, now: Duration) -> bool {
+        now < self.at + UNHEARD
+    }
 }
 
 /// Takes part until it is dropped. Tells `heard` of each grant.
@@ -125,10 +132,7 @@ impl Member<'_> {
             return now + REPEAT;
         };
         let news = [push.news(), pull.news()];
-        let is_heard = self
-            .heard
-            .borrow()
-            .is_some_and(|heard| now < heard.at + UNHEARD);
+        let is_heard = self.heard.borrow().is_some_and(|heard| heard.is_new(now));
         let repeat = if is_heard { REPEAT } else { REPEAT_UNHEARD };
         if news != self.sent || self.sent_at.is_none_or(|at| now >= at + repeat) {
             let demand = HostDemand {
@@ -158,18 +162,7 @@ impl Member<'_> {
         let grant = match HostGrant::read(text) {
             Ok(grant) if grant.session == self.session => grant,
             Ok(_) => return,
-            Err(why @ Ignored::Version(_)) if !self.has_warned => {
-                self.has_warned = true;
-                tracing::warn!(
-                    site,
-                    "a grant of the site is ignored: {why}; update the older one"
-                );
-                return;
-            }
-            Err(why) => {
-                tracing::debug!(site, "a grant of the site is ignored: {why}");
-                return;
-            }
+            Err(why) => return why.tell("a grant of the site", site, &mut self.has_warned),
         };
         let term = grant.term;
         let heard = Heard { at: uptime(), term };

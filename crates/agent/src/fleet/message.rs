@@ -69,6 +69,20 @@ pub enum Ignored {
     Wrong(String),
 }
 
+impl Ignored {
+    /// Says that a message of `sender` is ignored; for people only where the version is another
+    /// one, and of that `has_warned` keeps it to once.
+    pub(crate) fn tell(&self, what: &str, sender: &str, has_warned: &mut bool) {
+        match self {
+            Self::Version(_) if !*has_warned => {
+                *has_warned = true;
+                tracing::warn!(sender, "{what} is ignored: {self}; update the older one");
+            }
+            _ => tracing::debug!(sender, "{what} is ignored: {self}"),
+        }
+    }
+}
+
 /// The part of a message that every version has.
 #[derive(Deserialize)]
 struct Versioned {

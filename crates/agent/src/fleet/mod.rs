@@ -26,13 +26,13 @@ pub mod status;
 
 use std::time::Duration;
 
-use async_nats::jetstream;
+use async_nats::jetstream::{self, Context};
 use fairbat::lane::LaneSettings;
 use tokio::sync::watch;
 
 use self::connection::Connection;
 use self::coordinator::Coordinator;
-use self::election::Election;
+use self::election::{Election, Office};
 use self::holds::Holds;
 use self::member::Heard;
 pub use self::site::{HostHeld, NoAnswer, Site, SitePort, channel};
@@ -120,24 +120,8 @@ impl Participant {
                 _ = leave.wait_for(|leave| *leave) => return,
             };
             let term = office.term();
-            let serving = async {
-                let holds = Holds::read(&context, site).await?;
-                let coordinator = Coordinator::new(
-                    connection,
-                    fleet,
-                    self.settings,
-                    &office,
-                    self.session,
-                    holds,
-                    &port.status,
-                );
-                let coordinator = coordinator.map_err(|error| error.to_string())?;
-                tracing::info!(site, term, "this agent coordinates the site");
-                port.status.send_modify(|status| status.coordinator = true);
-                Err::<(), String>(coordinator.serve().await)
-            };
             let why = tokio::select! {
-                served = serving => served.err().unwrap_or_default(),
+                why = self.coordinate(connection, &context, &office) => why,
                 why = office.hold() => why,
                 _ = leave.wait_for(|leave| *leave) => "it ends".to_owned(),
             };
@@ -151,6 +135,37 @@ impl Participant {
             );
             office.resign().await;
         }
+    }
+
+    /// Runs the lane of the site. Returns why it no longer does.
+    async fn coordinate(
+        &self,
+        connection: &Connection,
+        context: &Context,
+        office: &Office,
+    ) -> String {
+        let Self { fleet, port, .. } = self;
+        let holds = match Holds::read(context, &fleet.site).await {
+            Ok(holds) => holds,
+            Err(why) => return why,
+        };
+        let coordinator = Coordinator::new(
+            connection,
+            fleet,
+            self.settings,
+            office,
+            self.session,
+            holds,
+            &port.status,
+        );
+        let coordinator = match coordinator {
+            Ok(coordinator) => coordinator,
+            Err(error) => return error.to_string(),
+        };
+        let term = office.term();
+        tracing::info!(site = fleet.site, term, "this agent coordinates the site");
+        port.status.send_modify(|status| status.coordinator = true);
+        coordinator.serve().await
     }
 }
 

@@ -59,13 +59,27 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
 /// What there is.
-const PATHS: [&str; 5] = [
-    "/",
-    "/status.json",
-    "/history.json",
-    "/site.json",
-    "/metrics",
-];
+#[derive(Debug, Clone, Copy)]
+enum Document {
+    Page,
+    Status,
+    History,
+    Site,
+    Metrics,
+}
+
+impl Document {
+    fn at(path: &str) -> Option<Self> {
+        Some(match path {
+            "/" => Self::Page,
+            "/status.json" => Self::Status,
+            "/history.json" => Self::History,
+            "/site.json" => Self::Site,
+            "/metrics" => Self::Metrics,
+            _ => return None,
+        })
+    }
+}
 
 /// The page. Its style and its script are inline, and it loads nothing else but the
 /// JSON documents of this server.
@@ -164,12 +178,11 @@ impl WebServer {
             };
             return private(refusal.status(), PLAIN, text);
         }
-        let path = request.uri.path();
-        if !PATHS.contains(&path) {
+        let Some(document) = Document::at(request.uri.path()) else {
             let text = "There is nothing here. There are /, /status.json, /history.json, \
                         /site.json and /metrics.\n";
             return private(StatusCode::NOT_FOUND, PLAIN, text);
-        }
+        };
         if ![Method::GET, Method::HEAD].contains(&request.method) {
             let text = "Nothing can be changed here.\n";
             let mut answer = private(StatusCode::METHOD_NOT_ALLOWED, PLAIN, text);
@@ -177,12 +190,12 @@ impl WebServer {
             headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return answer;
         }
-        match path {
-            "/status.json" => self.status(),
-            "/history.json" => self.history(),
-            "/site.json" => self.site().await,
-            "/metrics" => self.metrics(),
-            _ => page(),
+        match document {
+            Document::Page => page(),
+            Document::Status => self.status(),
+            Document::History => self.history(),
+            Document::Site => self.site().await,
+            Document::Metrics => self.metrics(),
         }
     }
 

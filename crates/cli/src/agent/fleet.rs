@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::client::{Agent, AgentError, read, write_document};
 use super::status::table_options;
-use super::table::{Cell, TableOptions, Tone, aligned, connections};
+use super::table::{Cell, TableOptions, Tone, aligned, connections, needed};
 use crate::args::{FleetAction, FleetArgs};
 use crate::console::{Console, per_second, written};
 use crate::exit::ExitCode;
@@ -180,8 +180,7 @@ fn lane_line(name: &str, lane: &SiteLane) -> String {
     if lane.active > 0 || lane.waiting > 0 {
         line += &format!(", {}, weight {:.2}", per_second(lane.rate), lane.w);
         line += &format!(", m {:.2}, n {:.1}", lane.m, lane.n);
-        let needed = lane.zeta.map(per_second);
-        line += &needed.map_or(String::new(), |needed| format!(", {needed} needed"));
+        line += &needed(lane.zeta);
     }
     line.push('\n');
     line

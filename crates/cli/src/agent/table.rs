@@ -282,6 +282,12 @@ fn fleet_line(fleet: &Fleet) -> String {
     format!("site {}: {state}\n", printable(&fleet.site))
 }
 
+/// The rate that deadlines need, byte/s, where there are any.
+pub(super) fn needed(zeta: Option<f64>) -> String {
+    let needed = zeta.map(per_second);
+    needed.map_or(String::new(), |needed| format!(", {needed} needed"))
+}
+
 /// Connections of other programs.
 fn hold_line(hold: &Hold) -> String {
     let name = printable(&hold.name);
@@ -297,8 +303,7 @@ fn hold_line(hold: &Hold) -> String {
         line += &format!(", {}", per_second(hold.rate));
         let weight = |w: f64| format!(", weight {w:.2}");
         line += &hold.w.map_or(String::new(), weight);
-        let needed = hold.zeta.map(per_second);
-        line += &needed.map_or(String::new(), |needed| format!(", {needed} needed"));
+        line += &needed(hold.zeta);
     }
     let late = hold.late_s.map(span);
     line += &late.map_or(String::new(), |late| format!(", probably {late} late"));
@@ -335,8 +340,7 @@ fn lane_line(lane: &LaneStatus) -> String {
             let law = stream.m.zip(stream.n);
             line += &law.map_or(String::new(), |(m, n)| format!(", m {m:.2}, n {n:.1}"));
         }
-        let needed = sample.zeta.map(per_second);
-        line += &needed.map_or(String::new(), |needed| format!(", {needed} needed"));
+        line += &needed(sample.zeta);
     }
     if !lane.can_yield {
         let lever = printable(&lane.lever);
