@@ -54,6 +54,23 @@ impl Machine {
     }
 }
 
+#[cfg(test)]
+impl Machine {
+    /// One for tests, with this tool.
+    pub(super) fn invented(version: &str) -> Self {
+        Self {
+            commit: "0123456789ab".to_owned(),
+            kernel: "6.18".to_owned(),
+            processor: "a processor".to_owned(),
+            cores: 2,
+            memory: 1,
+            disk: "ext4".to_owned(),
+            congestion_control: "cubic".to_owned(),
+            versions: vec![version.to_owned()],
+        }
+    }
+}
+
 /// The samples of one command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Series {

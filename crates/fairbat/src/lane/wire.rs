@@ -269,10 +269,11 @@ impl LaneGrant {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn want(key: u64) -> Want {
+    /// One transfer that waits for a permit.
+    pub(crate) fn want(key: u64) -> Want {
         Want {
             key,
             service: WantedService::ByDeadline(60.0),

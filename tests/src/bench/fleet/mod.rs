@@ -119,7 +119,7 @@ fn measure(agents: usize, are_candidates: bool, duration: Duration) -> Series {
     let urls: Vec<_> = servers.iter().map(Nats::url).collect();
     let hosts = runtime.block_on(Hosts::join(&urls, agents, are_candidates));
     let begin = Instant::now();
-    while hosts_of(&status(&servers)) <= agents.min(MAX_LISTED - 1) {
+    while hosts_of(&status(&servers)) <= agents as u64 {
         assert!(begin.elapsed() < JOIN, "not all agents take part");
         std::thread::sleep(Duration::from_millis(500));
     }
@@ -167,17 +167,15 @@ fn measure(agents: usize, are_candidates: bool, duration: Duration) -> Series {
     series
 }
 
-/// Hosts that the coordinator names at most.
-const MAX_LISTED: usize = 1_000;
-
 fn status(servers: &[Nats]) -> Value {
     let told = servers[0].request(&fairbat_agent::fleet::message::status_of(SITE));
     let told = told.and_then(|told| serde_json::from_str(&told).ok());
     told.unwrap_or_default()
 }
 
-fn hosts_of(status: &Value) -> usize {
-    status["hosts"].as_array().map_or(0, Vec::len)
+fn hosts_of(status: &Value) -> u64 {
+    let listed = status["hosts"].as_array().map_or(0, Vec::len);
+    listed as u64 + status["unlisted"].as_u64().unwrap_or_default()
 }
 
 /// What everything has used and moved so far.

@@ -201,16 +201,7 @@ mod tests {
         Record {
             command: "bench fleet-scale".to_owned(),
             seed: 1,
-            machine: Machine {
-                commit: "0123456789ab".to_owned(),
-                kernel: "6.18".to_owned(),
-                processor: "a processor".to_owned(),
-                cores: 2,
-                memory: 1,
-                disk: "ext4".to_owned(),
-                congestion_control: "cubic".to_owned(),
-                versions: vec!["nats-server 2".to_owned()],
-            },
+            machine: Machine::invented("nats-server 2"),
             connections: 64,
             series: [(10, false), (100, false), (1_000, false), (1_000, true)]
                 .map(|(agents, are_candidates)| series(agents, are_candidates, power))

@@ -146,16 +146,7 @@ mod tests {
             command: "bench hold".to_owned(),
             seed: 1,
             rounds: 3,
-            machine: Machine {
-                commit: "0123456789ab".to_owned(),
-                kernel: "6.18".to_owned(),
-                processor: "a processor".to_owned(),
-                cores: 2,
-                memory: 1,
-                disk: "ext4".to_owned(),
-                congestion_control: "cubic".to_owned(),
-                versions: vec!["curl 8".to_owned()],
-            },
+            machine: Machine::invented("curl 8"),
             bytes: 2_000_000_000,
             series: vec![
                 series(1.0, 0.0),

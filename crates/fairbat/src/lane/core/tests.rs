@@ -469,5 +469,6 @@ fn a_member_of_unknown_size_demands_one_best_effort_flow() {
     assert_eq!(core.report_late(START), []);
 }
 
+mod share;
 mod stream;
 mod weights;

@@ -7,6 +7,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use super::*;
 use crate::lane::backlog::Extent;
 use crate::lane::settings::{LaneSettings, Mode};
+use crate::lane::wire::tests::want;
 use jiff::Timestamp;
 
 const STEP: Duration = Duration::from_millis(250);
@@ -421,60 +422,6 @@ fn hosts_that_are_due_alike_take_turns() {
 }
 
 #[test]
-fn a_lower_term_counts_only_without_a_share() {
-    let mut core = Core::new(SETTINGS, Mode::Shared, EPOCH).unwrap();
-    let grant = |term, carriers| LaneGrant {
-        term,
-        seq: 1,
-        granted: Counts::default(),
-        w: 0.5,
-        carriers,
-        capacity: 0.0,
-        stream_w: 1.0,
-        valid_s: 10.0,
-    };
-    let at = Duration::from_secs;
-    core.take_grant(at(0), &grant(5, 1));
-    core.take_grant(at(9), &grant(4, 2));
-    assert_eq!(core.shared_carriers(), Some(1));
-    core.take_grant(at(9), &grant(6, 3));
-    assert_eq!(core.shared_carriers(), Some(3));
-    core.take_grant(at(19), &grant(1, 4));
-    assert_eq!(core.shared_carriers(), Some(4));
-}
-
-#[test]
-fn no_grant_allows_more_than_the_lane_itself() {
-    let mut core = Core::new(SETTINGS, Mode::Shared, EPOCH).unwrap();
-    let at = Duration::from_secs;
-    let member = core.enter(at(0), "host", Service::Scavenge);
-    for _ in 0..100 {
-        core.request(at(0), member);
-    }
-    let most = SETTINGS.max_connections + 1;
-    let told = core.outer_demand(at(0));
-    assert_eq!(told.wants[0].waiting, most, "it leaves the rest to others");
-    let grant = LaneGrant {
-        term: 1,
-        seq: 1,
-        granted: Counts {
-            others: u64::MAX,
-            stream: u64::MAX,
-        },
-        w: 1.0,
-        carriers: u32::MAX,
-        capacity: 0.0,
-        stream_w: 1.0,
-        valid_s: 10.0,
-    };
-    core.take_grant(at(0), &grant);
-    let granted = std::iter::from_fn(|| core.grant(at(0))).count();
-    assert_eq!(granted as u32, most);
-    assert_eq!(core.shared_carriers(), Some(most));
-    assert_eq!(core.outer_demand(at(1)).wants[0].waiting, 0);
-}
-
-#[test]
 fn a_guest_that_comes_back_in_the_same_term_is_granted_at_once() {
     let mut core = Core::new(SETTINGS, Mode::Shared, EPOCH).unwrap();
     let mut guests = Guests::new(1);
@@ -485,17 +432,7 @@ fn a_guest_that_comes_back_in_the_same_term_is_granted_at_once() {
             others: 50,
             stream: 0,
         },
-        wants: vec![Want {
-            key: 1,
-            service: WantedService::Scavenge,
-            bytes: 1_000,
-            inactive: 1,
-            extent: Extent::Known,
-            waiting: 1,
-            active: 0,
-            held: 0,
-            weight: 0.02,
-        }],
+        wants: vec![want(1)],
         ..LaneDemand::default()
     };
     let now = Duration::ZERO;
