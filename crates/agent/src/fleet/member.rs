@@ -109,6 +109,9 @@ impl Member<'_> {
                 _ = push.changed() => due = due.min(self.next_due()),
                 _ = pull.changed() => due = due.min(self.next_due()),
                 Ok(()) = is_up.changed() => {
+                    if !*is_up.borrow_and_update() {
+                        self.keep();
+                    }
                     self.sent_at = None;
                     due = uptime();
                 }
@@ -134,6 +137,9 @@ impl Member<'_> {
         let news = [push.news(), pull.news()];
         let is_heard = self.heard.borrow().is_some_and(|heard| heard.is_new(now));
         let repeat = if is_heard { REPEAT } else { REPEAT_UNHEARD };
+        if !is_heard {
+            self.keep();
+        }
         if news != self.sent || self.sent_at.is_none_or(|at| now >= at + repeat) {
             let demand = HostDemand {
                 version: VERSION,
@@ -154,6 +160,12 @@ impl Member<'_> {
         let declines = declines.into_iter().flatten().min().unwrap_or(REPEAT);
         let repeat = self.sent_at.map_or(now, |at| at + repeat);
         (now + declines).max(self.next_due()).min(repeat)
+    }
+
+    /// There is nobody who answers: the lanes go on as they are, until their shares are over.
+    fn keep(&self) {
+        self.push.keep();
+        self.pull.keep();
     }
 
     /// Takes a grant, if it is of this session.

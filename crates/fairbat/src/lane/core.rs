@@ -26,6 +26,7 @@ use super::load::Load;
 use super::sample::{LaneSample, RecentRate};
 use super::settings::{LaneSettings, Mode, Service};
 use super::stream::StreamController;
+use super::wire::Counts;
 use crate::clock::moment_since;
 
 mod carriers;
@@ -215,11 +216,20 @@ impl Core {
         if service == Service::Stream {
             self.active_in_stream = added(self.active_in_stream);
         }
+        self.outer.note_use(self.in_use_by_class());
         if let Some(member) = self.members.get_mut(&id) {
             member.count(now, change);
             let host = Arc::clone(&member.host);
             self.count_on(&host, change);
             self.note_use(id);
+        }
+    }
+
+    /// Connections in use by class.
+    fn in_use_by_class(&self) -> Counts {
+        Counts {
+            others: (self.active - self.active_in_stream) as u64,
+            stream: self.active_in_stream as u64,
         }
     }
 

@@ -140,6 +140,15 @@ impl OuterLane {
         }
     }
 
+    /// The outer lane is silent: until the share is over, the lane goes on with as many
+    /// connections as it had.
+    pub fn keep(&self) {
+        let lane = self.lane();
+        if let Some(lane) = lane.filter(|lane| lane.with_core(|core, _| core.keep_share())) {
+            lane.change(|_, _| ());
+        }
+    }
+
     /// The outer lane is out of reach: the lane is on its own from now on.
     pub fn lose(&self) {
         if let Some(lane) = self.lane() {

@@ -37,6 +37,8 @@ pub(crate) struct Served {
     pub(crate) deadline_s: Option<f64>,
     /// Of what is in it.
     seed: u64,
+    /// Whether it is one file also where it is pushed as a directory.
+    is_whole: bool,
 }
 
 impl Served {
@@ -48,6 +50,7 @@ impl Served {
                 bytes: background.size_mb.map(bytes),
                 deadline_s: background.deadline_s,
                 seed,
+                is_whole: background.whole,
             }];
         }
         let several = background.transfer.iter().zip(1..);
@@ -57,6 +60,7 @@ impl Served {
             deadline_s: transfer.deadline_s,
             // No file is like another.
             seed: seed ^ (number << 32),
+            is_whole: background.whole,
         });
         served.collect()
     }
@@ -74,6 +78,12 @@ impl Served {
 
     /// The files in it, when it is a directory that is pushed; it has an end.
     pub(crate) fn leaves(&self) -> Vec<Leaf> {
+        if self.is_whole {
+            return vec![Leaf {
+                path: FILE.to_owned(),
+                content: Content::new(self.seed, self.size()),
+            }];
+        }
         leaves(self.size(), self.seed)
     }
 
@@ -292,6 +302,14 @@ mod tests {
                 assert!(sizes.iter().all(|size| *size <= bytes / 3), "{sizes:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_directory_of_one_file_has_all_the_bytes_in_it() {
+        let text = "whole = true\ntransfer = [{ size_mb = 3.0, deadline_s = 30.0 }]";
+        let leaves = Served::all(&background(text), 7)[0].leaves();
+        let sizes: Vec<_> = leaves.iter().map(|leaf| leaf.content.len()).collect();
+        assert_eq!(sizes, [3_000_000]);
     }
 
     #[test]

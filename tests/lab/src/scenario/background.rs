@@ -79,6 +79,9 @@ pub struct Background {
     /// is told of them, all at once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transfer: Vec<Transfer>,
+    /// A directory that is pushed has one file, and not many of many sizes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
 }
 
 /// Processors that are taken away from a host again and again, at random, as those of
@@ -182,6 +185,7 @@ impl Default for Background {
             stagger_s: 0.0,
             jobs: None,
             transfer: Vec::new(),
+            whole: false,
         }
     }
 }

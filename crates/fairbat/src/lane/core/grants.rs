@@ -107,7 +107,7 @@ impl Core {
     /// The next request of the stream, while it has fewer connections than its m allows.
     fn next_in_stream(&self, now: Duration) -> Option<(Rank, RequestId)> {
         let is_allowed = || self.active_in_stream < self.stream.connections();
-        if !self.outer.allows(Class::Stream).unwrap_or_else(is_allowed) {
+        if !self.outer_allows(Class::Stream).unwrap_or_else(is_allowed) {
             return None;
         }
         let requests = self.requests.range(Self::of_stream());
@@ -131,7 +131,7 @@ impl Core {
         let requests = before.chain(self.requests.range(end..));
         let max = self.settings.max_connections as usize;
         let spare = usize::from(self.mode.is_shared());
-        if let Some(is_allowed) = self.outer.allows(Class::Others) {
+        if let Some(is_allowed) = self.outer_allows(Class::Others) {
             let is_allowed = is_allowed && self.active < max + spare;
             let first = self.first(now, requests).filter(|_| is_allowed);
             return first.map(|(request, _)| request);
@@ -148,6 +148,11 @@ impl Core {
         let is_to_rest = now < made + REST && self.is_to_rest(now, next.0);
         let has_room = in_use < allowed || self.is_due_first(next.0);
         (has_room && !is_to_rest).then_some(next)
+    }
+
+    /// Whether the outer lane allows one more connection of this class, if there is one.
+    fn outer_allows(&self, class: Class) -> Option<bool> {
+        self.outer.allows(class, self.in_use_by_class())
     }
 
     /// The members that use connections, with their ranks.

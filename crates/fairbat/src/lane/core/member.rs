@@ -27,9 +27,10 @@ pub(super) struct Member {
     pub(super) changed_at: Duration,
     /// How long it has used connections, up to then.
     pub(super) used: Duration,
-    /// Turns that it has had, and those of them that it has not used itself.
+    /// Turns that it has had.
     pub(super) turns: u64,
-    pub(super) turns_before: u64,
+    /// Time that counts as used, though it was not there.
+    pub(super) missed: Duration,
     /// Whether its turns have not been counted yet.
     pub(super) is_new: bool,
     /// It makes no request before this, after a failure.
@@ -55,7 +56,7 @@ impl Member {
             changed_at: Duration::ZERO,
             used: Duration::ZERO,
             turns: 0,
-            turns_before: 0,
+            missed: Duration::ZERO,
             is_new: true,
             not_before: Duration::ZERO,
             has_requested: false,
@@ -70,6 +71,11 @@ impl Member {
 
     pub(super) fn rank(&self, id: MemberId) -> Rank {
         Rank::new(self.service, id.0).after(self.turns)
+    }
+
+    /// How long it has used connections, with the time that counts so.
+    pub(super) fn turn_time(&self, now: Duration) -> Duration {
+        self.missed + self.used + self.active * now.saturating_sub(self.changed_at)
     }
 
     /// It gets connections, or gives them back.

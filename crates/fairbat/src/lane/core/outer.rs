@@ -33,6 +33,10 @@ pub(super) struct Outer {
     /// Those of them that are not used yet, and since when.
     pub(super) unused: Counts,
     pub(super) came_at: Duration,
+    /// The most connections in use since the last grant.
+    most: Counts,
+    /// So many connections go on without permits, while the outer lane is silent.
+    kept: Option<Counts>,
     /// The numbers of the groups.
     pub(super) keys: BTreeMap<Group, u64>,
     pub(super) next_key: u64,
@@ -52,16 +56,42 @@ impl Outer {
         self.share.is_some()
     }
 
-    /// Whether there is a permit of this class that is not used; `None` without a share.
-    pub(super) fn allows(&self, class: Class) -> Option<bool> {
-        self.share.map(|_| self.unused.of(class) > 0)
+    /// Whether one more connection of this class is allowed, beside those in use; `None` without
+    /// a share.
+    pub(super) fn allows(&self, class: Class, in_use: Counts) -> Option<bool> {
+        let is_kept = |kept: Counts| in_use.of(class) < kept.of(class);
+        self.share
+            .map(|_| self.unused.of(class) > 0 || self.kept.is_some_and(is_kept))
     }
 
-    /// A permit of this class is used.
+    /// A connection of this class is used, on a permit if there is one.
     pub(super) fn used(&mut self, class: Class) {
-        if self.share.is_some() {
-            *self.unused.of_mut(class) -= 1;
+        let unused = self.unused.of_mut(class);
+        *unused = unused.saturating_sub(1);
+    }
+
+    /// So many connections are in use now.
+    pub(super) fn note_use(&mut self, in_use: Counts) {
+        for class in Class::ALL {
+            let most = self.most.of_mut(class);
+            *most = (*most).max(in_use.of(class));
         }
+    }
+
+    /// The outer lane has said something, while so many connections are in use.
+    pub(super) fn heard(&mut self, in_use: Counts) {
+        (self.most, self.kept) = (in_use, None);
+    }
+
+    /// The outer lane is silent. Permits that were given back in the meantime may have gone to
+    /// nobody, so whoever had connections goes on with as many, until its share is over. Returns
+    /// whether it was not so before.
+    pub(super) fn keep(&mut self) -> bool {
+        let is_new = self.share.is_some() && self.kept.is_none();
+        if is_new {
+            self.kept = Some(self.most);
+        }
+        is_new
     }
 
     /// What the connections are to do, that are not of the stream.

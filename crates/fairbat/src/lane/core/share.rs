@@ -29,6 +29,7 @@ impl Core {
     /// of a lane that has been replaced: it counts only when there is no share.
     pub(crate) fn take_grant(&mut self, now: Duration, grant: &LaneGrant) {
         self.expire_share(now);
+        let in_use = self.in_use_by_class();
         let outer = &mut self.outer;
         if outer.share.is_some() && grant.term < outer.term {
             return;
@@ -49,6 +50,7 @@ impl Core {
                 outer.came_at = now;
             }
         }
+        outer.heard(in_use);
         outer.share = Some(Share {
             until: now + Duration::try_from_secs_f64(grant.valid_s).unwrap_or_default(),
             target: FlowTarget {
@@ -62,6 +64,12 @@ impl Core {
             stream_w: grant.stream_w,
             carriers: grant.carriers.min(u32::try_from(most).unwrap_or(u32::MAX)),
         });
+    }
+
+    /// The outer lane is silent: until the share is over, this one goes on with as many
+    /// connections as it had. Returns whether that is news.
+    pub(crate) fn keep_share(&mut self) -> bool {
+        self.outer.keep()
     }
 
     /// The outer lane is out of reach: this one is on its own. Permits that it has are used on.
@@ -131,9 +139,13 @@ impl Core {
         let unused = outer.unused.of(Class::Others) + outer.unused.of(Class::Stream);
         let mut room = self.settings.max_connections + u32::from(self.mode.is_shared());
         room = room.saturating_sub(u32::try_from(self.active as u64 + unused).unwrap_or(u32::MAX));
-        for want in &mut wants {
-            want.waiting = want.waiting.min(room);
-            room -= want.waiting;
+        for comes_last in [false, true] {
+            let scavenges = |want: &Want| want.service == WantedService::Scavenge;
+            let in_turn = wants.iter_mut().filter(|it| scavenges(it) == comes_last);
+            for want in in_turn {
+                want.waiting = want.waiting.min(room);
+                room -= want.waiting;
+            }
         }
         // Permits that will be used in a moment are in use.
         for class in Class::ALL {

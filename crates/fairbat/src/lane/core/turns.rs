@@ -2,16 +2,23 @@
 //! used connections for the shortest time is next. Within one process first come is first
 //! served.
 //!
-//! Time is counted in turns of [`TURN`], so a member keeps its connection, and what TCP has
-//! learnt on it, for some chunks. One that comes, or comes back, counts from the least of the
-//! others on: it has a fair part of what is left, and no claim for what is over.
+//! Time is counted in turns, so a member keeps its connection, and what TCP has learnt on it,
+//! for some chunks. The more members are at work, the shorter a turn is, so that each has its
+//! turn soon. One that comes, or comes back, counts from the least of the others on: it has a
+//! fair part of what is left, and no claim for what is over.
 
 use std::time::Duration;
 
-use super::{Core, MemberId};
+use super::{Core, Member, MemberId};
 
-/// Use of a connection that counts as one turn.
-const TURN: Duration = Duration::from_secs(15);
+/// The turns of all members at work, on one connection.
+const ROUND: Duration = Duration::from_secs(30);
+
+/// Longest turn.
+const MAX_TURN: Duration = Duration::from_secs(15);
+
+/// Shortest turn. A chunk is rarely shorter, and nobody is interrupted in one.
+const MIN_TURN: Duration = Duration::from_secs(1);
 
 impl Core {
     /// Whether members that are due alike have turns from now on.
@@ -24,31 +31,33 @@ impl Core {
         if !self.takes_turns && self.members.values().all(|member| member.turns == 0) {
             return;
         }
-        let ids: Vec<MemberId> = self.members.keys().copied().collect();
-        let is_waiting = |core: &Self, id: &MemberId| {
-            let member = &core.members[id];
-            member.active > 0 || core.has_request(member.rank(*id))
+        let is_at_work = |(id, member): (&MemberId, &Member)| {
+            member.active > 0 || self.has_request(member.rank(*id))
         };
-        let at_work: Vec<bool> = ids.iter().map(|id| is_waiting(self, id)).collect();
-        let working = || ids.iter().zip(&at_work).filter(|(_, works)| **works);
-        let least = working().map(|(id, _)| self.members[id].turns).min();
-        for (id, works) in ids.iter().zip(&at_work) {
-            let Some(member) = self.members.get_mut(id) else {
-                continue;
-            };
-            let used = member.used + member.active * now.saturating_sub(member.changed_at);
-            let own = used.div_duration_f64(TURN) as u64;
+        let at_work: Vec<bool> = self.members.iter().map(is_at_work).collect();
+        let working = self.members.values().zip(&at_work);
+        let working = working.filter_map(|(member, works)| works.then(|| member.turn_time(now)));
+        let (count, least) = working.fold((0, None), |(count, least), used| {
+            (
+                count + 1,
+                Some(least.map_or(used, |least: Duration| least.min(used))),
+            )
+        });
+        let turn = (ROUND / count.max(1)).clamp(MIN_TURN, MAX_TURN);
+        let mut turns = Vec::with_capacity(at_work.len());
+        for ((id, member), works) in self.members.iter_mut().zip(at_work) {
             if !works || member.is_new {
                 member.is_new = false;
-                let missing = least.unwrap_or(0).saturating_sub(member.turns_before + own);
-                member.turns_before += missing;
+                let missed = least
+                    .unwrap_or_default()
+                    .saturating_sub(member.turn_time(now));
+                member.missed += missed;
             }
-            let turns = if self.takes_turns {
-                member.turns_before + own
-            } else {
-                0
-            };
-            self.set_turns(*id, turns);
+            let of_member = member.turn_time(now).div_duration_f64(turn) as u64;
+            turns.push((*id, if self.takes_turns { of_member } else { 0 }));
+        }
+        for (id, turns) in turns {
+            self.set_turns(id, turns);
         }
     }
 

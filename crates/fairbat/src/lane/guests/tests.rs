@@ -14,8 +14,14 @@ const STEP: Duration = Duration::from_millis(250);
 const LEASE: Duration = Duration::from_secs(5);
 const EPOCH: Timestamp = Timestamp::UNIX_EPOCH;
 
+/// A site that grants nothing for this time is silent. It grants once a second.
+const SILENCE: Duration = Duration::from_millis(1500);
+
 /// Transfers come when the hosts have heard of the site.
 const COMES: Duration = Duration::from_secs(2);
+
+/// More than the link carries in any simulation, bytes.
+const MUCH: u64 = 10_000_000_000;
 
 /// A chunk, bytes.
 const CHUNK: u64 = 5_000_000;
@@ -40,6 +46,7 @@ struct Host {
     guest: GuestId,
     told: Option<(Vec<Want>, Counts, u64)>,
     told_at: Duration,
+    heard_at: Duration,
     is_cut_off: bool,
 }
 
@@ -65,6 +72,7 @@ impl Host {
             guest,
             told: None,
             told_at: Duration::ZERO,
+            heard_at: Duration::ZERO,
             is_cut_off: false,
         }
     }
@@ -237,6 +245,7 @@ impl Simulation {
                 Message::Grant(_, grant) => {
                     assert_eq!(grant.check(), Ok(()));
                     self.hosts[host].core.take_grant(now, &grant);
+                    self.hosts[host].heard_at = now;
                 }
             }
         }
@@ -276,6 +285,9 @@ impl Simulation {
         for index in 0..self.hosts.len() {
             let host = &mut self.hosts[index];
             host.core.expire_share(now);
+            if now >= host.heard_at + SILENCE {
+                host.core.keep_share();
+            }
             host.progress(now, each as u64);
             if is_second {
                 host.core.sample(now);
@@ -301,6 +313,12 @@ impl Simulation {
     fn ends(&self) -> Vec<Option<u64>> {
         let seconds = |host: &Host| host.done_at.map(|at| at.as_secs());
         self.hosts.iter().map(seconds).collect()
+    }
+
+    /// What each host has moved of [`MUCH`], bytes.
+    fn moved(&self) -> Vec<f64> {
+        let left = self.hosts.iter().map(|host| host.left);
+        left.map(|left| (MUCH - left) as f64).collect()
     }
 
     /// Another lane takes the place of the site's, which knows nothing.
@@ -398,27 +416,54 @@ fn five_hundred_hosts_are_served_whatever_happens_to_messages() {
 #[test]
 fn hosts_that_are_due_alike_take_turns() {
     for due in [None, Some(3_000)] {
-        let transfers = [(due, 10_000_000_000); 4];
+        let transfers = [(due, MUCH); 4];
         let mut site = Simulation::new(1, 2_000_000.0, &transfers);
         // One of them comes later.
         site.hosts[3].comes = Duration::from_secs(200);
         site.run(200);
-        let moved = |site: &Simulation| -> Vec<f64> {
-            let hosts = site.hosts.iter();
-            hosts.map(|host| 1e10 - host.left as f64).collect()
-        };
-        let before = moved(&site);
+        let before = site.moved();
         site.run(800);
-        let after = moved(&site);
-        let parts: Vec<f64> = after
+        let parts: Vec<f64> = site
+            .moved()
             .iter()
             .zip(&before)
             .map(|(after, before)| after - before)
             .collect();
-        let (sum, squares): (f64, f64) = (parts.iter().sum(), parts.iter().map(|it| it * it).sum());
-        let jain = sum * sum / (4.0 * squares);
-        assert!(jain > 0.98, "{due:?}: {parts:?}");
+        assert!(jain(&parts) > 0.98, "{due:?}: {parts:?}");
     }
+}
+
+#[test]
+fn many_hosts_that_are_due_alike_all_have_their_turn_soon() {
+    // A chunk takes 2 s, so a round of 16 takes half a minute.
+    let mut site = Simulation::new(1, 2_500_000.0, &[(None, MUCH); 16]);
+    site.run(100);
+    let moved = site.moved();
+    assert!(jain(&moved) > 0.98, "{moved:?}");
+}
+
+#[test]
+fn hosts_that_are_cut_off_go_on_as_they_were() {
+    let mut site = Simulation::new(1, 4_000_000.0, &[(None, MUCH); 4]);
+    site.run(30);
+    let before = site.moved();
+    for host in &mut site.hosts {
+        host.is_cut_off = true;
+    }
+    site.run(30 + LEASE.as_secs());
+    let moved: f64 = site.moved().iter().sum::<f64>() - before.iter().sum::<f64>();
+    let carried = 4e6 * LEASE.as_secs_f64();
+    // What was given back waits for SILENCE.
+    assert!(moved > 0.6 * carried, "{moved} of {carried}");
+    let most = site.site.core.controller.connections() + 1;
+    let active = site.hosts.iter().filter(|host| host.is_active()).count();
+    assert!((1..=most).contains(&active), "{active} of {most}");
+}
+
+/// Jain's index of fairness.
+fn jain(parts: &[f64]) -> f64 {
+    let (sum, squares): (f64, f64) = (parts.iter().sum(), parts.iter().map(|it| it * it).sum());
+    sum * sum / (parts.len() as f64 * squares)
 }
 
 #[test]
