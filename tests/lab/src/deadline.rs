@@ -38,6 +38,10 @@ pub struct DeadlineFigures {
     /// What our control loop did; `None` for a contender without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlFigures>,
+    /// After each fault, how long it took until all hosts took part in the lane of their site, as
+    /// [`FaultRecord::recovered_s`](crate::samples::FaultRecord::recovered_s).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recovered_s: Vec<Option<f64>>,
 }
 
 impl DeadlineFigures {
@@ -68,6 +72,10 @@ impl DeadlineFigures {
             control: samples.and_then(|samples| {
                 ControlFigures::of(samples, began..end, setup.pressure_until_s)
             }),
+            recovered_s: background
+                .iter()
+                .flat_map(|one| one.faults.iter().map(|fault| fault.recovered_s))
+                .collect(),
             transfers,
         })
     }
@@ -125,6 +133,9 @@ pub struct ControlFigures {
     pub m_changes: usize,
     /// The largest m.
     pub m_most: f64,
+    /// The most connections at once.
+    #[serde(default)]
+    pub active_most: u32,
     /// How long the transfer went on when nothing pressed any more, s; `None`
     /// where a scenario does not say from when on, or it was over before.
     pub free_s: Option<f64>,
@@ -158,6 +169,7 @@ impl ControlFigures {
                 .filter(|pair| whole(pair[0]) != whole(pair[1]))
                 .count(),
             m_most: lived.iter().map(|sample| sample.m).fold(0.0, f64::max),
+            active_most: lived.iter().map(|sample| sample.active).max().unwrap_or(0),
             free_s: free.map(|until| life.end - until),
             settled_s: free.and_then(|until| Some(settled(&lived, until)? - until)),
         })

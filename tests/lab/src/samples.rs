@@ -174,6 +174,9 @@ pub struct BackgroundRecord {
     /// What went wrong on purpose; empty where nothing did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultRecord>,
+    /// Whether it took part in the lane of its site; empty for what is in none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub site: Vec<SiteSample>,
     /// Congestion control that a sender of ours was seen to send with; `None` for
     /// other senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -192,6 +195,20 @@ pub struct FaultRecord {
     pub until: Option<f64>,
     /// What, and where.
     pub what: String,
+    /// How long it took from then, or from when it was over, until all hosts took part in the
+    /// lane of their site for good, s; 0 if none of them ever did not, `None` if something else
+    /// went wrong before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovered_s: Option<f64>,
+}
+
+/// An agent in its site.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SiteSample {
+    /// When.
+    pub t: f64,
+    /// Whether it heard a coordinator, and did what that granted.
+    pub takes_part: bool,
 }
 
 /// What became of a transfer.

@@ -38,6 +38,7 @@ use self::member::Heard;
 pub use self::site::{HostHeld, NoAnswer, Site, SitePort, channel};
 use self::status::FleetStatus;
 use crate::config::{Agent, Fleet};
+use crate::daemon::clock::uptime;
 use crate::lane_socket::Lanes;
 
 /// Time between two looks at how this agent takes part.
@@ -177,10 +178,12 @@ async fn look(
     status: &watch::Sender<FleetStatus>,
 ) {
     loop {
+        let heard = *heard.borrow();
         status.send_modify(|status| {
             status.connected = *connection.is_up.borrow();
             status.member = lanes.push.outer().is_shared() || lanes.pull.outer().is_shared();
-            status.term = heard.borrow().as_ref().map(|heard| heard.term.get());
+            status.term = heard.map(|heard| heard.term.get());
+            status.heard_s = heard.map(|heard| uptime().saturating_sub(heard.at).as_secs_f64());
         });
         tokio::time::sleep(LOOK).await;
     }

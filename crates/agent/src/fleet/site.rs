@@ -89,6 +89,7 @@ pub fn channel(fleet: &Fleet) -> (Site, SitePort) {
         member: false,
         coordinator: false,
         term: None,
+        heard_s: None,
         known: None,
     });
     let site = Site { questions: sender };

@@ -24,6 +24,8 @@ pub struct FleetStatus {
     pub coordinator: bool,
     /// The term of the last grant; `None` before the first.
     pub term: Option<u64>,
+    /// Time since that grant, s.
+    pub heard_s: Option<f64>,
     /// The site, as its coordinator knows it. Only the metrics of the coordinator have it.
     #[serde(skip)]
     pub known: Option<Arc<SiteStatus>>,

@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use super::{Core, Member, MemberId};
 
-/// The turns of all members at work, on one connection.
-const ROUND: Duration = Duration::from_secs(30);
+/// The turns of all members at work, on one connection. They are long, for each costs something:
+/// a process that begins anew has to find out what the path carries, and behind some queues (CoDel)
+/// others notice that.
+const ROUND: Duration = Duration::from_secs(240);
 
 /// Longest turn.
-const MAX_TURN: Duration = Duration::from_secs(15);
+const MAX_TURN: Duration = Duration::from_secs(60);
 
-/// Shortest turn. A chunk is rarely shorter, and nobody is interrupted in one.
-const MIN_TURN: Duration = Duration::from_secs(1);
+/// Shortest turn.
+const MIN_TURN: Duration = Duration::from_secs(5);
 
 impl Core {
     /// Whether members that are due alike have turns from now on.

@@ -14,6 +14,9 @@ use crate::samples::ControlSample;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// A coordinator that is there grants every 2 s.
+const UNHEARD_S: f64 = 3.0;
+
 /// Which of the lanes the jobs are in.
 pub(crate) const DIRECTION: &str = "push";
 
@@ -22,6 +25,25 @@ pub(crate) const DIRECTION: &str = "push";
 pub(crate) struct Status {
     pub(crate) lanes: Vec<Lane>,
     pub(crate) tasks: Vec<Task>,
+    /// How it takes part in its site, if it has one.
+    #[serde(default)]
+    pub(crate) fleet: Option<Fleet>,
+}
+
+/// An agent in its site.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub(crate) struct Fleet {
+    connected: bool,
+    member: bool,
+    /// Time since the last grant, s.
+    heard_s: Option<f64>,
+}
+
+impl Fleet {
+    /// Whether it hears a coordinator, and does what that grants.
+    pub(crate) fn takes_part(&self) -> bool {
+        self.connected && self.member && self.heard_s.is_some_and(|heard| heard < UNHEARD_S)
+    }
 }
 
 /// A direction.

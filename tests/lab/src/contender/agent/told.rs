@@ -3,7 +3,7 @@
 use crate::contender::agent::api::{DIRECTION, LastRun, Status};
 use crate::contender::site::Site;
 use crate::machine::Clock;
-use crate::samples::{BackgroundRecord, ControlSample, Progress, TransferRecord};
+use crate::samples::{BackgroundRecord, ControlSample, Progress, SiteSample, TransferRecord};
 
 /// What it has told so far.
 #[derive(Debug)]
@@ -48,6 +48,12 @@ impl Told {
 
     /// Takes in how it stands.
     pub(crate) fn take(&mut self, status: &Status) {
+        let t = unix_now() - self.zero;
+        let site = status.fleet.map(|fleet| SiteSample {
+            t,
+            takes_part: fleet.takes_part(),
+        });
+        self.record.site.extend(site);
         let Some(lane) = status.lane(DIRECTION) else {
             self.record.failure = Some("the agent has no lane for what it pushes".to_owned());
             return;

@@ -1,6 +1,5 @@
 //! What goes wrong at a site, again and again at even spacing, with victims by the seed.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -22,7 +21,7 @@ const TIMES: u32 = 20;
 /// Least time from one to the next, s. In a run that is too short, it goes wrong less often.
 const LEAST_PERIOD_S: f64 = 15.0;
 
-/// How long NATS is away, s: less than the lease of a grant (10 s), and more.
+/// How long something is away, s: less than the lease of a grant (10 s), and more.
 const AWAY_S: std::ops::RangeInclusive<f64> = 2.0..=12.0;
 
 /// How long an agent is stopped.
@@ -63,8 +62,6 @@ pub(crate) struct Faults {
     moments: Vec<Duration>,
     /// Until when, and what is away.
     away: Option<(Duration, Away)>,
-    /// By how much the clock of a host is beside the right time, s, where it has been stepped.
-    offsets: BTreeMap<usize, i32>,
     told: Vec<FaultRecord>,
 }
 
@@ -73,6 +70,8 @@ pub(crate) struct Faults {
 enum Away {
     Node(usize),
     Hosts(Vec<usize>),
+    /// The clock of a host, so many seconds beside the right time.
+    Clock(usize, i32),
 }
 
 impl Faults {
@@ -83,7 +82,6 @@ impl Faults {
             random: StdRng::seed_from_u64(site.seed ^ STREAM),
             moments: moments(site.background.start_s, site.duration_s),
             away: None,
-            offsets: BTreeMap::new(),
             told: Vec::new(),
         }
     }
@@ -151,20 +149,19 @@ impl Faults {
                 (format!("host-{}", victim + 1), Some(until))
             }
             Fault::Clocks => {
-                let is_late = self.random.random();
-                let offset = self.offsets.entry(victim).or_default();
-                *offset = stepped(*offset, is_late);
-                let offset = *offset;
-                if let Some(clock) = scene.clocks.get(victim) {
-                    clock.set(offset)?;
-                }
-                (format!("host-{}, {offset:+} s", victim + 1), None)
+                let offset_s = if self.random.random() {
+                    STEP_S
+                } else {
+                    -STEP_S
+                };
+                self.send_away(now, Away::Clock(victim, offset_s), scene)?
             }
         };
         self.told.push(FaultRecord {
             t: now.as_secs_f64(),
             until: until.map(|until| until.as_secs_f64()),
             what,
+            recovered_s: None,
         });
         Ok(())
     }
@@ -183,6 +180,7 @@ impl Faults {
                 let names = hosts.iter().map(|host| format!("host-{}", host + 1));
                 names.collect::<Vec<_>>().join(", ")
             }
+            Away::Clock(host, offset_s) => format!("host-{}, {offset_s:+} s", host + 1),
         };
         self.away = Some((until, away));
         Ok((what, None))
@@ -196,15 +194,11 @@ fn set_away(away: &Away, is_away: bool, scene: &Scene<'_>) -> io::Result<()> {
             Ok(())
         }
         Away::Hosts(hosts) => scene.uplink.set_cut_off(hosts, is_away),
-    }
-}
-
-/// Where a clock steps from so many seconds beside the right time: back to it, or away from it.
-fn stepped(offset_s: i32, is_late: bool) -> i32 {
-    match (offset_s, is_late) {
-        (0, true) => -STEP_S,
-        (0, false) => STEP_S,
-        _ => 0,
+        Away::Clock(host, offset_s) => {
+            let offset_s = if is_away { *offset_s } else { 0 };
+            let clock = scene.clocks.get(*host);
+            clock.map_or(Ok(()), |clock| clock.set(offset_s))
+        }
     }
 }
 

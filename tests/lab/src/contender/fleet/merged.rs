@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::samples::{BackgroundRecord, ControlSample, Progress};
+use crate::samples::{BackgroundRecord, ControlSample, FaultRecord, Progress, SiteSample};
 
 /// One record of those of the hosts, each with its name, in the order of the scenario's
 /// transfers.
@@ -85,6 +85,33 @@ fn progress(all: &[BackgroundRecord]) -> Vec<Progress> {
     (first..=last + 1).map(|second| at(second as f64)).collect()
 }
 
+/// Notes of each fault how long it took until all hosts took part in the lane of their site for
+/// good.
+pub(crate) fn note_recovery(faults: &mut [FaultRecord], sites: &[Vec<SiteSample>]) {
+    let mut next = f64::INFINITY;
+    for fault in faults.iter_mut().rev() {
+        let from = fault.until.unwrap_or(fault.t);
+        let of_hosts = sites.iter().map(|site| {
+            let begin = site.partition_point(|sample| sample.t < from);
+            let end = site.partition_point(|sample| sample.t < next);
+            recovered(&site[begin.min(end)..end], from)
+        });
+        fault.recovered_s = of_hosts
+            .reduce(|one, other| Some(one?.max(other?)))
+            .flatten();
+        next = fault.t;
+    }
+}
+
+/// The same of one host, of which this is known from `from` on. One of which nothing is known is
+/// through with its work.
+fn recovered(samples: &[SiteSample], from: f64) -> Option<f64> {
+    match samples.iter().rposition(|sample| !sample.takes_part) {
+        None => Some(0.0),
+        Some(last) => samples.get(last + 1).map(|sample| sample.t - from),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,5 +159,35 @@ mod tests {
             .map(|told| (told.t, told.bytes.as_slice()))
             .collect();
         assert_eq!(progress, [(10.0, &[0, 0][..]), (11.0, &[100, 50])]);
+    }
+
+    #[test]
+    fn a_site_has_recovered_when_the_last_host_takes_part_for_good() {
+        let site = |bad: &[std::ops::Range<f64>]| -> Vec<SiteSample> {
+            let moments = (0..200).map(|quarter| f64::from(quarter) / 4.0);
+            let samples = moments.map(|t| SiteSample {
+                t,
+                takes_part: !bad.iter().any(|bad| bad.contains(&t)),
+            });
+            samples.collect()
+        };
+        let sites = [
+            site(&[11.0..15.0, 16.0..17.0, 38.0..60.0]),
+            site(&[12.0..14.0]),
+            Vec::new(),
+        ];
+        let fault = |t, until| FaultRecord {
+            t,
+            until,
+            ..FaultRecord::default()
+        };
+        let mut faults = [
+            fault(10.0, Some(13.0)),
+            fault(20.0, None),
+            fault(30.0, Some(35.0)),
+        ];
+        note_recovery(&mut faults, &sites);
+        let recovered = faults.map(|fault| fault.recovered_s);
+        assert_eq!(recovered, [Some(4.0), Some(0.0), None]);
     }
 }

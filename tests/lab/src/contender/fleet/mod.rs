@@ -23,7 +23,7 @@ use crate::contender::error::{ContenderError, require as require_program};
 use crate::contender::fleet::broker::Broker;
 use crate::contender::fleet::faults::{FakeClock, Faults, Scene};
 use crate::contender::fleet::hosts::Uplink;
-use crate::contender::fleet::merged::merged;
+use crate::contender::fleet::merged::{merged, note_recovery};
 use crate::contender::kind::{Fault, Pushing};
 use crate::contender::process::{End, Over};
 use crate::contender::servers::Store;
@@ -168,7 +168,9 @@ impl Fleet {
         // All of them end at the same time.
         working.iter_mut().for_each(Working::end);
         let records = working.into_iter().map(Working::finish);
-        let records: Vec<_> = records.collect();
+        let mut records: Vec<_> = records.collect();
+        let sites = records.iter_mut().map(|one| std::mem::take(&mut one.site));
+        let sites: Vec<_> = sites.collect();
         let names = uplink.hosts().map(|(_, name)| name);
         let mut record = merged(names.zip(records));
         record.failure = record.failure.or(failure);
@@ -179,6 +181,7 @@ impl Fleet {
             record.failure = Some(said.to_owned());
         }
         record.faults = faults.map_or(Vec::new(), Faults::told);
+        note_recovery(&mut record.faults, &sites);
         Ok(record)
     }
 }

@@ -208,7 +208,11 @@ fn section(name: &str, scenario: &Scenario, rows: &[Row<'_>], has_alone: bool) -
         asked(scenario),
         contenders(scenario, rows, has_alone)
     );
-    for table in [control(scenario, rows), transfers(scenario, rows)] {
+    for table in [
+        control(scenario, rows),
+        faults(rows),
+        transfers(scenario, rows),
+    ] {
         text.extend(table.map(|table| format!("\n{table}")));
     }
     text.push_str(&failures(rows));
@@ -345,6 +349,30 @@ fn control(scenario: &Scenario, rows: &[Row<'_>]) -> Option<String> {
         .column_if(has_end, "at the floors again after, s", |row| settled(row))
         .column_if(has_end, "went on for, s", |row| {
             shown(row.spread(of(|it| it.free_s)), 1)
+        });
+    (!all.is_empty()).then(|| all.to_string())
+}
+
+/// What became of a site when something went wrong there.
+fn faults(rows: &[Row<'_>]) -> Option<String> {
+    let all = |row: &Row<'_>| -> Vec<Option<f64>> {
+        figures(row).flat_map(|it| it.recovered_s.clone()).collect()
+    };
+    let known = |row: &Row<'_>| -> Vec<f64> { all(row).into_iter().flatten().collect() };
+    let connections = |row: &Row<'_>| {
+        let control = figures(row).filter_map(|it| it.control);
+        control.map(|control| control.active_most).max()
+    };
+    let all = table(rows.iter().filter(|row| !all(row).is_empty()))
+        .column("went wrong, times", |row| all(row).len().to_string())
+        .column("all took part again after, s", |row| {
+            shown(Spread::of(&known(row)), 1)
+        })
+        .column("not before the next", |row| {
+            (all(row).len() - known(row).len()).to_string()
+        })
+        .column("most connections at once", |row| {
+            or_nothing(connections(row).map(|it| it.to_string()))
         });
     (!all.is_empty()).then(|| all.to_string())
 }

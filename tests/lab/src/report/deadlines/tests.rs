@@ -112,6 +112,15 @@ fn the_loop_is_told_of_with_its_floors() {
 }
 
 #[test]
+fn what_goes_wrong_at_a_site_is_told_with_the_time_to_recover() {
+    let text = of(&changes(), "three");
+    assert_eq!(
+        line(&text, "| fairbat get | cubic | 4 |"),
+        "| fairbat get | cubic | 4 | 1.5 (0.0\u{2013}4.2) | 1 | 5 |"
+    );
+}
+
+#[test]
 fn each_of_several_transfers_is_told_of() {
     let text = of(&changes(), "three");
     assert_eq!(

@@ -142,6 +142,7 @@ pub(crate) fn changes() -> MatrixRecord {
             w_deviation: 0.05,
             m_changes: 2,
             m_most: 1.8,
+            active_most: 2,
             free_s: Some(20.0),
             settled_s: settled,
         };
@@ -168,6 +169,15 @@ pub(crate) fn changes() -> MatrixRecord {
                 transfer("file-3", 40.0, 1.5, Some(places[1])),
             ],
             forecast: forecast.map(|late_s| Forecast { t: 3.5, late_s }),
+            // Something goes wrong twice in one of them.
+            recovered_s: match seed {
+                1 => vec![Some(0.0), Some(4.25)],
+                _ => vec![None, Some(1.5)],
+            },
+            control: Some(ControlFigures {
+                active_most: 3 + seed as u32,
+                ..ControlFigures::default()
+            }),
             ..finished(78.0, false)
         });
         matrix.runs.push(run);
