@@ -169,8 +169,9 @@ impl Core {
             self.requests.retain(|(rank, _), _| rank.arrival != id.0);
             self.count_on(&member.host, -(member.active as i32));
             member.count(now, 0);
-            if member.service == Service::Stream && member.used > Duration::ZERO {
-                self.stream.finished(member.used);
+            let used = member.used(now);
+            if member.service == Service::Stream && used > Duration::ZERO {
+                self.stream.finished(used);
             }
         }
     }
@@ -289,8 +290,11 @@ impl Core {
 
     /// Bytes have been moved by a member.
     pub(crate) fn moved_by(&mut self, now: Duration, id: MemberId, bytes: u64) {
-        let member = self.members.get(&id);
-        let is_due = member.is_some_and(|member| member.deadline.is_some());
+        let member = self.members.get_mut(&id);
+        let is_due = member.is_some_and(|member| {
+            member.moved = member.moved.saturating_add(bytes);
+            member.deadline.is_some()
+        });
         self.count_moved(now, bytes, is_due);
     }
 

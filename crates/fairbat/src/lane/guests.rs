@@ -148,8 +148,18 @@ impl Guests {
         }
         let moved = (told.moved_due, told.moved_besides);
         if let Some(before) = guest.moved.replace(moved) {
-            core.count_moved(now, moved.0.saturating_sub(before.0), true);
-            core.count_moved(now, moved.1.saturating_sub(before.1), false);
+            let groups = guest.groups.values();
+            let (due, besides): (Vec<_>, Vec<_>) =
+                groups.partition(|group| group.service.deadline().is_some());
+            let new = [
+                moved.0.saturating_sub(before.0),
+                moved.1.saturating_sub(before.1),
+            ];
+            for ((groups, bytes), is_due) in [due, besides].iter().zip(new).zip([true, false]) {
+                let members: Vec<_> = groups.iter().map(|group| group.member).collect();
+                core.share_moved(&members, bytes);
+                core.count_moved(now, bytes, is_due);
+            }
         }
         if let Some(rtt) = told
             .rtt_s

@@ -26,10 +26,12 @@ pub(super) struct Member {
     /// When it last got a connection or gave one back.
     pub(super) changed_at: Duration,
     /// How long it has used connections, up to then.
-    pub(super) used: Duration,
+    used_before: Duration,
     /// Turns that it has had.
     pub(super) turns: u64,
-    /// Time that counts as used, though it was not there.
+    /// Bytes that it has moved, as far as that is known.
+    pub(super) moved: u64,
+    /// Time that counts as served, though it was not there.
     pub(super) missed: Duration,
     /// Whether its turns have not been counted yet.
     pub(super) is_new: bool,
@@ -54,8 +56,9 @@ impl Member {
             active: 0,
             held: 0,
             changed_at: Duration::ZERO,
-            used: Duration::ZERO,
+            used_before: Duration::ZERO,
             turns: 0,
+            moved: 0,
             missed: Duration::ZERO,
             is_new: true,
             not_before: Duration::ZERO,
@@ -73,14 +76,14 @@ impl Member {
         Rank::new(self.service, id.0).after(self.turns)
     }
 
-    /// How long it has used connections, with the time that counts so.
-    pub(super) fn turn_time(&self, now: Duration) -> Duration {
-        self.missed + self.used + self.active * now.saturating_sub(self.changed_at)
+    /// How long it has used connections; two of them count twice.
+    pub(super) fn used(&self, now: Duration) -> Duration {
+        self.used_before + self.active * now.saturating_sub(self.changed_at)
     }
 
     /// It gets connections, or gives them back.
     pub(super) fn count(&mut self, now: Duration, change: i32) {
-        self.used += self.active * now.saturating_sub(self.changed_at);
+        self.used_before = self.used(now);
         self.changed_at = now;
         self.active = self.active.saturating_add_signed(change);
     }

@@ -191,6 +191,8 @@ struct Simulation {
     delay: Duration,
     /// What the link carries, byte/s.
     rate: f64,
+    /// How much of its share each host carries.
+    speeds: Vec<f64>,
 }
 
 impl Simulation {
@@ -210,6 +212,7 @@ impl Simulation {
             loss: 0.0,
             delay: Duration::ZERO,
             rate,
+            speeds: vec![1.0; transfers.len()],
         }
     }
 
@@ -282,13 +285,14 @@ impl Simulation {
         }
         let active = self.hosts.iter().filter(|host| host.is_active()).count();
         let each = self.rate * STEP.as_secs_f64() / active.max(1) as f64;
+        let each = |speed: f64| (each * speed) as u64;
         for index in 0..self.hosts.len() {
             let host = &mut self.hosts[index];
             host.core.expire_share(now);
             if now >= host.heard_at + SILENCE {
                 host.core.keep_share();
             }
-            host.progress(now, each as u64);
+            host.progress(now, each(self.speeds[index]));
             if is_second {
                 host.core.sample(now);
             }
@@ -458,6 +462,29 @@ fn hosts_that_are_cut_off_go_on_as_they_were() {
     let most = site.site.core.controller.connections() + 1;
     let active = site.hosts.iter().filter(|host| host.is_active()).count();
     assert!((1..=most).contains(&active), "{active} of {most}");
+}
+
+#[test]
+fn hosts_have_moved_alike_though_some_are_faster() {
+    // Every other host is three times as fast, and one is slow.
+    let speeds = |slow: f64| -> Vec<f64> {
+        let fast = (1..24).map(|index| if index % 2 == 0 { 3.0 } else { 1.0 });
+        std::iter::once(slow).chain(fast).collect()
+    };
+    for slow in [0.5, 0.05] {
+        let mut site = Simulation::new(1, 2_500_000.0, &[(None, MUCH); 24]);
+        site.speeds = speeds(slow);
+        site.run(900);
+        let moved = site.moved();
+        assert!(jain(&moved[1..]) > 0.98, "{moved:?}");
+        if slow < 0.1 {
+            let sum: f64 = moved.iter().sum();
+            assert!(
+                sum > 0.7 * 900.0 * 2.5e6,
+                "nobody waits for one that is slow: {moved:?}"
+            );
+        }
+    }
 }
 
 /// Jain's index of fairness.
