@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fairbat::lane::{Backlog, Member, MemberForecast};
+use fairbat::lane::{Backlog, Extent, Member, MemberForecast};
 use fairbat::transport::{RateLimit, RequestContext};
 
 use crate::status::Retries;
@@ -194,7 +194,10 @@ impl Progress {
         Backlog {
             bytes,
             inactive: (files + left / part).saturating_sub(active),
-            ..Backlog::default()
+            extent: match totals.is_planned {
+                true => Extent::Known,
+                false => Extent::Unplanned,
+            },
         }
     }
 
@@ -270,6 +273,14 @@ mod tests {
         assert_eq!((totals.files_done, totals.bytes_done), (2, 900));
         assert_eq!(totals.bytes_moved, 850, "all that went over the wire");
         assert_eq!(lane.bytes(), 850, "and the lane counts the same");
+    }
+
+    #[test]
+    fn before_there_is_a_plan_nothing_is_known() {
+        let progress = Progress::default();
+        assert_eq!(progress.backlog(1).extent, Extent::Unplanned);
+        progress.expect(1, 0);
+        assert_eq!(progress.backlog(1).extent, Extent::Known);
     }
 
     #[test]

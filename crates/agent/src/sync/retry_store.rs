@@ -98,6 +98,7 @@ impl RetryStore {
     ) -> Self {
         let member = lane.enter(&host, service);
         member.set_weight(settings.weight);
+        member.set_backlog(progress.backlog(1));
         progress.join(&member);
         Self {
             store,

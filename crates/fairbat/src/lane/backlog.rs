@@ -39,6 +39,8 @@ pub enum Extent {
     Estimated,
     /// Not at all. The member demands as much as one best-effort flow carries.
     Unbounded,
+    /// Not yet. The member demands nothing until it knows, and asks before others move.
+    Unplanned,
 }
 
 /// A lane at the end of a period.

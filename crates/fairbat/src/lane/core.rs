@@ -26,9 +26,9 @@ use super::load::Load;
 use super::sample::{LaneSample, RecentRate};
 use super::settings::{LaneSettings, Mode, Service};
 use super::stream::StreamController;
-use super::wire::Counts;
 use crate::clock::moment_since;
 
+mod asking;
 mod carriers;
 mod grants;
 mod late;
@@ -63,6 +63,8 @@ pub(crate) struct Core {
     members: BTreeMap<MemberId, Member>,
     /// The members that use connections, with or without permits.
     users: BTreeSet<MemberId>,
+    /// Those that have yet to find out what they have to move.
+    asking: BTreeSet<MemberId>,
     weights: Weights,
     /// Who waits for a connection, and since when; [`Rank`] names the member.
     requests: BTreeMap<(Rank, RequestId), Duration>,
@@ -114,6 +116,7 @@ impl Core {
             drift: SignedDuration::ZERO,
             members: BTreeMap::new(),
             users: BTreeSet::new(),
+            asking: BTreeSet::new(),
             weights: Weights::default(),
             requests: BTreeMap::new(),
             active: 0,
@@ -165,6 +168,7 @@ impl Core {
     pub(crate) fn leave(&mut self, now: Duration, id: MemberId) {
         if let Some(mut member) = self.members.remove(&id) {
             self.users.remove(&id);
+            self.asking.remove(&id);
             self.weights.remove(&member);
             self.requests.retain(|(rank, _), _| rank.arrival != id.0);
             self.count_on(&member.host, -(member.active as i32));
@@ -223,14 +227,6 @@ impl Core {
             let host = Arc::clone(&member.host);
             self.count_on(&host, change);
             self.note_use(id);
-        }
-    }
-
-    /// Connections in use by class.
-    fn in_use_by_class(&self) -> Counts {
-        Counts {
-            others: (self.active - self.active_in_stream) as u64,
-            stream: self.active_in_stream as u64,
         }
     }
 
@@ -384,6 +380,7 @@ impl Core {
             self.weights.remove(member);
             act(member);
             self.weights.add(member);
+            self.note_work(id);
         }
     }
 

@@ -38,13 +38,16 @@ impl Core {
     }
 
     /// Grants the first request in order, of the stream or of the others, for which there may
-    /// be one more connection.
+    /// be one more connection. Whoever asks what there is to move comes before.
     pub(crate) fn grant(&mut self, now: Duration) -> Option<(RequestId, MemberId, Service)> {
-        let in_stream = self.next_in_stream(now);
-        let of_others = self.next_of_others(now, in_stream.is_some());
-        let has_room = self.active < self.settings.max_connections as usize;
-        let in_stream = in_stream.filter(|_| has_room);
-        let next = in_stream.into_iter().chain(of_others).min()?;
+        let first_in_order = || {
+            let in_stream = self.next_in_stream(now);
+            let of_others = self.next_of_others(now, in_stream.is_some());
+            let has_room = self.active < self.settings.max_connections as usize;
+            let in_stream = in_stream.filter(|_| has_room);
+            in_stream.into_iter().chain(of_others).min()
+        };
+        let next = self.next_that_asks(now).or_else(first_in_order)?;
         self.requests.remove(&next);
         let (rank, request) = next;
         let id = MemberId(rank.arrival);
@@ -136,7 +139,7 @@ impl Core {
             let first = self.first(now, requests).filter(|_| is_allowed);
             return first.map(|(request, _)| request);
         }
-        let in_use = self.active - self.active_in_stream;
+        let in_use = self.active - self.active_in_stream - self.in_use_by_asking();
         let connections = self.controller.connections();
         let kept = usize::from(has_next && max > 1);
         let left = max.saturating_sub(self.active_in_stream.max(kept));
@@ -151,7 +154,7 @@ impl Core {
     }
 
     /// Whether the outer lane allows one more connection of this class, if there is one.
-    fn outer_allows(&self, class: Class) -> Option<bool> {
+    pub(super) fn outer_allows(&self, class: Class) -> Option<bool> {
         self.outer.allows(class, self.in_use_by_class())
     }
 

@@ -72,6 +72,11 @@ impl Member {
         self.backlog.bytes > 0 || self.backlog.extent != Extent::Known
     }
 
+    /// Whether it has a plan to keep, and has yet to find out what it has to move.
+    pub(super) fn asks(&self) -> bool {
+        self.deadline.is_some() && self.backlog.extent == Extent::Unplanned
+    }
+
     pub(super) fn rank(&self, id: MemberId) -> Rank {
         Rank::new(self.service, id.0).after(self.turns)
     }

@@ -25,6 +25,14 @@ impl Core {
         self.outer.share.map(|share| share.carriers)
     }
 
+    /// Connections in use by class.
+    pub(super) fn in_use_by_class(&self) -> Counts {
+        Counts {
+            others: (self.active - self.active_in_stream) as u64,
+            stream: self.active_in_stream as u64,
+        }
+    }
+
     /// Hears what the outer lane allows. Requests may be granted afterwards. A lower term is that
     /// of a lane that has been replaced: it counts only when there is no share.
     pub(crate) fn take_grant(&mut self, now: Duration, grant: &LaneGrant) {

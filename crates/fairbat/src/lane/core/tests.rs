@@ -469,6 +469,7 @@ fn a_member_of_unknown_size_demands_one_best_effort_flow() {
     assert_eq!(core.report_late(START), []);
 }
 
+mod asking;
 mod share;
 mod stream;
 mod weights;
