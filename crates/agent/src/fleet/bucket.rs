@@ -13,6 +13,17 @@ const REPLICAS: usize = 3;
 /// Largest value, bytes. The names of all hosts of a site that are held fit.
 const MAX_VALUE: i32 = 64 * 1024;
 
+/// The bucket that says who coordinates a site.
+pub(crate) fn coordinator_bucket(site: &str) -> String {
+    format!("fairbat_coordinator_{site}")
+}
+
+/// The bucket of the hosts of a site that are held. What differs comes before the name of the
+/// site, which may have any end.
+pub(crate) fn holds_bucket(site: &str) -> String {
+    format!("fairbat_holds_{site}")
+}
+
 /// Opens a bucket, and makes it if there is none. Its keys last for `max_age`; without end if
 /// that is zero.
 ///
@@ -68,5 +79,22 @@ fn is_single_server(kind: CreateStreamErrorKind) -> bool {
             error.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_buckets_of_any_sites_are_the_same() {
+        let sites = ["a", "a_holds", "holds_a", "holds", "coordinator_a", "a_"];
+        let mut names: Vec<_> = sites
+            .iter()
+            .flat_map(|site| [coordinator_bucket(site), holds_bucket(site)])
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 2 * sites.len());
     }
 }

@@ -74,7 +74,7 @@ impl Election {
             context: context.clone(),
             is_up: connection.is_up.clone(),
             heard,
-            bucket: format!("fairbat_{}", fleet.site),
+            bucket: bucket::coordinator_bucket(&fleet.site),
             host: fleet.host.clone(),
             pause: TRY_AGAIN + Duration::from_millis(session % MAX_JITTER_MS),
         }

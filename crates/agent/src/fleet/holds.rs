@@ -32,7 +32,7 @@ impl Holds {
     /// They cannot be read, for people.
     pub(crate) async fn read(context: &Context, site: &str) -> Result<Self, String> {
         let read = async {
-            let name = format!("fairbat_{site}_holds");
+            let name = bucket::holds_bucket(site);
             let description = "The hosts of a site of FAIRBAT that are held";
             let store = bucket::open(context, &name, description, Duration::ZERO).await?;
             let text = store.get(KEY).await.map_err(|error| error.to_string())?;
