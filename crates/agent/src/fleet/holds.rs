@@ -5,14 +5,25 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_nats::jetstream::Context;
-use async_nats::jetstream::kv::Store;
+use async_nats::jetstream::kv::{Operation, Store};
 use tokio::time::timeout;
 
 use super::bucket;
 use crate::config::fleet::is_name;
 
-/// Longest time to read or to write them.
-const TRY: Duration = Duration::from_secs(2);
+/// Longest time to find and to read them at first.
+const OPEN: Duration = Duration::from_secs(2);
+
+/// Longest time to change them: whoever asks waits for it.
+const CHANGE: Duration = Duration::from_secs(3);
+
+/// Longest time of each step of a change.
+const TRY: Duration = Duration::from_secs(1);
+
+/// Writes that a change may take. The first one may be late, or have been so.
+const WRITES: usize = 2;
+
+const NO_ANSWER: &str = "JetStream does not answer";
 
 /// Hosts that can be held at once.
 const MAX_HELD: usize = 500;
@@ -23,6 +34,8 @@ const KEY: &str = "holds";
 pub(crate) struct Holds {
     store: Store,
     hosts: BTreeSet<String>,
+    /// That of the key with them; 0 before there is one.
+    revision: u64,
 }
 
 impl Holds {
@@ -31,23 +44,21 @@ impl Holds {
     /// # Errors
     /// They cannot be read, for people.
     pub(crate) async fn read(context: &Context, site: &str) -> Result<Self, String> {
+        let name = bucket::holds_bucket(site);
         let read = async {
-            let name = bucket::holds_bucket(site);
             let description = "The hosts of a site of FAIRBAT that are held";
             let store = bucket::open(context, &name, description, Duration::ZERO).await?;
-            let text = store.get(KEY).await.map_err(|error| error.to_string())?;
-            let hosts: BTreeSet<String> = match text {
-                Some(text) => serde_json::from_slice(&text).map_err(|error| error.to_string())?,
-                None => BTreeSet::new(),
+            let mut holds = Self {
+                store,
+                hosts: BTreeSet::new(),
+                revision: 0,
             };
-            match hosts.iter().all(|host| is_name(host)) {
-                true => Ok(Self { store, hosts }),
-                false => Err("a name that cannot be one".to_owned()),
-            }
+            holds.read_again().await?;
+            Ok(holds)
         };
-        let read = timeout(TRY, read).await;
-        read.unwrap_or_else(|_| Err("no answer".to_owned()))
-            .map_err(|why| format!("which hosts are held is not known: {why}"))
+        let read = timeout(OPEN, read).await;
+        read.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()))
+            .map_err(|why| format!("which hosts are held is not known: {name}: {why}"))
     }
 
     /// Whether this host is held.
@@ -63,27 +74,62 @@ impl Holds {
     /// Holds a host, or releases it. Returns whether that is a change.
     ///
     /// # Errors
-    /// It cannot be written down, and is not so.
+    /// It is not so, or that is not certain.
     pub(crate) async fn set(&mut self, host: &str, held: bool) -> Result<bool, String> {
-        if self.has(host) == held {
-            return Ok(false);
-        }
-        let mut hosts = self.hosts.clone();
-        match held {
-            true => hosts.insert(host.to_owned()),
-            false => hosts.remove(host),
-        };
-        if hosts.len() > MAX_HELD {
-            return Err(format!("no more than {MAX_HELD} hosts can be held"));
-        }
-        let text = serde_json::to_vec(&hosts).map_err(|error| error.to_string())?;
-        match timeout(TRY, self.store.put(KEY, text.into())).await {
-            Ok(Ok(_)) => {
-                self.hosts = hosts;
-                Ok(true)
+        let changed = timeout(CHANGE, self.change(host, held)).await;
+        changed.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()))
+    }
+
+    async fn change(&mut self, host: &str, held: bool) -> Result<bool, String> {
+        let mut problem = None;
+        for _ in 0..WRITES {
+            // What is stored counts, also if its writer had no answer.
+            self.read_again().await?;
+            if self.has(host) == held {
+                return Ok(problem.is_some());
             }
-            Ok(Err(error)) => Err(format!("JetStream does not take it: {error}")),
-            Err(_) => Err("JetStream does not answer".to_owned()),
+            let mut hosts = self.hosts.clone();
+            match held {
+                true => hosts.insert(host.to_owned()),
+                false => hosts.remove(host),
+            };
+            if hosts.len() > MAX_HELD {
+                return Err(format!("no more than {MAX_HELD} hosts can be held"));
+            }
+            match self.write(hosts).await {
+                Ok(()) => return Ok(true),
+                Err(why) => problem = Some(why),
+            }
         }
+        Err(problem.unwrap_or_default())
+    }
+
+    /// Learns what is stored.
+    async fn read_again(&mut self) -> Result<(), String> {
+        let entry = timeout(TRY, self.store.entry(KEY)).await;
+        let entry = entry.map_err(|_| NO_ANSWER)?;
+        let entry = entry.map_err(|error| error.to_string())?;
+        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+        let hosts: BTreeSet<String> = match entry {
+            Some(entry) if entry.operation == Operation::Put => {
+                serde_json::from_slice(&entry.value).map_err(|error| error.to_string())?
+            }
+            _ => BTreeSet::new(),
+        };
+        if !hosts.iter().all(|host| is_name(host)) {
+            return Err("a name that cannot be one".to_owned());
+        }
+        (self.hosts, self.revision) = (hosts, revision);
+        Ok(())
+    }
+
+    /// Stores these, unless something else has been stored since they were read.
+    async fn write(&mut self, hosts: BTreeSet<String>) -> Result<(), String> {
+        let text = serde_json::to_vec(&hosts).map_err(|error| error.to_string())?;
+        let written = self.store.update(KEY, text.into(), self.revision);
+        let written = timeout(TRY, written).await.map_err(|_| NO_ANSWER)?;
+        let revision = written.map_err(|error| format!("JetStream does not take it: {error}"))?;
+        (self.hosts, self.revision) = (hosts, revision);
+        Ok(())
     }
 }
