@@ -4,7 +4,8 @@
 //! that is the key's revision, so a later term has a higher number. The coordinator renews the
 //! key; without that it is gone after [`LEASE`], and somebody else creates it. The coordinator
 //! counts its lease from the moment at which it asked for it, so it ends before the key does.
-//! Whoever hears grants knows that there is a coordinator, and does not ask.
+//! Whoever hears grants knows that there is a coordinator, and does not ask. Whoever cannot read
+//! which hosts are held does not create the key.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,7 @@ use tokio::time::timeout;
 
 use super::bucket;
 use super::connection::Connection;
+use super::holds::Holds;
 use super::member::Heard;
 use crate::config::Fleet;
 use crate::daemon::clock::uptime;
@@ -31,6 +33,13 @@ const RENEW: Duration = Duration::from_secs(1);
 /// Time between two tries to become the coordinator, without the part that differs from one
 /// agent to another.
 const TRY_AGAIN: Duration = Duration::from_millis(750);
+
+/// An office that lasts less has failed: what ended it may end the next one too.
+const SHORT_OFFICE: Duration = Duration::from_secs(60);
+
+/// Time out of office after a first short one, and the longest after many of them.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Largest part that differs, ms.
 const MAX_JITTER_MS: u64 = 750;
@@ -51,9 +60,18 @@ pub(crate) struct Election {
     context: Context,
     is_up: watch::Receiver<bool>,
     heard: watch::Receiver<Option<Heard>>,
-    bucket: String,
+    site: String,
     host: String,
     pause: Duration,
+}
+
+/// Time to stay out of office after one that lasted so long, when it was `before` after the one
+/// before it.
+pub(crate) fn pause_after(lasted: Duration, before: Duration) -> Duration {
+    match lasted < SHORT_OFFICE {
+        true => before.saturating_mul(2).clamp(MIN_PAUSE, MAX_PAUSE),
+        false => Duration::ZERO,
+    }
 }
 
 /// Somebody else is the coordinator, or it is not known.
@@ -74,14 +92,14 @@ impl Election {
             context: context.clone(),
             is_up: connection.is_up.clone(),
             heard,
-            bucket: bucket::coordinator_bucket(&fleet.site),
+            site: fleet.site.clone(),
             host: fleet.host.clone(),
             pause: TRY_AGAIN + Duration::from_millis(session % MAX_JITTER_MS),
         }
     }
 
-    /// Waits until this agent is the coordinator.
-    pub(crate) async fn win(&self) -> Office {
+    /// Waits until this agent is the coordinator. Returns also which hosts are held.
+    pub(crate) async fn win(&self) -> (Office, Holds) {
         let mut store = None;
         let mut failures = 0_u32;
         let mut is_up = self.is_up.clone();
@@ -98,9 +116,9 @@ impl Election {
             }
             let tried = timeout(TRY, self.try_once(&mut store)).await;
             match tried.unwrap_or_else(|_| Err(NotWon::Failed("no answer".to_owned()))) {
-                Ok(office) if uptime() < asked + LEASE => {
+                Ok((office, holds)) if uptime() < asked + LEASE => {
                     office.extend(asked);
-                    return office;
+                    return (office, holds);
                 }
                 Ok(_) | Err(NotWon::Taken) => failures = 0,
                 Err(NotWon::Failed(why)) => {
@@ -108,7 +126,7 @@ impl Election {
                     failures = failures.saturating_add(1);
                     // One that fails while the server starts is none to tell of.
                     if failures == TOLD_FAILURES {
-                        tracing::warn!(bucket = self.bucket, "no election of a coordinator: {why}");
+                        tracing::warn!(site = self.site, "no election of a coordinator: {why}");
                     }
                 }
             }
@@ -116,7 +134,7 @@ impl Election {
         }
     }
 
-    async fn try_once(&self, known: &mut Option<Store>) -> Result<Office, NotWon> {
+    async fn try_once(&self, known: &mut Option<Store>) -> Result<(Office, Holds), NotWon> {
         let store = match known {
             Some(store) => store,
             None => known.insert(self.open().await?),
@@ -127,25 +145,29 @@ impl Election {
         if entry.is_some_and(|entry| entry.operation == Operation::Put) {
             return Err(NotWon::Taken);
         }
+        let holds = Holds::read(&self.context, &self.site).await;
+        let holds = holds.map_err(NotWon::Failed)?;
         let created = store.create(KEY, self.host.clone().into()).await;
         let revision = created.map_err(|error| match error.kind() {
             CreateErrorKind::AlreadyExists => NotWon::Taken,
             _ => failed(&error),
         })?;
         let term = NonZeroU64::new(revision);
-        Ok(Office {
+        let office = Office {
             store: store.clone(),
             host: self.host.clone(),
             term: term.ok_or_else(|| NotWon::Failed("a revision of 0".to_owned()))?,
             revision: AtomicU64::new(revision),
             until_ms: AtomicU64::new(0),
-        })
+        };
+        Ok((office, holds))
     }
 
     /// Opens the bucket, and makes it if there is none.
     async fn open(&self) -> Result<Store, NotWon> {
         let description = "The coordinator of a site of FAIRBAT";
-        let opened = bucket::open(&self.context, &self.bucket, description, LEASE).await;
+        let name = bucket::coordinator_bucket(&self.site);
+        let opened = bucket::open(&self.context, &name, description, LEASE).await;
         opened.map_err(NotWon::Failed)
     }
 }
@@ -217,5 +239,21 @@ impl Office {
         let given_up = self.store.delete_expect_revision(KEY, revision);
         // Otherwise it is over when it is not renewed.
         let _ = timeout(RESIGN, given_up).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_short_offices_the_pause_grows_and_a_long_one_ends_that() {
+        let short = Duration::from_secs(6);
+        let mut pause = Duration::ZERO;
+        for expected in [1, 2, 4, 8, 16, 30, 30] {
+            pause = pause_after(short, pause);
+            assert_eq!(pause, Duration::from_secs(expected));
+        }
+        assert_eq!(pause_after(SHORT_OFFICE, pause), Duration::ZERO);
     }
 }

@@ -26,13 +26,13 @@ pub mod status;
 
 use std::time::Duration;
 
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream;
 use fairbat::lane::LaneSettings;
 use tokio::sync::watch;
 
 use self::connection::Connection;
 use self::coordinator::Coordinator;
-use self::election::{Election, Office};
+use self::election::{Election, Office, pause_after};
 use self::holds::Holds;
 use self::member::Heard;
 pub use self::site::{HostHeld, NoAnswer, Site, SitePort, channel};
@@ -115,14 +115,19 @@ impl Participant {
         let site = &fleet.site;
         let context = jetstream::new(connection.client.clone());
         let election = Election::new(&context, connection, fleet, self.session, heard);
+        let mut pause = Duration::ZERO;
         loop {
-            let office = tokio::select! {
-                office = election.win() => office,
+            let won = async {
+                tokio::time::sleep(pause).await;
+                election.win().await
+            };
+            let (office, holds) = tokio::select! {
+                won = won => won,
                 _ = leave.wait_for(|leave| *leave) => return,
             };
-            let term = office.term();
+            let (began, term) = (uptime(), office.term());
             let why = tokio::select! {
-                why = self.coordinate(connection, &context, &office) => why,
+                why = self.coordinate(connection, &office, holds) => why,
                 why = office.hold() => why,
                 _ = leave.wait_for(|leave| *leave) => "it ends".to_owned(),
             };
@@ -135,21 +140,13 @@ impl Participant {
                 "this agent no longer coordinates the site: {why}"
             );
             office.resign().await;
+            pause = pause_after(uptime().saturating_sub(began), pause);
         }
     }
 
     /// Runs the lane of the site. Returns why it no longer does.
-    async fn coordinate(
-        &self,
-        connection: &Connection,
-        context: &Context,
-        office: &Office,
-    ) -> String {
+    async fn coordinate(&self, connection: &Connection, office: &Office, holds: Holds) -> String {
         let Self { fleet, port, .. } = self;
-        let holds = match Holds::read(context, &fleet.site).await {
-            Ok(holds) => holds,
-            Err(why) => return why,
-        };
         let coordinator = Coordinator::new(
             connection,
             fleet,
