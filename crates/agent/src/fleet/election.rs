@@ -14,7 +14,7 @@ use std::time::Duration;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::kv::{CreateErrorKind, Operation, Store, UpdateErrorKind};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 
 use super::bucket;
 use super::connection::Connection;
@@ -27,7 +27,7 @@ use crate::daemon::clock::uptime;
 /// shorter than the lease of a grant, so hosts are not on their own in between.
 const LEASE: Duration = Duration::from_secs(5);
 
-/// Time between two renewals, or two tries to renew.
+/// Time between two renewals, or two tries to renew. No try takes longer.
 const RENEW: Duration = Duration::from_secs(1);
 
 /// Time between two tries to become the coordinator, without the part that differs from one
@@ -61,7 +61,9 @@ pub(crate) struct Election {
     is_up: watch::Receiver<bool>,
     heard: watch::Receiver<Option<Heard>>,
     site: String,
-    host: String,
+    /// The value of the key while this agent is the coordinator: no other agent writes it, not
+    /// even one of the same host.
+    value: String,
     pause: Duration,
 }
 
@@ -93,7 +95,7 @@ impl Election {
             is_up: connection.is_up.clone(),
             heard,
             site: fleet.site.clone(),
-            host: fleet.host.clone(),
+            value: format!("{} {session:016x}", fleet.host),
             pause: TRY_AGAIN + Duration::from_millis(session % MAX_JITTER_MS),
         }
     }
@@ -147,7 +149,7 @@ impl Election {
         }
         let holds = Holds::read(&self.context, &self.site).await;
         let holds = holds.map_err(NotWon::Failed)?;
-        let created = store.create(KEY, self.host.clone().into()).await;
+        let created = store.create(KEY, self.value.clone().into()).await;
         let revision = created.map_err(|error| match error.kind() {
             CreateErrorKind::AlreadyExists => NotWon::Taken,
             _ => failed(&error),
@@ -155,7 +157,7 @@ impl Election {
         let term = NonZeroU64::new(revision);
         let office = Office {
             store: store.clone(),
-            host: self.host.clone(),
+            value: self.value.clone(),
             term: term.ok_or_else(|| NotWon::Failed("a revision of 0".to_owned()))?,
             revision: AtomicU64::new(revision),
             until_ms: AtomicU64::new(0),
@@ -175,7 +177,8 @@ impl Election {
 /// The office of the coordinator, for as long as it is renewed.
 pub(crate) struct Office {
     store: Store,
-    host: String,
+    /// That of the key.
+    value: String,
     term: NonZeroU64,
     /// That of the key now.
     revision: AtomicU64,
@@ -205,26 +208,56 @@ impl Office {
 
     /// Renews it for as long as that goes well. Returns why it is over.
     pub(crate) async fn hold(&self) -> String {
+        let mut tick = tokio::time::interval(RENEW);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first tick comes at once.
+        tick.tick().await;
         loop {
-            tokio::time::sleep(RENEW).await;
+            tick.tick().await;
             let asked = uptime();
-            let left = self.until().saturating_sub(asked);
-            if left.is_zero() {
+            if !self.is_held() {
                 return "it could not be renewed in time".to_owned();
             }
-            let revision = self.revision.load(Ordering::Relaxed);
-            let renewed = self.store.update(KEY, self.host.clone().into(), revision);
-            match timeout(left, renewed).await {
-                Ok(Ok(next)) => {
-                    self.revision.store(next, Ordering::Relaxed);
-                    self.extend(asked);
-                }
-                Ok(Err(error)) if error.kind() == UpdateErrorKind::WrongLastRevision => {
-                    return "its key is not as it was left".to_owned();
-                }
+            match timeout(RENEW, self.renew()).await {
+                Ok(Ok(())) => self.extend(asked),
+                Ok(Err(NotWon::Taken)) => return "another agent has its key, or none".to_owned(),
                 // The server may be about to change.
-                Ok(Err(error)) => tracing::debug!("the office is not renewed: {error}"),
-                Err(_) => {}
+                Ok(Err(NotWon::Failed(why))) => tracing::debug!("the office is not renewed: {why}"),
+                Err(_) => tracing::debug!("the office is not renewed: no answer"),
+            }
+        }
+    }
+
+    /// Renews it once. A renewal before it may be stored although nothing was heard of that, so
+    /// the key may have a later revision than is known.
+    async fn renew(&self) -> Result<(), NotWon> {
+        let failed = |error: &dyn std::error::Error| NotWon::Failed(error.to_string());
+        loop {
+            let revision = self.revision.load(Ordering::Relaxed);
+            let renewed = self.store.update(KEY, self.value.clone().into(), revision);
+            match renewed.await {
+                Ok(next) => {
+                    self.revision.store(next, Ordering::Relaxed);
+                    return Ok(());
+                }
+                Err(error) if error.kind() != UpdateErrorKind::WrongLastRevision => {
+                    return Err(failed(&error));
+                }
+                Err(error) => {
+                    let entry = self
+                        .store
+                        .entry(KEY)
+                        .await
+                        .map_err(|error| failed(&error))?;
+                    match entry.filter(|entry| entry.value == self.value) {
+                        Some(entry) if entry.revision > revision => {
+                            self.revision.store(entry.revision, Ordering::Relaxed);
+                        }
+                        // A replica that is behind.
+                        Some(_) => return Err(failed(&error)),
+                        None => return Err(NotWon::Taken),
+                    }
+                }
             }
         }
     }
