@@ -173,7 +173,8 @@ impl<'a> Coordinator<'a> {
         if !is_known {
             // The agent there has been started again.
             self.hosts.remove(name);
-            if self.hosts.len() >= MAX_HOSTS {
+            // Its own host has to hear that grants arrive.
+            if self.hosts.len() >= MAX_HOSTS && name != self.fleet.host {
                 return;
             }
             let host = Host {

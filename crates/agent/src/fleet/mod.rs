@@ -24,6 +24,7 @@ pub mod message;
 mod site;
 pub mod status;
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use async_nats::jetstream;
@@ -43,6 +44,9 @@ use crate::lane_socket::Lanes;
 
 /// Time between two looks at how this agent takes part.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// An office without a grant that is heard lasts no longer. A grant is told every 2 s.
+const UNHEARD_OFFICE: Duration = Duration::from_secs(6);
 
 /// An agent that takes part in the lane of its site.
 pub struct Participant {
@@ -114,7 +118,7 @@ impl Participant {
         let Self { fleet, port, .. } = self;
         let site = &fleet.site;
         let context = jetstream::new(connection.client.clone());
-        let election = Election::new(&context, connection, fleet, self.session, heard);
+        let election = Election::new(&context, connection, fleet, self.session, heard.clone());
         let mut pause = Duration::ZERO;
         loop {
             let won = async {
@@ -129,6 +133,7 @@ impl Participant {
             let why = tokio::select! {
                 why = self.coordinate(connection, &office, holds) => why,
                 why = office.hold() => why,
+                why = lose_grants(&heard, term) => why,
                 _ = leave.wait_for(|leave| *leave) => "it ends".to_owned(),
             };
             port.status.send_modify(|status| {
@@ -165,6 +170,18 @@ impl Participant {
         port.status.send_modify(|status| status.coordinator = true);
         coordinator.serve().await
     }
+}
+
+/// Waits until an agent that coordinates in this term has not heard its own grants for a while:
+/// then no other host hears them either. Returns that for people.
+async fn lose_grants(heard: &watch::Receiver<Option<Heard>>, term: NonZeroU64) -> String {
+    let mut last = uptime();
+    while uptime() < last + UNHEARD_OFFICE {
+        tokio::time::sleep(LOOK).await;
+        let own = heard.borrow().filter(|heard| heard.term == term);
+        last = own.map_or(last, |heard| heard.at.max(last));
+    }
+    "its own grants do not come back; it may lack rights, see docs/fleet.md".to_owned()
 }
 
 /// Tells again and again how the agent takes part.
