@@ -60,6 +60,8 @@ pub(crate) struct Coordinator<'a> {
     status: &'a watch::Sender<FleetStatus>,
     /// Whether a message of another version has been told of.
     has_warned: bool,
+    /// Whether a host that is too many has been told of.
+    has_refused: bool,
 }
 
 /// A host that takes part.
@@ -103,6 +105,7 @@ impl<'a> Coordinator<'a> {
             holds,
             status,
             has_warned: false,
+            has_refused: false,
         })
     }
 
@@ -175,6 +178,14 @@ impl<'a> Coordinator<'a> {
             self.hosts.remove(name);
             // Its own host has to hear that grants arrive.
             if self.hosts.len() >= MAX_HOSTS && name != self.fleet.host {
+                if !self.has_refused {
+                    self.has_refused = true;
+                    tracing::warn!(
+                        site = self.fleet.site,
+                        host = name,
+                        "there are {MAX_HOSTS} hosts, and more of them go on alone"
+                    );
+                }
                 return;
             }
             let host = Host {

@@ -130,20 +130,20 @@ impl Participant {
                 _ = leave.wait_for(|leave| *leave) => return,
             };
             let (began, term) = (uptime(), office.term());
-            let why = tokio::select! {
-                why = self.coordinate(connection, &office, holds) => why,
-                why = office.hold() => why,
-                why = lose_grants(&heard, term) => why,
-                _ = leave.wait_for(|leave| *leave) => "it ends".to_owned(),
+            let lost = tokio::select! {
+                why = self.coordinate(connection, &office, holds) => Some(why),
+                why = office.hold() => Some(why),
+                why = lose_grants(&heard, term) => Some(why),
+                _ = leave.wait_for(|leave| *leave) => None,
             };
             port.status.send_modify(|status| {
                 (status.coordinator, status.known) = (false, None);
             });
-            tracing::warn!(
-                site,
-                term,
-                "this agent no longer coordinates the site: {why}"
-            );
+            let over = "this agent no longer coordinates the site";
+            match lost {
+                Some(why) => tracing::warn!(site, term, "{over}: {why}"),
+                None => tracing::info!(site, term, "{over}: it ends"),
+            }
             office.resign().await;
             pause = pause_after(uptime().saturating_sub(began), pause);
         }

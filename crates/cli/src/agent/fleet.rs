@@ -110,10 +110,16 @@ fn said(action: FleetAction, held: &Held) -> String {
         (_, true) => "held; it gets no more connections",
         (_, false) => "is held already",
     };
-    match held.present {
-        true => done.to_owned(),
-        false => format!("{done}; no host of this name takes part now"),
-    }
+    let absent = match (action, held.present) {
+        (_, true) => "",
+        (FleetAction::Release, false) => "; no host of this name takes part now",
+        // The name may be meant for later, or misspelt.
+        (_, false) => {
+            "; no host of this name takes part now: it is held if it comes. \
+             `fairbat fleet status` names those that do"
+        }
+    };
+    format!("{done}{absent}")
 }
 
 /// The site for people, with a line break at its end.
@@ -230,6 +236,11 @@ pull: idle
         let hold = |held| said(FleetAction::Hold, &held);
         assert_eq!(hold(held(true, true)), "held; it gets no more connections");
         assert_eq!(hold(held(false, true)), "is held already");
+        assert_eq!(
+            hold(held(true, false)),
+            "held; it gets no more connections; no host of this name takes part now: it is held \
+             if it comes. `fairbat fleet status` names those that do"
+        );
         assert_eq!(
             said(FleetAction::Release, &held(false, false)),
             "was not held; no host of this name takes part now"
