@@ -23,7 +23,7 @@ const TRY: Duration = Duration::from_secs(1);
 /// Writes that a change may take. The first one may be late, or have been so.
 const WRITES: usize = 2;
 
-const NO_ANSWER: &str = "JetStream does not answer";
+const NO_ANSWER: &str = "JetStream does not answer, so what is held is not certain; try again";
 
 /// Hosts that can be held at once.
 const MAX_HELD: usize = 500;
@@ -57,7 +57,7 @@ impl Holds {
             Ok(holds)
         };
         let read = timeout(OPEN, read).await;
-        read.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()))
+        read.unwrap_or_else(|_| Err("no answer".to_owned()))
             .map_err(|why| format!("which hosts are held is not known: {name}: {why}"))
     }
 

@@ -82,6 +82,7 @@ impl Participant {
     pub async fn take_part(self, mut leave: watch::Receiver<bool>) {
         let connection = tokio::select! {
             connection = Connection::open(&self.fleet) => connection,
+            () = site::pass_on(None, &self.fleet, &self.port) => return,
             _ = leave.wait_for(|leave| *leave) => return,
         };
         let (heard_sender, heard) = watch::channel(None);
@@ -104,7 +105,7 @@ impl Participant {
             () = member => {}
             () = office => {}
             () = look(&connection, lanes, heard.clone(), status) => {}
-            () = site::pass_on(&connection, fleet, &self.port) => {}
+            () = site::pass_on(Some(&connection), fleet, &self.port) => {}
         }
     }
 

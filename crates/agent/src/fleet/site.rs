@@ -16,6 +16,9 @@ use crate::daemon::clock::uptime;
 /// Longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(4);
 
+/// Longest wait for a turn and an answer.
+const TURN: Duration = Duration::from_secs(5);
+
 /// For so long the last status is fresh: many may ask at once.
 const FRESH: Duration = Duration::from_secs(1);
 
@@ -42,6 +45,16 @@ pub struct SitePort {
 enum Question {
     Status(oneshot::Sender<Result<SiteStatus, NoAnswer>>),
     Hold(HoldHost, oneshot::Sender<Result<HostHeld, NoAnswer>>),
+}
+
+impl Question {
+    /// Whether nobody waits for the answer any more.
+    fn is_dropped(&self) -> bool {
+        match self {
+            Self::Status(reply) => reply.is_closed(),
+            Self::Hold(_, reply) => reply.is_closed(),
+        }
+    }
 }
 
 /// Asks that a host be held or released.
@@ -138,19 +151,26 @@ impl Site {
         question: impl FnOnce(oneshot::Sender<Result<T, NoAnswer>>) -> Question,
     ) -> Result<T, NoAnswer> {
         let (reply, answer) = oneshot::channel();
-        let busy = || NoAnswer::Away("too many ask for the site; try again".to_owned());
-        self.questions
-            .try_send(question(reply))
-            .map_err(|_| busy())?;
-        answer.await.unwrap_or_else(|_| Err(busy()))
+        let away = |why: &str| NoAnswer::Away(why.to_owned());
+        let asked = self.questions.try_send(question(reply));
+        asked.map_err(|_| away("too many ask for the site; try again"))?;
+        match timeout(TURN, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(away("this agent ends")),
+            Err(_) => Err(away("the site does not answer in time")),
+        }
     }
 }
 
-/// Passes questions on, one after another, until it is dropped.
-pub(crate) async fn pass_on(connection: &Connection, fleet: &Fleet, port: &SitePort) {
+/// Passes questions on, one after another, until it is dropped. Without a connection it answers
+/// that there is none.
+pub(crate) async fn pass_on(connection: Option<&Connection>, fleet: &Fleet, port: &SitePort) {
     let mut questions = port.questions.lock().await;
     let mut last = None::<(Duration, SiteStatus)>;
     while let Some(question) = questions.recv().await {
+        if question.is_dropped() {
+            continue;
+        }
         match question {
             Question::Status(reply) => {
                 let fresh = last.take().filter(|(at, _)| uptime() < *at + FRESH);
@@ -179,14 +199,14 @@ pub(crate) async fn pass_on(connection: &Connection, fleet: &Fleet, port: &SiteP
 
 /// Asks the coordinator.
 async fn ask<T: serde::de::DeserializeOwned>(
-    connection: &Connection,
+    connection: Option<&Connection>,
     subject: String,
     question: Vec<u8>,
 ) -> Result<T, NoAnswer> {
     let away = |why: &str| NoAnswer::Away(why.to_owned());
-    if !*connection.is_up.borrow() {
+    let Some(connection) = connection.filter(|connection| *connection.is_up.borrow()) else {
         return Err(away("NATS is out of reach; see the log of this agent"));
-    }
+    };
     let answer = connection.client.request(subject, question.into());
     let none = "no coordinator of the site answers; one is found within seconds if there are \
                 agents that may be one";
@@ -194,5 +214,48 @@ async fn ask<T: serde::de::DeserializeOwned>(
         Ok(Ok(answer)) => message::read(&answer.payload, MAX_STATUS)
             .map_err(|why| NoAnswer::Away(format!("the answer of the coordinator: {why}"))),
         Ok(Err(_)) | Err(_) => Err(away(none)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn without_a_connection_questions_are_answered_and_dropped_ones_are_not_asked() {
+        let fleet = Fleet {
+            url: Url::parse("nats://host.example:4222").unwrap(),
+            site: "berlin".to_owned(),
+            host: "a".to_owned(),
+            credentials: None,
+            cacert: None,
+            coordinate: true,
+            connections: 1,
+        };
+        let (site, port) = channel(&fleet);
+        // As many as may wait, and each of them has given up.
+        for _ in 0..MAX_WAITING {
+            let asked = timeout(Duration::from_millis(1), site.status()).await;
+            asked.expect_err("nobody answers");
+        }
+        let busy = site.status().await.expect_err("there are too many");
+        assert!(busy.to_string().contains("too many"), "{busy}");
+        let asked = async {
+            tokio::task::yield_now().await;
+            [
+                site.status().await.map(drop),
+                site.hold("b".to_owned(), true).await.map(drop),
+            ]
+        };
+        tokio::select! {
+            biased;
+            () = pass_on(None, &fleet, &port) => {}
+            answers = asked => for answer in answers {
+                let away = answer.expect_err("there is no connection");
+                assert!(away.to_string().contains("NATS is out of reach"), "{away}");
+            },
+        }
     }
 }
