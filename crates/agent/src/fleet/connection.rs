@@ -86,14 +86,18 @@ impl Connection {
         Ok(Self { client, is_up })
     }
 
-    /// Sends a message, unless there is no connection. Returns whether it could be handed over.
-    pub(crate) async fn send(&self, subject: String, message: Vec<u8>) -> bool {
+    /// Hands a message over.
+    ///
+    /// # Errors
+    /// There is no connection, it does not take the message in time, or the message is too long.
+    pub(crate) async fn send(&self, subject: String, message: Vec<u8>) -> Result<(), String> {
         if !*self.is_up.borrow() {
-            return false;
+            return Err("there is no connection to NATS".to_owned());
         }
         let sent = self.client.publish(subject, message.into());
         let sent = tokio::time::timeout(HAND_OVER, sent).await;
-        sent.is_ok_and(|sent| sent.is_ok())
+        let sent = sent.map_err(|_| "the connection to NATS is too slow")?;
+        sent.map_err(|error| error.to_string())
     }
 }
 

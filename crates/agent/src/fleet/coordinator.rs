@@ -9,7 +9,6 @@ use async_nats::{Message, SubscribeError, Subscriber};
 use fairbat::lane::wire::{LaneDemand, LaneGrant};
 use fairbat::lane::{Guest, InvalidSettings, Lane, LaneSettings};
 use futures_util::StreamExt as _;
-use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
@@ -41,7 +40,7 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// Hosts that take part at once. More of them go on alone.
 const MAX_HOSTS: usize = 4_096;
 
-/// Hosts that a status names.
+/// Hosts that an answer names.
 const MAX_LISTED: usize = 1_000;
 
 /// Largest request to hold a host, bytes.
@@ -62,6 +61,8 @@ pub(crate) struct Coordinator<'a> {
     has_warned: bool,
     /// Whether a host that is too many has been told of.
     has_refused: bool,
+    /// Whether an answer that could not be sent has been told of.
+    has_failed: bool,
 }
 
 /// A host that takes part.
@@ -106,6 +107,7 @@ impl<'a> Coordinator<'a> {
             status,
             has_warned: false,
             has_refused: false,
+            has_failed: false,
         })
     }
 
@@ -150,11 +152,14 @@ impl<'a> Coordinator<'a> {
                     None => return "the connection has ended".to_owned(),
                 },
                 Some(request) = requests.next() => {
-                    self.answer(&request, &self.site_status()).await;
+                    let max_bytes = self.connection.client.max_payload();
+                    let listed = self.site_status().listed(MAX_LISTED, max_bytes);
+                    self.answer(&request, listed).await;
                 }
                 Some(request) = holds.next() => {
                     let held = self.hold(&request.payload).await;
-                    self.answer(&request, &held).await;
+                    let held = serde_json::to_vec(&held).map_err(|error| error.to_string());
+                    self.answer(&request, held).await;
                 }
             }
         }
@@ -263,7 +268,7 @@ impl<'a> Coordinator<'a> {
                 continue;
             };
             let subject = grants_of(&self.fleet.site, name);
-            if !self.office.is_held() || !self.connection.send(subject, message).await {
+            if !self.office.is_held() || self.connection.send(subject, message).await.is_err() {
                 return;
             }
             host.told = Some((push, pull));
@@ -271,14 +276,25 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Answers a request.
-    async fn answer(&self, request: &Message, answer: &impl Serialize) {
-        let (Some(reply), Ok(message)) = (&request.reply, serde_json::to_vec(answer)) else {
+    async fn answer(&mut self, request: &Message, answer: Result<Vec<u8>, String>) {
+        let Some(reply) = &request.reply else {
             return;
         };
-        self.connection.send(reply.to_string(), message).await;
+        let sent = match answer {
+            Ok(answer) => self.connection.send(reply.to_string(), answer).await,
+            Err(why) => Err(why),
+        };
+        match sent {
+            Err(why) if !self.has_failed => {
+                self.has_failed = true;
+                tracing::warn!(site = self.fleet.site, "a question is not answered: {why}");
+            }
+            Err(why) => tracing::debug!("a question is not answered: {why}"),
+            Ok(()) => {}
+        }
     }
 
-    /// How the site stands.
+    /// How the site stands, with all its hosts.
     fn site_status(&self) -> SiteStatus {
         let now = uptime();
         let late = [&self.push, &self.pull].map(|lane| {
@@ -317,8 +333,6 @@ impl<'a> Coordinator<'a> {
             let bytes = self.hosts.values().map(|host| host.wants[index].bytes);
             bytes.fold(0, u64::saturating_add)
         };
-        let unlisted = hosts.len().saturating_sub(MAX_LISTED) as u64;
-        hosts.truncate(MAX_LISTED);
         SiteStatus {
             version: VERSION,
             site: self.fleet.site.clone(),
@@ -327,7 +341,7 @@ impl<'a> Coordinator<'a> {
             push: SiteLane::of(&self.push, left(0)),
             pull: SiteLane::of(&self.pull, left(1)),
             hosts,
-            unlisted,
+            unlisted: 0,
         }
     }
 }

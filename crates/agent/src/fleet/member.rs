@@ -158,7 +158,7 @@ impl Member<'_> {
             let Ok(message) = serde_json::to_vec(&demand) else {
                 return now + repeat;
             };
-            if !self.connection.send(subject, message).await {
+            if self.connection.send(subject, message).await.is_err() {
                 return now + repeat;
             }
             (self.sent, self.sent_at) = (news, Some(now));

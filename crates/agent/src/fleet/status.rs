@@ -26,7 +26,8 @@ pub struct FleetStatus {
     pub term: Option<u64>,
     /// Time since that grant, s.
     pub heard_s: Option<f64>,
-    /// The site, as its coordinator knows it. Only the metrics of the coordinator have it.
+    /// The site, as its coordinator knows it, with all hosts. Only the metrics of the coordinator
+    /// have it.
     #[serde(skip)]
     pub known: Option<Arc<SiteStatus>>,
 }
@@ -48,7 +49,7 @@ pub struct SiteStatus {
     pub pull: SiteLane,
     /// Hosts that take part or are held, by name.
     pub hosts: Vec<HostStatus>,
-    /// So many more there are.
+    /// So many more there are. An answer names no more than fit.
     pub unlisted: u64,
 }
 
@@ -106,6 +107,27 @@ pub struct HostLane {
 }
 
 impl SiteStatus {
+    /// As JSON of at most so many bytes, with at most so many hosts. What is left out is counted.
+    ///
+    /// # Errors
+    /// It does not fit even without a host.
+    pub(crate) fn listed(mut self, max_hosts: usize, max_bytes: usize) -> Result<Vec<u8>, String> {
+        let mut fit = max_hosts;
+        loop {
+            self.unlisted += self.hosts.len().saturating_sub(fit) as u64;
+            self.hosts.truncate(fit);
+            let text = serde_json::to_vec(&self).map_err(|error| error.to_string())?;
+            if text.len() <= max_bytes {
+                return Ok(text);
+            }
+            if self.hosts.is_empty() {
+                return Err(format!("it is longer than {max_bytes} bytes"));
+            }
+            // Less than there are now.
+            fit = self.hosts.len() * max_bytes / text.len();
+        }
+    }
+
     /// Hosts that are held.
     #[must_use]
     pub fn held(&self) -> usize {
@@ -163,5 +185,59 @@ impl HostLane {
             }
         }
         lane
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(hosts: usize) -> SiteStatus {
+        let host = |index: usize| HostStatus {
+            // Long names come last.
+            name: format!("{index:03}{}", "x".repeat(index % 50)),
+            held: index % 2 == 0,
+            heard_s: None,
+            push: HostLane::default(),
+            pull: HostLane::default(),
+        };
+        SiteStatus {
+            version: 1,
+            site: "berlin".to_owned(),
+            term: 1,
+            coordinator: "a".to_owned(),
+            push: SiteLane::default(),
+            pull: SiteLane::default(),
+            hosts: (0..hosts).map(host).collect(),
+            unlisted: 0,
+        }
+    }
+
+    #[test]
+    fn a_status_lists_the_hosts_that_fit() {
+        let whole = site(100).listed(100, usize::MAX).unwrap();
+        for (max_hosts, max_bytes) in [
+            (100, whole.len()),
+            (100, whole.len() - 1),
+            (100, whole.len() / 3),
+            (100, 1_000),
+            (20, whole.len()),
+            (0, whole.len()),
+        ] {
+            let text = site(100).listed(max_hosts, max_bytes).unwrap();
+            assert!(text.len() <= max_bytes);
+            let told: SiteStatus = serde_json::from_slice(&text).unwrap();
+            assert_eq!(told.hosts.len() as u64 + told.unlisted, 100);
+            assert_eq!(
+                told.hosts,
+                site(told.hosts.len()).hosts,
+                "the first by name"
+            );
+            let is_whole = max_hosts == 100 && max_bytes == whole.len();
+            assert_eq!(told.unlisted == 0, is_whole);
+            assert!(max_hosts != 20 || told.hosts.len() == 20);
+        }
+        assert!(site(100).listed(100, 100).is_err());
+        assert_eq!(site(100).held(), 50);
     }
 }

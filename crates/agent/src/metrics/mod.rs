@@ -144,8 +144,7 @@ fn fleet(out: &Exposition, fleet: &FleetStatus) {
         return;
     };
     let present = known.hosts.iter().filter(|host| host.heard_s.is_some());
-    let hosts = present.count() as f64 + known.unlisted as f64;
-    out.gauge(&family::SITE_HOSTS, &[site], hosts);
+    out.gauge(&family::SITE_HOSTS, &[site], present.count() as f64);
     out.gauge(&family::SITE_HELD, &[site], known.held() as f64);
     out.gauge(&family::SITE_LATE, &[site], known.late() as f64);
     let lanes = [
