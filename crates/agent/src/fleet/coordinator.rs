@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::{Message, SubscribeError, Subscriber};
-use fairbat::lane::wire::{LaneDemand, LaneGrant};
+use fairbat::lane::wire::LaneGrant;
 use fairbat::lane::{Guest, InvalidSettings, Lane, LaneSettings};
 use futures_util::StreamExt as _;
 use tokio::sync::watch;
@@ -15,6 +15,7 @@ use tokio::time::MissedTickBehavior;
 use super::connection::Connection;
 use super::election::Office;
 use super::holds::Holds;
+use super::host::Host;
 use super::message::{
     self, HostDemand, HostGrant, VERSION, all_demands, grants_of, holds_of, host_of, lane_term,
     status_of,
@@ -43,6 +44,9 @@ const MAX_HOSTS: usize = 4_096;
 /// Hosts that an answer names.
 const MAX_LISTED: usize = 1_000;
 
+/// For so long an answer to how the site stands is fresh.
+const FRESH: Duration = Duration::from_millis(500);
+
 /// Largest request to hold a host, bytes.
 const MAX_HOLD: usize = 1_024;
 
@@ -55,6 +59,8 @@ pub(crate) struct Coordinator<'a> {
     pull: Lane,
     hosts: BTreeMap<String, Host>,
     holds: Holds,
+    /// The last answer to how the site stands, and when it was made.
+    listed: Option<(Duration, Result<Vec<u8>, String>)>,
     /// Where the metrics of this agent find the site.
     status: &'a watch::Sender<FleetStatus>,
     /// Whether a message of another version has been told of.
@@ -63,18 +69,6 @@ pub(crate) struct Coordinator<'a> {
     has_refused: bool,
     /// Whether an answer that could not be sent has been told of.
     has_failed: bool,
-}
-
-/// A host that takes part.
-struct Host {
-    session: u64,
-    push: Guest,
-    pull: Guest,
-    /// What it said last, of what it sends and receives.
-    wants: [HostLane; 2],
-    heard: Duration,
-    /// The grants that were told last.
-    told: Option<(LaneGrant, LaneGrant)>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -104,6 +98,7 @@ impl<'a> Coordinator<'a> {
             pull: lane()?,
             hosts: BTreeMap::new(),
             holds,
+            listed: None,
             status,
             has_warned: false,
             has_refused: false,
@@ -147,19 +142,21 @@ impl<'a> Coordinator<'a> {
                 }
                 Ok(()) = push.changed() => { tell_at.get_or_insert(uptime() + SETTLE); }
                 Ok(()) = pull.changed() => { tell_at.get_or_insert(uptime() + SETTLE); }
+                // Few may ask that, and people wait for it.
+                Some(request) = holds.next() => {
+                    let held = self.hold(&request.payload).await;
+                    let held = serde_json::to_vec(&held).map_err(|error| error.to_string());
+                    self.listed = None;
+                    self.answer(&request, held).await;
+                }
                 demand = demands.next() => match demand {
                     Some(demand) => self.hear(&demand),
                     None => return "the connection has ended".to_owned(),
                 },
+                // Any host may ask that as often as it likes.
                 Some(request) = requests.next() => {
-                    let max_bytes = self.connection.client.max_payload();
-                    let listed = self.site_status().listed(MAX_LISTED, max_bytes);
+                    let listed = self.listed();
                     self.answer(&request, listed).await;
-                }
-                Some(request) = holds.next() => {
-                    let held = self.hold(&request.payload).await;
-                    let held = serde_json::to_vec(&held).map_err(|error| error.to_string());
-                    self.answer(&request, held).await;
                 }
             }
         }
@@ -170,6 +167,7 @@ impl<'a> Coordinator<'a> {
         let Some(name) = host_of(&message.subject) else {
             return;
         };
+        let now = uptime();
         let demand = match HostDemand::read(&message.payload) {
             Ok(demand) => demand,
             Err(why) => return why.tell("a demand", name, &mut self.has_warned),
@@ -193,25 +191,12 @@ impl<'a> Coordinator<'a> {
                 }
                 return;
             }
-            let host = Host {
-                session: demand.session,
-                push: self.push.invite(name),
-                pull: self.pull.invite(name),
-                wants: <[HostLane; 2]>::default(),
-                heard: Duration::ZERO,
-                told: None,
-            };
+            let lanes = (self.push.invite(name), self.pull.invite(name));
+            let host = Host::new(&demand, lanes, now);
             self.hosts.insert(name.to_owned(), host);
         }
         if let Some(host) = self.hosts.get_mut(name) {
-            host.heard = uptime();
-            host.wants = [&demand.push, &demand.pull].map(HostLane::of);
-            let heard = match self.holds.has(name) {
-                true => [demand.push, demand.pull].map(LaneDemand::without_requests),
-                false => [demand.push, demand.pull],
-            };
-            host.push.hear(&heard[0]);
-            host.pull.hear(&heard[1]);
+            host.hear(demand, self.holds.has(name), now);
         }
     }
 
@@ -292,6 +277,20 @@ impl<'a> Coordinator<'a> {
             Err(why) => tracing::debug!("a question is not answered: {why}"),
             Ok(()) => {}
         }
+    }
+
+    /// The answer to a question how the site stands. Many may ask at once.
+    fn listed(&mut self) -> Result<Vec<u8>, String> {
+        let now = uptime();
+        if let Some((at, listed)) = &self.listed
+            && now < *at + FRESH
+        {
+            return listed.clone();
+        }
+        let max_bytes = self.connection.client.max_payload();
+        let listed = self.site_status().listed(MAX_LISTED, max_bytes);
+        self.listed = Some((now, listed.clone()));
+        listed
     }
 
     /// How the site stands, with all its hosts.

@@ -9,6 +9,7 @@
 //! - `member`: an agent as a guest of the site
 //! - `election`: which agent is the coordinator
 //! - `coordinator`: the lane of the site
+//! - `host`: a host, as the coordinator knows it
 //! - `holds`: the hosts that get no connections
 //! - `bucket`: where JetStream keeps what lasts
 //! - `site`: questions of the rest of the agent to the coordinator
@@ -19,6 +20,7 @@ mod connection;
 mod coordinator;
 mod election;
 mod holds;
+mod host;
 mod member;
 pub mod message;
 mod site;
