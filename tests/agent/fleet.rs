@@ -1,6 +1,8 @@
 //! The lane of a site: agents of several hosts share it over a real NATS server, lose it, and
 //! find it again.
 
+mod faults;
+
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -245,10 +247,15 @@ fn a_host_is_held_until_it_is_released_whoever_coordinates() {
     }
     // The coordinator ends in good order: the next one knows who is held, and is there at once.
     let ends = usize::from(first == "b");
-    let (_, goes_on) = if ends == 0 { (&a, &b) } else { (&b, &a) };
+    let (gone, goes_on) = if ends == 0 { (&a, &b) } else { (&b, &a) };
     if let Some(agent) = agents[ends].take() {
         agent.terminate();
     }
+    let over = gone.log();
+    let over = over
+        .lines()
+        .find(|line| line.contains("no longer coordinates"));
+    assert!(over.is_some_and(|line| !line.contains("WARN")), "{over:?}");
     let mut now = String::new();
     wait_until("the other coordinator", SOON, || {
         now = fleet(goes_on, &["status"]).stdout;

@@ -1,6 +1,7 @@
 //! Real NATS servers of the test's own, with JetStream: each has its own directory, ports and
 //! process. Some of them can be a cluster.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -17,6 +18,9 @@ const START: Duration = Duration::from_secs(20);
 
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(2);
+
+/// The file of what the flags do not say.
+const CONFIGURATION: &str = "nats.conf";
 
 /// A running server; killed when dropped.
 pub struct Nats {
@@ -39,9 +43,28 @@ impl Nats {
     /// The same at this address.
     #[must_use]
     pub fn start_at(address: IpAddr) -> Self {
-        let mut server = Self::spawn(address, None, Vec::new());
+        let mut server = Self::spawn(address, None, Vec::new(), "");
         server.await_start();
         server
+    }
+
+    /// The same with this in its configuration.
+    #[must_use]
+    pub fn start_with(configuration: &str) -> Self {
+        let address = Ipv4Addr::LOCALHOST.into();
+        let mut server = Self::spawn(address, None, Vec::new(), configuration);
+        server.await_start();
+        server
+    }
+
+    /// The same for clients that may not publish what matches these subjects.
+    #[must_use]
+    pub fn start_without_rights(denied: &[&str]) -> Self {
+        Self::start_with(&format!(
+            "no_auth_user: anybody\n\
+             authorization {{ users: [ {{ user: anybody, password: none, \
+             permissions: {{ publish: {{ deny: {denied:?} }} }} }} ] }}\n"
+        ))
     }
 
     /// Starts a cluster of so many at this address, and waits until JetStream has a leader there.
@@ -60,7 +83,7 @@ impl Nats {
                     ("--http_port", monitors[index].port().to_string()),
                 ];
                 let flags = flags.map(|(flag, value)| [flag.to_owned(), value]);
-                Self::spawn(address, Some(monitors[index]), flags.concat())
+                Self::spawn(address, Some(monitors[index]), flags.concat(), "")
             })
             .collect();
         for server in &mut servers {
@@ -73,8 +96,14 @@ impl Nats {
         servers
     }
 
-    fn spawn(address: IpAddr, monitor: Option<SocketAddr>, flags: Vec<String>) -> Self {
+    fn spawn(
+        address: IpAddr,
+        monitor: Option<SocketAddr>,
+        flags: Vec<String>,
+        configuration: &str,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
+        fs::write(directory.path().join(CONFIGURATION), configuration).expect("a configuration");
         let address = free_addresses(address, 1)[0];
         let child = spawn(directory.path(), address, &flags);
         Self {
@@ -207,6 +236,8 @@ fn spawn(directory: &Path, address: SocketAddr, flags: &[String]) -> Child {
     Command::new(program())
         .args(["--addr", &address.ip().to_string()])
         .args(["--port", &address.port().to_string()])
+        .arg("--config")
+        .arg(directory.join(CONFIGURATION))
         .args(["--jetstream", "--store_dir"])
         .arg(directory)
         .arg("--log")
