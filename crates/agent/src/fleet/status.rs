@@ -196,7 +196,7 @@ mod tests {
         let host = |index: usize| HostStatus {
             // Long names come last.
             name: format!("{index:03}{}", "x".repeat(index % 50)),
-            held: index % 2 == 0,
+            held: index.is_multiple_of(2),
             heard_s: None,
             push: HostLane::default(),
             pull: HostLane::default(),
