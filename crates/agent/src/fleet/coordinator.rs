@@ -32,8 +32,11 @@ const LEASE: Duration = Duration::from_secs(10);
 /// A host that says nothing for this time is gone, and loses what it has.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// A grant is told at least this often: well within the lease.
+/// A grant is told at least so often: well within the lease.
 const REPEAT: Duration = Duration::from_secs(2);
+
+/// One that was told since then is not repeated.
+const RECENT: Duration = Duration::from_secs(1);
 
 /// Changes within this time are told together.
 const SETTLE: Duration = Duration::from_millis(5);
@@ -132,13 +135,13 @@ impl<'a> Coordinator<'a> {
                 biased;
                 _ = tick.tick() => {
                     self.drop_silent();
-                    self.tell(true).await;
+                    self.tell(RECENT).await;
                     let known = Some(Arc::new(self.site_status()));
                     self.status.send_modify(|status| status.known = known);
                 }
                 () = tokio::time::sleep(wait.unwrap_or(REPEAT)), if wait.is_some() => {
                     tell_at = None;
-                    self.tell(false).await;
+                    self.tell(Duration::MAX).await;
                 }
                 Ok(()) = push.changed() => { tell_at.get_or_insert(uptime() + SETTLE); }
                 Ok(()) = pull.changed() => { tell_at.get_or_insert(uptime() + SETTLE); }
@@ -150,7 +153,10 @@ impl<'a> Coordinator<'a> {
                     self.answer(&request, held).await;
                 }
                 demand = demands.next() => match demand {
-                    Some(demand) => self.hear(&demand),
+                    Some(demand) => {
+                        self.hear(&demand);
+                        tell_at.get_or_insert(uptime() + SETTLE);
+                    }
                     None => return "the connection has ended".to_owned(),
                 },
                 // Any host may ask that as often as it likes.
@@ -230,16 +236,19 @@ impl<'a> Coordinator<'a> {
         });
     }
 
-    /// Tells the hosts their grants: `all` of them, or those whose grants have changed.
-    async fn tell(&mut self, all: bool) {
+    /// Tells the hosts their grants: those that have changed or answer a demand, and those that
+    /// are as old as `old`. What cannot be sent is told the next time.
+    async fn tell(&mut self, old: Duration) {
         for (name, host) in &mut self.hosts {
             let grants = host.push.grant(LEASE).zip(host.pull.grant(LEASE));
             let Some((push, pull)) = grants else {
                 continue;
             };
-            let is_same =
-                |told: (LaneGrant, LaneGrant)| push.is_same(&told.0) && pull.is_same(&told.1);
-            if !all && host.told.is_some_and(is_same) {
+            let is_new = |(at, told): &(Duration, [LaneGrant; 2])| {
+                let is_same = push.is_same(&told[0]) && pull.is_same(&told[1]);
+                !is_same || uptime().saturating_sub(*at) >= old
+            };
+            if !host.told.as_ref().is_none_or(is_new) {
                 continue;
             }
             let grant = HostGrant {
@@ -256,7 +265,7 @@ impl<'a> Coordinator<'a> {
             if !self.office.is_held() || self.connection.send(subject, message).await.is_err() {
                 return;
             }
-            host.told = Some((push, pull));
+            host.told = Some((uptime(), [push, pull]));
         }
     }
 

@@ -24,8 +24,8 @@ pub(crate) struct Host {
     pub(crate) heard: Duration,
     /// What it has moved in each direction, for deadlines and besides.
     moved: [[Count; 2]; 2],
-    /// The grants that were told last.
-    pub(crate) told: Option<(LaneGrant, LaneGrant)>,
+    /// The grants that were told since its last demand, and when.
+    pub(crate) told: Option<(Duration, [LaneGrant; 2])>,
 }
 
 /// Bytes that a host says it has moved, as far as that is possible. A host that lies may say any
@@ -54,6 +54,7 @@ impl Host {
     /// Hears what it wants. While it is held, that is nothing more.
     pub(crate) fn hear(&mut self, demand: HostDemand, is_held: bool, now: Duration) {
         self.heard = now;
+        self.told = None;
         self.wants = [&demand.push, &demand.pull].map(HostLane::of);
         let most = ((now - self.since).as_secs_f64() * MAX_RATE) as u64;
         let lanes = [(&self.push, demand.push), (&self.pull, demand.pull)];
