@@ -40,7 +40,8 @@ fn who_cannot_send_grants_leaves_office_for_a_while() {
     let a = host(&nats, "a");
     let _agent = a.start();
     a.wait_for_log("its own grants do not come back", 2);
-    assert_eq!(a.log().matches(IN_OFFICE).count(), 2, "{}", a.log());
+    // It takes office again, and the pauses between grow (a unit test).
+    assert!(a.log().matches(IN_OFFICE).count() >= 2, "{}", a.log());
 }
 
 #[test]

@@ -133,7 +133,7 @@ pub struct ControlFigures {
     pub m_changes: usize,
     /// The largest m.
     pub m_most: f64,
-    /// The most connections at once.
+    /// The most connections. Of several hosts it is the sum of one look at each in a second.
     #[serde(default)]
     pub active_most: u32,
     /// How long the transfer went on when nothing pressed any more, s; `None`

@@ -35,8 +35,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// A grant is told at least so often: well within the lease.
 const REPEAT: Duration = Duration::from_secs(2);
 
-/// One that was told since then is not repeated.
-const RECENT: Duration = Duration::from_secs(1);
+/// One that is newer is not repeated. A quiet host has an answer to its demand every 2 s.
+const RECENT: Duration = Duration::from_millis(1_500);
 
 /// Changes within this time are told together.
 const SETTLE: Duration = Duration::from_millis(5);
@@ -47,7 +47,7 @@ const MAX_HOSTS: usize = 4_096;
 /// Hosts that an answer names.
 const MAX_LISTED: usize = 1_000;
 
-/// For so long an answer to how the site stands is fresh.
+/// How long an answer to how the site stands is used again.
 const FRESH: Duration = Duration::from_millis(500);
 
 /// Largest request to hold a host, bytes.
@@ -145,13 +145,6 @@ impl<'a> Coordinator<'a> {
                 }
                 Ok(()) = push.changed() => { tell_at.get_or_insert(uptime() + SETTLE); }
                 Ok(()) = pull.changed() => { tell_at.get_or_insert(uptime() + SETTLE); }
-                // Few may ask that, and people wait for it.
-                Some(request) = holds.next() => {
-                    let held = self.hold(&request.payload).await;
-                    let held = serde_json::to_vec(&held).map_err(|error| error.to_string());
-                    self.listed = None;
-                    self.answer(&request, held).await;
-                }
                 demand = demands.next() => match demand {
                     Some(demand) => {
                         self.hear(&demand);
@@ -159,6 +152,13 @@ impl<'a> Coordinator<'a> {
                     }
                     None => return "the connection has ended".to_owned(),
                 },
+                // That may take seconds. Few may ask it, and people wait for it.
+                Some(request) = holds.next() => {
+                    let held = self.hold(&request.payload).await;
+                    let held = serde_json::to_vec(&held).map_err(|error| error.to_string());
+                    self.listed = None;
+                    self.answer(&request, held).await;
+                }
                 // Any host may ask that as often as it likes.
                 Some(request) = requests.next() => {
                     let listed = self.listed();

@@ -54,7 +54,12 @@ impl Heard {
 
     /// Whether it is so new that there is a coordinator.
     pub(crate) fn is_new(&self, now: Duration) -> bool {
-        now < self.at + UNHEARD
+        now < self.until()
+    }
+
+    /// Until when it is.
+    fn until(&self) -> Duration {
+        self.at + UNHEARD
     }
 }
 
@@ -142,9 +147,9 @@ impl Member<'_> {
             return now + REPEAT;
         };
         let news = [push.news(), pull.news()];
-        let is_heard = self.heard.borrow().is_some_and(|heard| heard.is_new(now));
-        let repeat = if is_heard { REPEAT } else { REPEAT_UNHEARD };
-        if !is_heard {
+        let heard = self.heard.borrow().filter(|heard| heard.is_new(now));
+        let repeat = heard.map_or(REPEAT_UNHEARD, |_| REPEAT);
+        if heard.is_none() {
             self.keep();
         }
         if news != self.sent || self.sent_at.is_none_or(|at| now >= at + repeat) {
@@ -166,7 +171,8 @@ impl Member<'_> {
         let declines = [&self.push, &self.pull].map(OuterLane::declines_in);
         let declines = declines.into_iter().flatten().min().unwrap_or(REPEAT);
         let repeat = self.sent_at.map_or(now, |at| at + repeat);
-        (now + declines).max(self.next_due()).min(repeat)
+        let due = (now + declines).max(self.next_due()).min(repeat);
+        heard.map_or(due, |heard| due.min(heard.until()))
     }
 
     /// There is nobody who answers: the lanes go on as they are, until their shares are over.

@@ -136,7 +136,7 @@ impl Participant {
             let lost = tokio::select! {
                 why = self.coordinate(connection, &office, holds) => Some(why),
                 why = office.hold() => Some(why),
-                why = lose_grants(&heard, term) => Some(why),
+                why = lose_grants(connection, &heard, term) => Some(why),
                 _ = leave.wait_for(|leave| *leave) => None,
             };
             port.status.send_modify(|status| {
@@ -175,14 +175,21 @@ impl Participant {
     }
 }
 
-/// Waits until an agent that coordinates in this term has not heard its own grants for a while:
-/// then no other host hears them either. Returns that for people.
-async fn lose_grants(heard: &watch::Receiver<Option<Heard>>, term: NonZeroU64) -> String {
+/// Waits until an agent that coordinates in this term has not heard its own grants for a while,
+/// though NATS is within reach: then no other host hears them either. Returns that for people.
+async fn lose_grants(
+    connection: &Connection,
+    heard: &watch::Receiver<Option<Heard>>,
+    term: NonZeroU64,
+) -> String {
     let mut last = uptime();
     while uptime() < last + UNHEARD_OFFICE {
         tokio::time::sleep(LOOK).await;
         let own = heard.borrow().filter(|heard| heard.term == term);
-        last = own.map_or(last, |heard| heard.at.max(last));
+        last = match *connection.is_up.borrow() {
+            true => own.map_or(last, |heard| heard.at.max(last)),
+            false => uptime(),
+        };
     }
     "its own grants do not come back; it may lack rights, see docs/fleet.md".to_owned()
 }

@@ -49,7 +49,7 @@ pub struct SiteStatus {
     pub pull: SiteLane,
     /// Hosts that take part or are held, by name.
     pub hosts: Vec<HostStatus>,
-    /// So many more there are. An answer names no more than fit.
+    /// Hosts that are not named, because an answer has no room for them.
     pub unlisted: u64,
 }
 

@@ -69,6 +69,8 @@ pub(crate) struct LaneStatus {
     pub(crate) can_yield: bool,
     pub(crate) sample: LaneSample,
     pub(crate) stream: StreamStatus,
+    /// Other processes that share it.
+    pub(crate) guests: u64,
 }
 
 /// The transfers of a lane that keep arriving.

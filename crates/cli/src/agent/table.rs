@@ -342,6 +342,11 @@ fn lane_line(lane: &LaneStatus) -> String {
         }
         line += &needed(sample.zeta);
     }
+    match lane.guests {
+        0 => {}
+        1 => line += "; 1 command takes part",
+        guests => line += &format!("; {guests} commands take part"),
+    }
     if !lane.can_yield {
         let lever = printable(&lane.lever);
         line += &format!("; cannot yield here ({lever}): see fairbat doctor");

@@ -64,7 +64,7 @@ pub(crate) struct Core {
     /// The members that use connections, with or without permits.
     users: BTreeSet<MemberId>,
     /// Those that have yet to find out what they have to move.
-    asking: BTreeSet<MemberId>,
+    unplanned: BTreeSet<MemberId>,
     weights: Weights,
     /// Who waits for a connection, and since when; [`Rank`] names the member.
     requests: BTreeMap<(Rank, RequestId), Duration>,
@@ -116,7 +116,7 @@ impl Core {
             drift: SignedDuration::ZERO,
             members: BTreeMap::new(),
             users: BTreeSet::new(),
-            asking: BTreeSet::new(),
+            unplanned: BTreeSet::new(),
             weights: Weights::default(),
             requests: BTreeMap::new(),
             active: 0,
@@ -168,7 +168,7 @@ impl Core {
     pub(crate) fn leave(&mut self, now: Duration, id: MemberId) {
         if let Some(mut member) = self.members.remove(&id) {
             self.users.remove(&id);
-            self.asking.remove(&id);
+            self.unplanned.remove(&id);
             self.weights.remove(&member);
             self.requests.retain(|(rank, _), _| rank.arrival != id.0);
             self.count_on(&member.host, -(member.active as i32));

@@ -17,7 +17,8 @@ const NIGHT: &str = r#"{
     "lanes": [
         {"direction": "push", "lever": "pacing", "can_yield": true,
          "sample": {"active": 2, "w": 0.25, "zeta": 1048576, "rate": 2097152}},
-        {"direction": "pull", "lever": "none", "can_yield": false, "sample": {"active": 0}}
+        {"direction": "pull", "lever": "none", "can_yield": false, "sample": {"active": 0},
+         "guests": 2}
     ],
     "tasks": [
         {"id": "home", "direction": "push", "phase": "running",
@@ -57,7 +58,7 @@ old: 4 files failed
   c: no
 
 push: 2 connections, 2.00 MiB/s, weight 0.25, 1.00 MiB/s needed
-pull: idle; cannot yield here (none): see fairbat doctor
+pull: idle; 2 commands take part; cannot yield here (none): see fairbat doctor
 "
     );
 }

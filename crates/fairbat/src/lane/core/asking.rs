@@ -7,36 +7,46 @@
 
 use std::time::Duration;
 
-use super::{Core, MemberId, Rank, RequestId};
+use super::{Core, Member, MemberId, Rank, RequestId};
+use crate::lane::backlog::Extent;
 use crate::lane::wire::Class;
 
 impl Core {
     /// A member has come, or has something else to move than before.
     pub(super) fn note_work(&mut self, id: MemberId) {
-        match self.members.get(&id) {
-            Some(member) if member.asks() => self.asking.insert(id),
-            _ => self.asking.remove(&id),
+        let extent = self.members.get(&id).map(|member| member.backlog.extent);
+        match extent {
+            Some(Extent::Unplanned) => self.unplanned.insert(id),
+            _ => self.unplanned.remove(&id),
         };
     }
 
+    /// Members that ask, with their ranks.
+    fn asking(&self, now: Duration) -> impl Iterator<Item = (Rank, &Member)> {
+        let members = self.unplanned.iter();
+        let members = members.filter_map(|id| Some((*id, self.members.get(id)?)));
+        let asking = members.filter(move |(_, member)| member.asks(now));
+        asking.map(|(id, member)| (member.rank(id), member))
+    }
+
     /// Connections of members that ask.
-    pub(super) fn in_use_by_asking(&self) -> usize {
-        let members = self.asking.iter().filter_map(|id| self.members.get(id));
-        members.map(|member| member.active as usize).sum()
+    pub(super) fn in_use_by_asking(&self, now: Duration) -> usize {
+        let asking = self.asking(now);
+        asking.map(|(_, member)| member.active as usize).sum()
     }
 
     /// The next request of a member that asks, while no other one does.
     pub(super) fn next_that_asks(&self, now: Duration) -> Option<(Rank, RequestId)> {
         let is_allowed = self.outer_allows(Class::Others).unwrap_or(true);
         let has_room = self.active <= self.settings.max_connections as usize;
-        if !is_allowed || !has_room || self.in_use_by_asking() > 0 {
+        if !is_allowed || !has_room || self.in_use_by_asking(now) > 0 {
             return None;
         }
-        let first = |id: &MemberId| {
-            let rank = self.members.get(id)?.rank(*id);
+        let requests = self.asking(now).filter_map(|(rank, _)| {
             let (request, _) = self.requests_range(rank).next()?;
-            self.host_admits(now, *id).then_some((rank, request))
-        };
-        self.asking.iter().filter_map(first).min()
+            let is_admitted = self.host_admits(now, MemberId(rank.arrival));
+            is_admitted.then_some((rank, request))
+        });
+        requests.min()
     }
 }

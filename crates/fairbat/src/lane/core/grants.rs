@@ -38,7 +38,7 @@ impl Core {
     }
 
     /// Grants the first request in order, of the stream or of the others, for which there may
-    /// be one more connection. Whoever asks what there is to move comes before.
+    /// be one more connection. A member that asks what it has to move goes before all of them.
     pub(crate) fn grant(&mut self, now: Duration) -> Option<(RequestId, MemberId, Service)> {
         let first_in_order = || {
             let in_stream = self.next_in_stream(now);
@@ -134,12 +134,14 @@ impl Core {
         let requests = before.chain(self.requests.range(end..));
         let max = self.settings.max_connections as usize;
         let spare = usize::from(self.mode.is_shared());
+        if self.active >= max + spare {
+            return None;
+        }
         if let Some(is_allowed) = self.outer_allows(Class::Others) {
-            let is_allowed = is_allowed && self.active < max + spare;
             let first = self.first(now, requests).filter(|_| is_allowed);
             return first.map(|(request, _)| request);
         }
-        let in_use = self.active - self.active_in_stream - self.in_use_by_asking();
+        let in_use = self.active - self.active_in_stream - self.in_use_by_asking(now);
         let connections = self.controller.connections();
         let kept = usize::from(has_next && max > 1);
         let left = max.saturating_sub(self.active_in_stream.max(kept));

@@ -6,8 +6,12 @@ use std::time::Duration;
 use dalbe::deadline::Deadline;
 
 use super::rank::{MemberId, Rank};
+use super::turns::Served;
 use crate::lane::backlog::{Backlog, Extent};
 use crate::lane::settings::Service;
+
+/// Longest time on connections to find out what there is to move, before all others.
+const MAX_ASKING: Duration = Duration::from_secs(10);
 
 /// One transfer of the lane.
 #[derive(Debug)]
@@ -31,10 +35,8 @@ pub(super) struct Member {
     pub(super) turns: u64,
     /// Bytes that it has moved, as far as that is known.
     pub(super) moved: u64,
-    /// Time that counts as served, though it was not there.
-    pub(super) missed: Duration,
-    /// Whether its turns have not been counted yet.
-    pub(super) is_new: bool,
+    /// How long it has been served, as turns count it.
+    pub(super) served: Served,
     /// It makes no request before this, after a failure.
     pub(super) not_before: Duration,
     /// Whether it has ever requested a permit. Until then nothing says that the lane is
@@ -59,8 +61,7 @@ impl Member {
             used_before: Duration::ZERO,
             turns: 0,
             moved: 0,
-            missed: Duration::ZERO,
-            is_new: true,
+            served: Served::default(),
             not_before: Duration::ZERO,
             has_requested: false,
             is_reported: false,
@@ -72,9 +73,11 @@ impl Member {
         self.backlog.bytes > 0 || self.backlog.extent != Extent::Known
     }
 
-    /// Whether it has a plan to keep, and has yet to find out what it has to move.
-    pub(super) fn asks(&self) -> bool {
-        self.deadline.is_some() && self.backlog.extent == Extent::Unplanned
+    /// Whether it has a plan to keep, and has yet to find out what it has to move. That is little:
+    /// one that takes longer waits like all others.
+    pub(super) fn asks(&self, now: Duration) -> bool {
+        let is_unplanned = self.backlog.extent == Extent::Unplanned;
+        self.deadline.is_some() && is_unplanned && self.used(now) < MAX_ASKING
     }
 
     pub(super) fn rank(&self, id: MemberId) -> Rank {

@@ -42,6 +42,15 @@ impl Rank {
         Self { turns, ..self }
     }
 
+    /// The rank that all have which are due alike.
+    pub(super) fn alike(self) -> Self {
+        Self {
+            turns: 0,
+            arrival: 0,
+            ..self
+        }
+    }
+
     /// [`Timestamp::MAX`] without a deadline.
     pub(crate) fn due(self) -> Timestamp {
         self.due

@@ -1,18 +1,19 @@
 //! Fair turns among members that are due alike, where they are in different processes: who has
 //! been served least is next. Within one process first come is first served.
 //!
-//! A member is served for as long as its bytes take on a connection of the mean rate, because
-//! connections that yield are not even among themselves. The time on slow connections counts as
-//! well, so that one on a slow path does not keep all others waiting until it has as much.
+//! A member is served for as long as its bytes take at the rate of the fastest one, because
+//! connections that yield are not even among themselves. A part of the time counts in any case, so
+//! that one on a slow path does not keep all others waiting until it has as much.
 //!
 //! Service is counted in turns, so a member keeps its connection, and what TCP has learnt on it,
 //! for some chunks. The more members are at work, the shorter a turn is, so that each has its
-//! turn soon. One that comes, or comes back, counts from the least of the others on: it has a
-//! fair part of what is left, and no claim for what is over.
+//! turn soon. One that comes, or comes back, counts from the least of the others on that are due
+//! alike: it has a fair part of what is left, and no claim for what is over.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Core, Member, MemberId};
+use super::{Core, Member, MemberId, Rank};
 
 /// The turns of all members at work, on one connection. They are long, for each costs something:
 /// a process that begins anew has to find out what the path carries, and behind some queues (CoDel)
@@ -25,8 +26,32 @@ const MAX_TURN: Duration = Duration::from_secs(60);
 /// Shortest turn.
 const MIN_TURN: Duration = Duration::from_secs(5);
 
-/// A member may take so many times as long as others for the same bytes.
+/// A member may take so many times as long as the fastest one for the same bytes.
 const MOST_PATIENCE: u32 = 4;
+
+/// How long a member has been served.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    total: Duration,
+    /// Time on connections and bytes that are counted in it.
+    used: Duration,
+    moved: u64,
+    /// Whether it has a place among the others.
+    has_begun: bool,
+}
+
+impl Served {
+    /// Counts what is new, where the fastest member moves so many bytes a second. Of a member whose
+    /// bytes are not known, the time counts.
+    fn count(&mut self, used: Duration, moved: u64, fastest: f64) {
+        let new = used.saturating_sub(self.used);
+        let bytes = moved.saturating_sub(self.moved) as f64;
+        let of_bytes = Duration::try_from_secs_f64(bytes / fastest).ok();
+        let of_bytes = of_bytes.filter(|_| moved > 0);
+        self.total += of_bytes.map_or(new, |it| it.max(new / MOST_PATIENCE));
+        (self.used, self.moved) = (used, moved);
+    }
+}
 
 impl Core {
     /// Whether members that are due alike have turns from now on.
@@ -43,29 +68,35 @@ impl Core {
             member.active > 0 || self.has_request(member.rank(*id))
         };
         let at_work: Vec<bool> = self.members.iter().map(is_at_work).collect();
-        let working = || {
-            self.members
-                .values()
-                .zip(&at_work)
-                .filter(|(_, works)| **works)
-        };
-        let count = u32::try_from(working().count()).unwrap_or(u32::MAX);
-        let known = || working().filter(|(member, _)| member.moved > 0);
-        let bytes: f64 = known().map(|(member, _)| member.moved as f64).sum();
-        let time: f64 = known()
-            .map(|(member, _)| member.used(now).as_secs_f64())
-            .sum();
-        let rate = bytes / time;
-        let least = working().map(|(member, _)| served(member, now, rate)).min();
-        let turn = (ROUND / count.max(1)).clamp(MIN_TURN, MAX_TURN);
+        let count = at_work.iter().filter(|works| **works).count();
+        let turn = ROUND / u32::try_from(count.max(1)).unwrap_or(u32::MAX);
+        let turn = turn.clamp(MIN_TURN, MAX_TURN);
+        let members = self.members.values().zip(&at_work);
+        let rates = members.filter(|(_, works)| **works).map(|(member, _)| {
+            let used = member.used(now).max(MIN_TURN);
+            member.moved as f64 / used.as_secs_f64()
+        });
+        let fastest = rates.fold(0.0, f64::max);
+        // The least of those that are due alike.
+        let mut least = BTreeMap::<Rank, Duration>::new();
+        for ((id, member), works) in self.members.iter_mut().zip(&at_work) {
+            let used = member.used(now);
+            member.served.count(used, member.moved, fastest);
+            if *works && member.served.has_begun {
+                let total = member.served.total;
+                let least = least.entry(member.rank(*id).alike()).or_insert(total);
+                *least = total.min(*least);
+            }
+        }
         let mut turns = Vec::with_capacity(at_work.len());
         for ((id, member), works) in self.members.iter_mut().zip(at_work) {
-            if !works || member.is_new {
-                member.is_new = false;
-                let least = least.unwrap_or_default();
-                member.missed += least.saturating_sub(served(member, now, rate));
+            let least = least.get(&member.rank(*id).alike());
+            let served = &mut member.served;
+            if !works || !served.has_begun {
+                served.has_begun |= works;
+                served.total = served.total.max(least.copied().unwrap_or_default());
             }
-            let of_member = served(member, now, rate).div_duration_f64(turn) as u64;
+            let of_member = served.total.div_duration_f64(turn) as u64;
             turns.push((*id, if self.takes_turns { of_member } else { 0 }));
         }
         for (id, turns) in turns {
@@ -99,13 +130,4 @@ impl Core {
             self.requests.insert((new, request), made);
         }
     }
-}
-
-/// How long a member has been served, where connections carry so many bytes a second in the mean.
-/// Of one whose bytes are not known, the time counts.
-fn served(member: &Member, now: Duration, rate: f64) -> Duration {
-    let used = member.used(now);
-    let moved = Duration::try_from_secs_f64(member.moved as f64 / rate).ok();
-    let moved = moved.filter(|_| member.moved > 0);
-    member.missed + moved.map_or(used, |moved| moved.max(used / MOST_PATIENCE))
 }

@@ -4,6 +4,8 @@
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+mod turns;
+
 use super::*;
 use crate::lane::backlog::Extent;
 use crate::lane::settings::{LaneSettings, Mode};
@@ -154,8 +156,12 @@ struct Site {
 
 impl Site {
     fn new(term: u64) -> Self {
+        Self::of(term, SETTINGS)
+    }
+
+    fn of(term: u64, settings: LaneSettings) -> Self {
         Self {
-            core: Core::new(SETTINGS, Mode::Shared, EPOCH).unwrap(),
+            core: Core::new(settings, Mode::Shared, EPOCH).unwrap(),
             guests: Guests::new(term),
         }
     }
@@ -197,7 +203,19 @@ struct Simulation {
 
 impl Simulation {
     fn new(seed: u64, rate: f64, transfers: &[(Option<u64>, u64)]) -> Self {
-        let mut site = Site::new(1);
+        Self::at(Site::new(1), seed, rate, transfers)
+    }
+
+    /// One of whose site has one connection.
+    fn narrow(seed: u64, rate: f64, transfers: &[(Option<u64>, u64)]) -> Self {
+        let settings = LaneSettings {
+            max_connections: 1,
+            ..SETTINGS
+        };
+        Self::at(Site::of(1, settings), seed, rate, transfers)
+    }
+
+    fn at(mut site: Site, seed: u64, rate: f64, transfers: &[(Option<u64>, u64)]) -> Self {
         let hosts = transfers.iter().map(|&(due, bytes)| {
             let guest = site.guests.enter(&mut site.core, "host");
             Host::new(due, bytes, guest)
@@ -418,79 +436,22 @@ fn five_hundred_hosts_are_served_whatever_happens_to_messages() {
 }
 
 #[test]
-fn hosts_that_are_due_alike_take_turns() {
-    for due in [None, Some(3_000)] {
-        let transfers = [(due, MUCH); 4];
-        let mut site = Simulation::new(1, 2_000_000.0, &transfers);
-        // One of them comes later.
-        site.hosts[3].comes = Duration::from_secs(200);
-        site.run(200);
-        let before = site.moved();
-        site.run(800);
-        let parts: Vec<f64> = site
-            .moved()
-            .iter()
-            .zip(&before)
-            .map(|(after, before)| after - before)
-            .collect();
-        assert!(jain(&parts) > 0.98, "{due:?}: {parts:?}");
-    }
-}
-
-#[test]
-fn many_hosts_that_are_due_alike_all_have_their_turn_soon() {
-    // A round takes four minutes on one connection, and there are up to eight.
-    let mut site = Simulation::new(1, 2_500_000.0, &[(None, MUCH); 16]);
-    site.run(300);
-    let moved = site.moved();
-    assert!(jain(&moved) > 0.98, "{moved:?}");
-}
-
-#[test]
 fn hosts_that_are_cut_off_go_on_as_they_were() {
-    let mut site = Simulation::new(1, 4_000_000.0, &[(None, MUCH); 4]);
+    let mut site = Simulation::narrow(1, 4_000_000.0, &[(None, MUCH); 4]);
     site.run(30);
     let before = site.moved();
     for host in &mut site.hosts {
         host.is_cut_off = true;
     }
-    site.run(30 + LEASE.as_secs());
+    let lease_s = LEASE.as_secs() - 1;
+    site.run(30 + lease_s);
     let moved: f64 = site.moved().iter().sum::<f64>() - before.iter().sum::<f64>();
-    let carried = 4e6 * LEASE.as_secs_f64();
+    let carried = 4e6 * lease_s as f64;
     // What was given back waits for SILENCE.
-    assert!(moved > 0.6 * carried, "{moved} of {carried}");
-    let most = site.site.core.controller.connections() + 1;
+    assert!(moved > 0.5 * carried, "{moved} of {carried}");
     let active = site.hosts.iter().filter(|host| host.is_active()).count();
-    assert!((1..=most).contains(&active), "{active} of {most}");
-}
-
-#[test]
-fn hosts_have_moved_alike_though_some_are_faster() {
-    // Every other host is three times as fast, and one is slow.
-    let speeds = |slow: f64| -> Vec<f64> {
-        let fast = (1..24).map(|index| if index % 2 == 0 { 3.0 } else { 1.0 });
-        std::iter::once(slow).chain(fast).collect()
-    };
-    for slow in [0.5, 0.05] {
-        let mut site = Simulation::new(1, 2_500_000.0, &[(None, MUCH); 24]);
-        site.speeds = speeds(slow);
-        site.run(900);
-        let moved = site.moved();
-        assert!(jain(&moved[1..]) > 0.98, "{moved:?}");
-        if slow < 0.1 {
-            let sum: f64 = moved.iter().sum();
-            assert!(
-                sum > 0.7 * 900.0 * 2.5e6,
-                "nobody waits for one that is slow: {moved:?}"
-            );
-        }
-    }
-}
-
-/// Jain's index of fairness.
-fn jain(parts: &[f64]) -> f64 {
-    let (sum, squares): (f64, f64) = (parts.iter().sum(), parts.iter().map(|it| it * it).sum());
-    sum * sum / (parts.len() as f64 * squares)
+    // Two of them may have had one since the last grant.
+    assert!((1..=2).contains(&active), "{active}");
 }
 
 #[test]

@@ -103,8 +103,8 @@ pub(crate) fn note_recovery(faults: &mut [FaultRecord], sites: &[Vec<SiteSample>
     }
 }
 
-/// The same of one host, of which this is known from `from` on. One of which nothing is known is
-/// through with its work.
+/// The same of one host, of which this is known from `from` on. A host that has told nothing since
+/// then has finished its work, and counts as recovered.
 fn recovered(samples: &[SiteSample], from: f64) -> Option<f64> {
     match samples.iter().rposition(|sample| !sample.takes_part) {
         None => Some(0.0),

@@ -371,7 +371,7 @@ fn faults(rows: &[Row<'_>]) -> Option<String> {
         .column("not before the next", |row| {
             (all(row).len() - known(row).len()).to_string()
         })
-        .column("most connections at once", |row| {
+        .column("most connections, of looks each second", |row| {
             or_nothing(connections(row).map(|it| it.to_string()))
         });
     (!all.is_empty()).then(|| all.to_string())

@@ -56,3 +56,34 @@ fn without_a_deadline_there_is_no_plan_to_keep() {
     core.request(START, free);
     assert_eq!(grant(&mut core, 1), None);
 }
+
+#[test]
+fn who_takes_long_to_find_out_waits_like_all_others() {
+    let (mut core, _, later) = busy();
+    core.request(START, later);
+    assert_eq!(grant(&mut core, 1).map(|it| it.1), Some(later));
+    let long = Duration::from_secs(10);
+    give_back(&mut core, long, later);
+    core.request(long, later);
+    assert_eq!(grant(&mut core, 1), None);
+}
+
+#[test]
+fn who_asks_makes_no_more_than_one_more_than_the_most() {
+    let settings = LaneSettings {
+        max_connections: 1,
+        ..SETTINGS
+    };
+    let mut core = Core::new(settings, Mode::Shared, EPOCH).unwrap();
+    let [first, asking, last] = [90, 80, 60].map(|due| {
+        let id = enter(&mut core, "host", by(due));
+        set(&mut core, id, 1_000_000, Extent::Known);
+        id
+    });
+    set(&mut core, asking, 0, Extent::Unplanned);
+    for id in [first, asking, last] {
+        core.request(START, id);
+        core.grant(START);
+    }
+    assert_eq!(core.active_for_test(), 2);
+}
