@@ -1,6 +1,6 @@
 //! A download over a link that carries packets in bursts, as Wi-Fi does.
 
-use crate::uses;
+use crate::use_alone;
 
 /// Nobody else is there.
 const ALONE: &str = "
@@ -19,5 +19,5 @@ const ALONE: &str = "
 #[test]
 fn packets_that_wait_for_their_burst_do_not_hold_a_download_back() {
     // It was a twentieth by chance when they did.
-    uses(ALONE, "fairbat-no-deadline", 0.8);
+    use_alone(ALONE, ["fairbat-no-deadline"], 0.8);
 }

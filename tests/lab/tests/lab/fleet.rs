@@ -3,7 +3,7 @@
 
 use fairbat_lab::record::Record;
 
-use crate::{is_root, only_contender, record_of, shared};
+use crate::{is_root, only_contender, record_of, shared, side_by_side};
 
 /// Three hosts, which have some seconds to find each other.
 const SITE: &str = "
@@ -38,7 +38,11 @@ const LONG: &str = "
 /// What `contender` has pushed of this, within so many seconds; `None` where it cannot.
 fn pushed(contender: &str, what: &str, duration_s: u32) -> Option<Record> {
     let scenario = format!("duration_s = {duration_s}\n{SITE}{what}");
-    let record = record_of(&scenario, contender)?;
+    Some(all_is_there(record_of(&scenario, contender)?))
+}
+
+/// The same record, of a run that has pushed everything.
+fn all_is_there(record: Record) -> Record {
     assert_eq!(record.failure(), None);
     let all = &only_contender(&record).transfers;
     assert!(all.iter().all(|one| one.done.is_some()), "{all:?}");
@@ -49,7 +53,7 @@ fn pushed(contender: &str, what: &str, duration_s: u32) -> Option<Record> {
         .flat_map(|direction| &direction.samples.background)
         .sum();
     assert!((bytes..2 * bytes).contains(&crossed), "{crossed}");
-    Some(record)
+    record
 }
 
 #[test]
@@ -76,13 +80,16 @@ fn hosts_push_whatever_fails() {
         return;
     }
     let _turn = shared();
-    for contender in [
+    let scenario = format!("duration_s = 70\n{SITE}{LONG}");
+    let contenders = [
         "fleet-coordinator-killed",
         "fleet-nats-killed",
         "fleet-partitioned",
-    ] {
-        let Some(record) = pushed(contender, LONG, 70) else {
-            return;
+    ];
+    let records = side_by_side(contenders.map(|contender| (&scenario[..], contender)));
+    for (contender, record) in contenders.into_iter().zip(records) {
+        let Some(record) = record.map(all_is_there) else {
+            continue;
         };
         let faults = &only_contender(&record).faults;
         assert!(!faults.is_empty(), "{contender}");

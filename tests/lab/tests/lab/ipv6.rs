@@ -1,6 +1,6 @@
 //! The background over IPv6.
 
-use crate::uses;
+use crate::use_alone;
 
 const SCENARIO: &str = "
     description = 'Alone on the link, over IPv6'
@@ -16,7 +16,6 @@ const SCENARIO: &str = "
 
 #[test]
 fn downloads_and_utp_use_the_link_over_ipv6() {
-    for contender in ["fairbat-no-deadline", "fairbat-served", "curl", "utp"] {
-        uses(SCENARIO, contender, 0.7);
-    }
+    let contenders = ["fairbat-no-deadline", "fairbat-served", "curl", "utp"];
+    use_alone(SCENARIO, contenders, 0.7);
 }

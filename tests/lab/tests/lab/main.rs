@@ -118,6 +118,27 @@ fn record_of(scenario: &str, contender: &str) -> Option<Record> {
     recorded(lab, directory.path())
 }
 
+/// The records of runs of these scenarios, each with a contender, which run at the same
+/// time; `None` for each that this machine does not allow.
+fn side_by_side<const N: usize>(runs: [(&str, &str); N]) -> [Option<Record>; N] {
+    let started = runs.map(|(scenario, contender)| {
+        let directory = tempfile::tempdir().expect("a temp dir");
+        let lab = lab_with(scenario, contender, directory.path()).spawn();
+        (directory, lab.expect("start lab"))
+    });
+    // All have ended before one is judged.
+    let ended = started.map(|(directory, lab)| {
+        let output = lab.wait_with_output().expect("wait for lab");
+        (directory, output)
+    });
+    ended.map(|(directory, output)| {
+        was_possible(&output).then(|| {
+            expect_success(&output);
+            record_in(directory.path())
+        })
+    })
+}
+
 /// What is recorded of the one contender of a run.
 fn only_contender(record: &Record) -> &BackgroundRecord {
     let [contender] = &record.background[..] else {
@@ -126,18 +147,22 @@ fn only_contender(record: &Record) -> &BackgroundRecord {
     contender
 }
 
-/// Asserts that this contender uses more than this share of the scenario's link.
-fn uses(scenario: &str, contender: &str, share: f64) {
+/// Asserts that each of these contenders, alone, uses more than this share of the
+/// scenario's link.
+fn use_alone<const N: usize>(scenario: &str, contenders: [&str; N], share: f64) {
     if !is_root() {
         return;
     }
     let _turn = shared();
     while_the_machine_runs(|| {
-        let Some(Record { summary, .. }) = record_of(scenario, contender) else {
-            return;
-        };
-        let used = summary.utilisation;
-        assert!(used > share, "it used {used} of the link: {summary:?}");
+        let records = side_by_side(contenders.map(|contender| (scenario, contender)));
+        for (contender, record) in contenders.into_iter().zip(records) {
+            let Some(Record { summary, .. }) = record else {
+                continue;
+            };
+            let used = summary.utilisation;
+            assert!(used > share, "{contender} used {used}: {summary:?}");
+        }
     });
 }
 

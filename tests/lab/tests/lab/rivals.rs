@@ -1,12 +1,10 @@
 //! What the texts of the rivals say of them comes out on a link.
 
 use std::ops::Range;
-use std::path::Path;
-use std::process::Child;
 
 use fairbat_lab::record::Record;
 
-use crate::{alone, expect_success, is_root, lab_with, record_in, was_possible};
+use crate::{alone, is_root, side_by_side};
 
 /// A rival from `start_s` on, at a queue of so many packets; `others` are in the foreground.
 fn scenario(queue: u32, duration_s: u32, others: &str, start_s: u32) -> String {
@@ -46,29 +44,6 @@ const PACKET_S: f64 = 0.0012;
 /// Payload of a packet, bytes.
 const PAYLOAD: f64 = 1448.0;
 
-/// Runs them side by side; `None` where this machine does not allow it.
-fn run<const N: usize>(runs: [(&str, &str); N]) -> Option<[Record; N]> {
-    let start = |(scenario, contender): (&str, &str)| -> (tempfile::TempDir, Child) {
-        let directory = tempfile::tempdir().expect("a temp dir");
-        let path: &Path = directory.path();
-        let mut command = lab_with(scenario, contender, path);
-        let child = command.args(["--seed", "1"]).spawn().expect("start lab");
-        (directory, child)
-    };
-    let ended = runs.map(start).map(|(directory, child)| {
-        let output = child.wait_with_output().expect("wait for lab");
-        (directory, output)
-    });
-    // All have ended before one is judged.
-    if !ended.iter().all(|(_, output)| was_possible(output)) {
-        return None;
-    }
-    Some(ended.map(|(directory, output)| {
-        expect_success(&output);
-        record_in(directory.path())
-    }))
-}
-
 /// The queue that a packet meets, s, by the samples between two moments, s.
 fn queue(record: &Record, moments: Range<f64>) -> Vec<f64> {
     let samples = &record.links[0].forward.samples;
@@ -104,14 +79,22 @@ fn rivals_do_what_their_texts_say() {
     // Whoever measures delays of a few milliseconds needs a machine that runs.
     let _turn = alone();
     let (deep, greedy) = (&alone_at(250), &beside_greedy(0, 4));
-    let Some([ledbat, tuned, plus_plus, low_priority, receiver, beside]) = run([
+    let [
+        Some(ledbat),
+        Some(tuned),
+        Some(plus_plus),
+        Some(low_priority),
+        Some(receiver),
+        Some(beside),
+    ] = side_by_side([
         (deep, "ledbat"),
         (deep, "ledbat-a"),
         (deep, "ledbat-pp"),
         (deep, "tcp-lp"),
         (deep, "rledbat"),
         (greedy, "tcp-lp"),
-    ]) else {
+    ])
+    else {
         return;
     };
     for (record, stem) in [
@@ -142,14 +125,14 @@ fn early_ledbat_carries_most_of_a_link_with_a_short_queue() {
     let _turn = alone();
     // What the queue of a flow that was there before hides is the base delay of LEDBAT (RFC
     // 6817), and what that takes then is chance. So the flow comes later.
-    let Some([beside]) = run([(&beside_greedy(5, 1), "ledbat-25")]) else {
+    let runs = [beside_greedy(5, 1), alone_at(4)];
+    let [Some(beside), Some(alone)] =
+        side_by_side(runs.each_ref().map(|run| (&run[..], "ledbat-25")))
+    else {
         return;
     };
     let got = goodput(&beside, 12.0..24.0);
     assert!(got < 0.6, "ledbat-25 beside a greedy flow: {got} Mbit/s");
-    let Some([alone]) = run([(&alone_at(4), "ledbat-25")]) else {
-        return;
-    };
     let got = goodput(&alone, 12.0..24.0);
     assert!(got > 5.0, "ledbat-25 alone: {got} Mbit/s");
 }

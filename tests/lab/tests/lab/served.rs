@@ -8,7 +8,7 @@ use std::process::Command;
 
 use fairbat_tests::bin::fairbat_binary;
 
-use crate::{is_root, lab_with, only_contender, recorded, shared, uses, was_possible};
+use crate::{is_root, lab_with, only_contender, recorded, shared, use_alone, was_possible};
 
 /// A deadline that a share of the link is enough for, beside a greedy flow.
 const SCENARIO: &str = "
@@ -83,7 +83,7 @@ const ALONE: &str = "
 #[test]
 fn short_packets_at_the_end_of_records_do_not_make_full_ones_a_queue() {
     // It was a third of the link and more, by chance, when they did.
-    uses(ALONE, "fairbat-served", 0.95);
+    use_alone(ALONE, ["fairbat-served"], 0.95);
 }
 
 #[test]
