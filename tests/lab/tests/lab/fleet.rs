@@ -3,7 +3,8 @@
 
 use fairbat_lab::record::Record;
 
-use crate::{is_root, only_contender, record_of, shared, side_by_side};
+use crate::turn::shared;
+use crate::{is_root, only_contender, record_of, side_by_side};
 
 /// Three hosts, which have some seconds to find each other.
 const SITE: &str = "

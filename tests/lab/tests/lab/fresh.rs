@@ -15,7 +15,8 @@ use fairbat_tests::outcome::Outcome;
 use fairbat_tests::tls::Identity;
 use fairbat_tests::workdir::Workdir;
 
-use crate::{is_root, shared};
+use crate::is_root;
+use crate::turn::shared;
 
 /// 83 segments fill the path.
 const LINK: &str = r#"

@@ -1,6 +1,7 @@
 //! Several deadlines that cannot all be met, beside a greedy flow.
 
-use crate::{is_root, only_contender, record_of, shared, while_the_machine_runs};
+use crate::turn::shared;
+use crate::{is_root, only_contender, record_of, while_the_machine_runs};
 
 /// Three files in another order than that of their deadlines, which ask for more than
 /// there is: the run has several connections, of which one carries the weight.

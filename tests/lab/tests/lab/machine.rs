@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use crate::{CANNOT, is_root, shared};
+use crate::turn::shared;
+use crate::{CANNOT, is_root};
 
 /// Runs `lab` where the kernel describes its types to nobody, and where nothing
 /// is set up.

@@ -1,52 +1,35 @@
 //! The lab tested as it is used: the link against theory, known physics, and
 //! what a run leaves behind.
 //!
-//! The tests use one machine, whose processors decide what a link can do. Those
-//! that compare times or read the state of the host have it alone; the others
-//! share it.
+//! The tests use one machine, and wait for their turn there.
 
-mod bottleneck;
 mod bursts;
-mod calibration;
 mod fleet;
 mod fresh;
 mod in_order;
 mod ipv6;
-mod leftovers;
 mod machine;
+mod marks;
 mod matrix;
-mod physics;
 mod provenance;
 mod pushed;
-mod rivals;
-mod sender_cost;
 mod senders;
 mod served;
+mod turn;
+mod undisturbed;
 
 use std::panic::UnwindSafe;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use fairbat_lab::machine::{HARMLESS, tried};
 use fairbat_lab::record::Record;
 use fairbat_lab::samples::BackgroundRecord;
 
+use crate::turn::shared;
+
 /// Exit status of `lab` where the machine does not allow what was asked for.
 const CANNOT: i32 = 77;
-
-/// Held by the tests that use the machine.
-static MACHINE: RwLock<()> = RwLock::new(());
-
-/// Waits until no other test uses the machine, and keeps them off it.
-fn alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Waits until no test needs the machine for itself, and runs beside the others.
-fn shared() -> RwLockReadGuard<'static, ()> {
-    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What TCP does, on a machine that runs its threads. What goes wrong while the
 /// machine stands still is tried again; where it always does, the test is

@@ -6,7 +6,8 @@ use std::process::Output;
 
 use fairbat_lab::results::MatrixRecord;
 
-use crate::{expect_success, is_root, lab, shared};
+use crate::turn::shared;
+use crate::{expect_success, is_root, lab};
 
 #[test]
 fn scenarios_and_matrices_can_all_be_read() {

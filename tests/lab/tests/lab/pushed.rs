@@ -3,7 +3,8 @@
 
 use fairbat_lab::record::Record;
 
-use crate::{is_root, only_contender, record_of, shared};
+use crate::turn::shared;
+use crate::{is_root, only_contender, record_of};
 
 /// Where it happens: 4 Mbit/s of the link are somebody else's.
 const LINK: &str = "

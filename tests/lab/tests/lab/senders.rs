@@ -2,9 +2,9 @@
 
 use fairbat_lab::record::Record;
 
+use crate::turn::shared;
 use crate::{
-    expect_success, is_root, lab_with, record_in, record_of, shared, was_possible,
-    while_the_machine_runs,
+    expect_success, is_root, lab_with, record_in, record_of, was_possible, while_the_machine_runs,
 };
 
 /// Beside a greedy flow, with the weight of one for 8 s and the least then.

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use fairbat_tests::bin::fairbat_binary;
 
-use crate::{is_root, lab_with, only_contender, recorded, shared, use_alone, was_possible};
+use crate::turn::shared;
+use crate::{is_root, lab_with, only_contender, recorded, use_alone, was_possible};
 
 /// A deadline that a share of the link is enough for, beside a greedy flow.
 const SCENARIO: &str = "

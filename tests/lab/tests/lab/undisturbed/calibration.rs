@@ -1,6 +1,7 @@
 //! Acceptance of the link.
 
-use crate::{alone, expect_success, is_root, lab, was_possible};
+use crate::turn::alone;
+use crate::{expect_success, is_root, lab, was_possible};
 
 #[test]
 fn the_link_is_what_theory_says() {

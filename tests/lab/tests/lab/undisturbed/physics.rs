@@ -6,9 +6,8 @@ use std::process::Child;
 use fairbat_lab::record::Record;
 use fairbat_lab::statistics::jain;
 
-use crate::{
-    alone, expect_success, is_root, lab, lab_with, record_in, shared, while_the_machine_runs,
-};
+use crate::turn::light;
+use crate::{expect_success, is_root, lab, record_in, while_the_machine_runs};
 
 /// Payload of a link of 10 Mbit/s, in full packets with timestamps.
 const PAYLOAD_MBIT: f64 = 10.0 * 1448.0 / 1500.0;
@@ -47,43 +46,13 @@ fn tcp_behaves_as_known() {
     if !is_root() {
         return;
     }
-    let _turn = alone();
+    let _turn = light();
     while_the_machine_runs(|| {
         let [one, two, constant] = run(["physics-one", "physics-two", "physics-constant"]);
         one_flow_fills_the_link_and_the_queue(&one);
         two_flows_share(&two);
         a_live_stream_sees_no_queue(&constant);
     });
-}
-
-#[test]
-fn tcp_asks_for_marks_where_a_link_gives_them() {
-    const SCENARIO: &str = "
-        description = 'One greedy CUBIC flow over CoDel with ECN'
-        duration_s = 8
-        measure_from_s = 3
-        [[link]]
-        rate_mbit = 10
-        delay_ms = 20
-        queue = { packets = 200 }
-        discipline = 'codel'
-        ecn = true
-        [[foreground]]
-        traffic = { greedy = {} }
-    ";
-    if !is_root() {
-        return;
-    }
-    let _turn = shared();
-    let directory = tempfile::tempdir().expect("a temp dir");
-    let output = lab_with(SCENARIO, "none", directory.path()).output();
-    expect_success(&output.expect("start lab"));
-    let counters = record_in(directory.path()).links[0].forward.counters;
-    assert!(counters.marked > 0, "{counters:?}");
-    // All data may be marked, but not what TCP opens and closes a connection with, or
-    // sends again (RFC 3168, section 6.1): one or two of these may meet the control law.
-    let dropped = counters.aqm_dropped;
-    assert!(4 * dropped <= counters.marked, "{counters:?}");
 }
 
 fn one_flow_fills_the_link_and_the_queue(record: &Record) {

@@ -10,7 +10,8 @@ use fairbat_tests::poll::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::{alone, expect_success, is_root, lab, record_in, was_possible};
+use crate::turn::light;
+use crate::{expect_success, is_root, lab, record_in, was_possible};
 
 /// A run with everything in it: a server and a client of the contender's.
 const SCENARIO: &str = r#"
@@ -62,8 +63,11 @@ impl Run {
         fs::write(&scenario, text).expect("write a scenario");
         let path = |path: &PathBuf| path.to_str().expect("a path in UTF-8").to_owned();
         let output = path(&directory.path().join("out"));
+        let temporary = directory.path().join("temporary");
+        fs::create_dir(&temporary).expect("make a directory");
         let child = lab(&["run", &path(&scenario), "--contender", "curl"])
             .args(["--output", &output])
+            .env("TMPDIR", temporary)
             .spawn()
             .expect("start lab");
         Self { child, directory }
@@ -201,22 +205,17 @@ fn settings(directory: &PathBuf, state: &mut BTreeMap<String, String>) {
     }
 }
 
-/// What is in the directory for temporary files, and could be of a run.
-fn temporary() -> BTreeSet<PathBuf> {
-    let entries = fs::read_dir(std::env::temp_dir()).expect("read the temp dir");
-    let is_ours = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("fairbat-lab-") || path.join("nginx.conf").exists()
-    };
+/// What is in the directory for temporary files of a run that is over.
+fn temporary(run: &Run) -> Vec<PathBuf> {
+    let entries = fs::read_dir(run.directory.path().join("temporary")).expect("read the temp dir");
     entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(is_ours)
+        .map(|entry| entry.expect("an entry").path())
         .collect()
 }
 
-/// Ends a run by a signal, and checks that all it had is gone. Returns how
-/// the run ended.
-fn end_by(signal: Signal, start: impl FnOnce() -> Run) -> ExitStatus {
+/// Ends a run by a signal, and checks that all it had is gone. Returns the run,
+/// and how it ended.
+fn end_by(signal: Signal, start: impl FnOnce() -> Run) -> (Run, ExitStatus) {
     let host_before = host();
     let mut run = start();
     let processes = run.processes();
@@ -244,7 +243,7 @@ fn end_by(signal: Signal, start: impl FnOnce() -> Run) -> ExitStatus {
     let mounts = fs::read_to_string("/proc/self/mounts").expect("read the mounts");
     assert!(!mounts.contains("fairbat-lab-"), "{mounts}");
     assert_eq!(host(), host_before);
-    status.expect("it has ended")
+    (run, status.expect("it has ended"))
 }
 
 #[test]
@@ -252,11 +251,11 @@ fn ctrl_c_leaves_nothing() {
     if !is_root() {
         return;
     }
-    let _turn = alone();
-    let before = temporary();
-    let status = end_by(Signal::SIGINT, || Run::start(60));
+    let _turn = light();
+    let (run, status) = end_by(Signal::SIGINT, || Run::start(60));
     assert_eq!(status.code(), Some(130));
-    assert!(temporary().is_subset(&before));
+    let left = temporary(&run);
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
@@ -264,8 +263,8 @@ fn a_matrix_that_is_terminated_leaves_nothing() {
     if !is_root() {
         return;
     }
-    let _turn = alone();
-    let status = end_by(Signal::SIGTERM, Run::start_matrix);
+    let _turn = light();
+    let (_run, status) = end_by(Signal::SIGTERM, Run::start_matrix);
     assert_eq!(status.code(), Some(143));
 }
 
@@ -274,11 +273,10 @@ fn a_crash_leaves_nothing() {
     if !is_root() {
         return;
     }
-    let _turn = alone();
-    let before = temporary();
-    end_by(Signal::SIGKILL, || Run::start(60));
+    let _turn = light();
+    let (run, _) = end_by(Signal::SIGKILL, || Run::start(60));
     // Nobody was left to remove the directory, which is empty.
-    for path in temporary().difference(&before) {
+    for path in temporary(&run) {
         fs::remove_dir(path).expect("what is left is empty");
     }
 }
@@ -288,7 +286,7 @@ fn a_run_sees_no_observer_of_the_host() {
     if !is_root() {
         return;
     }
-    let _turn = alone();
+    let _turn = light();
     let entries = |root: &str| {
         let entries = fs::read_dir(format!("{root}/run")).expect("read /run");
         entries.count()
@@ -308,7 +306,7 @@ fn an_observer_is_gone_with_its_run() {
     if !is_root() {
         return;
     }
-    let _turn = alone();
+    let _turn = light();
     let pinned = || PathBuf::from("/run/fairbat").exists();
     let before = pinned();
     let directory = tempfile::tempdir().expect("a temp dir");
@@ -331,7 +329,7 @@ fn a_whole_run_leaves_the_host_as_it_was() {
     if !is_root() {
         return;
     }
-    let _turn = alone();
+    let _turn = light();
     let before = host();
     let mut run = Run::start(4);
     let status = run.child.wait().expect("wait for lab");

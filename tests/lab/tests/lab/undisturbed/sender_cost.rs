@@ -5,7 +5,8 @@ use std::fs;
 
 use fairbat_lab::sender_cost::{Packets, Record};
 
-use crate::{alone, expect_success, is_root, lab, was_possible};
+use crate::turn::alone;
+use crate::{expect_success, is_root, lab, was_possible};
 
 #[test]
 fn the_cost_of_all_laws_is_measured() {

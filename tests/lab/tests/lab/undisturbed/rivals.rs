@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use fairbat_lab::record::Record;
 
-use crate::{alone, is_root, side_by_side};
+use crate::turn::alone;
+use crate::{is_root, side_by_side};
 
 /// A rival from `start_s` on, at a queue of so many packets; `others` are in the foreground.
 fn scenario(queue: u32, duration_s: u32, others: &str, start_s: u32) -> String {

@@ -8,7 +8,8 @@ use std::process::Child;
 use fairbat_tests::bin::fairbat_binary;
 use serde_json::Value;
 
-use crate::{alone, is_root, lab_with, while_the_machine_runs};
+use crate::turn::light;
+use crate::{is_root, lab_with, while_the_machine_runs};
 
 /// A link of 10 Mbit/s and 20 ms that a download has for itself.
 fn scenario(queue: &str) -> String {
@@ -65,7 +66,7 @@ fn doctor_tells_a_deep_queue_from_a_managed_one() {
     if !is_root() {
         return;
     }
-    let _turn = alone();
+    let _turn = light();
     while_the_machine_runs(|| {
         let kinds = [
             ("queue = { bdp = 1.0 }", "deep-queue", 15.0..30.0),
