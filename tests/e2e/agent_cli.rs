@@ -3,7 +3,7 @@
 
 mod access;
 #[allow(dead_code, reason = "tests of the API use the rest")]
-#[path = "../../crates/agent/tests/scripted/mod.rs"]
+#[path = "../../crates/agent/tests/outside/scripted/mod.rs"]
 mod scripted;
 
 use std::fs;

@@ -8,7 +8,7 @@
 //! pngquant --force --strip --ext .png docs/agent-page.png
 //! ```
 
-#[path = "../tests/scene/mod.rs"]
+#[path = "../tests/outside/scene/mod.rs"]
 mod scene;
 
 fn main() {

@@ -1,12 +1,10 @@
 //! The listener of metrics and page, over real connections.
 
-mod scene;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use scene::{Serving, night, status};
+use crate::scene::{Serving, night, status};
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -3,13 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod serve {
-    mod behind;
-    mod crowd;
-    mod ending;
-    mod slow;
-    mod uploads;
-}
+mod behind;
+mod crowd;
+mod ending;
+mod slow;
+mod uploads;
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};

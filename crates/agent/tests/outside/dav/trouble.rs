@@ -11,9 +11,9 @@ use fairbat_agent::sync::{EntryFailure, RunProblem};
 use fairbat_tests::tmpfs::TmpFs;
 use futures_util::stream;
 
-use crate::agent::Agent;
-use crate::servers::{Relay, Server, USER};
-use crate::{clean, content, fetch};
+use super::agent::Agent;
+use super::servers::{Relay, Server, USER};
+use super::{clean, content, fetch};
 
 const MIB: usize = 1024 * 1024;
 

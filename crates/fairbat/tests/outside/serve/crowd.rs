@@ -6,7 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use fairbat::serve::Patience;
 use socket2::{Domain, Socket, Type};
 
-use crate::{PATIENT, SHORT, rest, serve};
+use super::{PATIENT, SHORT, rest, serve};
 
 #[test]
 fn a_peer_with_too_many_connections_gets_503_and_others_are_served() {

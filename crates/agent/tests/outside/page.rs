@@ -1,15 +1,13 @@
 //! The page in a real browser. Without Chromium these tests say that they are skipped.
 
-mod scene;
-
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
+use crate::scene::{Serving, at, night, status, task};
 use fairbat_agent::daemon::handle::channel;
 use fairbat_agent::status::{
     AgentStatus, FileFailure, LaneDirection, LastRun, Outcomes, RetryReason, TaskKind,
 };
-use scene::{Serving, at, night, status, task};
 use serde_json::{Value, json};
 
 /// Preferences of somebody who allows no scripts. The option that turns them off
@@ -242,7 +240,7 @@ fn its_functions_speak_and_draw_as_people_read() {
             json!("04:00"),
         ),
     ];
-    let page = include_str!("../src/web/index.html");
+    let page = include_str!("../../src/web/index.html");
     let calls: Vec<_> = cases.iter().map(|(call, _)| *call).collect();
     let results = format!(
         "<pre id=\"results\"></pre><script>{{ zone = 'Europe/Berlin'; const now = '{now}'; \

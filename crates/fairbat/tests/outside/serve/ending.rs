@@ -5,7 +5,7 @@ use std::net::Shutdown;
 
 use fairbat::serve::Patience;
 
-use crate::{LARGE, PATIENT, SHORT, rest, serve};
+use super::{LARGE, PATIENT, SHORT, rest, serve};
 
 #[test]
 fn an_early_answer_reaches_a_client_that_sends_its_whole_body_first() {

@@ -1,16 +1,14 @@
 //! What `/metrics` tells, and whether rules, dashboard and description speak of the
 //! same.
 
-mod scene;
-
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::scene::{at, status, task};
 use fairbat_agent::metrics::{NAMES, render};
 use fairbat_agent::status::{AgentStatus, LaneDirection, Phase, TaskKind, TaskStatus, Totals};
-use scene::{at, status, task};
 
 /// The value of a series, written as it is told.
 fn value(text: &str, series: &str) -> Option<f64> {

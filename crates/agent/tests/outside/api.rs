@@ -3,10 +3,8 @@
 
 /// The documents as `fairbat` reads them.
 #[allow(dead_code, reason = "the command uses the rest")]
-#[path = "../../cli/src/agent/api.rs"]
+#[path = "../../../cli/src/agent/api.rs"]
 mod documents;
-#[allow(dead_code, reason = "tests of the command use the rest")]
-mod scripted;
 
 use std::process::Command as Process;
 
@@ -14,7 +12,7 @@ use fairbat_agent::daemon::handle::{CommandError, TaskCommand};
 use fairbat_agent::status::AgentStatus;
 use serde_json::{Value, json};
 
-use self::scripted::{Agent, status, task};
+use crate::scripted::{Agent, status, task};
 
 /// What curl got.
 struct Answer {

@@ -19,8 +19,8 @@ use fairbat_agent::store::{Store, StoreErrorKind};
 use fairbat_agent::sync::RunReport;
 use futures_util::TryStreamExt;
 
-use crate::agent::Agent;
-use crate::servers::Server;
+use self::agent::Agent;
+use self::servers::Server;
 
 /// Names that some part of the way could take for something else.
 const NAMES: [&[u8]; 22] = [

@@ -1,11 +1,10 @@
 //! Jobs that come while others are moved: real files over real connections.
 
-mod files;
-
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::files::{LENGTH, expect_whole, server, settings};
 use dalbe::capability::Capabilities;
 use dalbe::receive_window::LeverKind;
 use dalbe::weight::MIN_WEIGHT;
@@ -14,7 +13,6 @@ use fairbat::error::ErrorKind;
 use fairbat::event::{Control, Event, TimedEvent};
 use fairbat::lane::AdmissionSettings;
 use fairbat::settings::{Target, TransferRequest};
-use files::{LENGTH, expect_whole, server, settings};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 

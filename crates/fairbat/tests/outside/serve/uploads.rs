@@ -6,7 +6,7 @@ use std::net::Shutdown;
 
 use fairbat::serve::{Patience, UploadLimits};
 
-use crate::{LONG, PATIENT, SHORT, Serving, rest, serve_on};
+use super::{LONG, PATIENT, SHORT, Serving, rest, serve_on};
 
 const HEAD: &[u8] = b"PUT /file HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30\r\n\r\n";
 

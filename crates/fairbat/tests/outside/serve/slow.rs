@@ -8,7 +8,7 @@ use dalbe::socket::TcpSocket;
 use fairbat::serve::Patience;
 use socket2::{Domain, SockRef, Socket, Type};
 
-use crate::{LONG, SHORT, Serving, serve};
+use super::{LONG, SHORT, Serving, serve};
 
 /// Pauses between two reads, in a patience of `SHORT * 4`.
 const PAUSES: u32 = 16;

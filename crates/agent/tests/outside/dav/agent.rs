@@ -17,7 +17,7 @@ use fairbat_agent::sync::{
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-use crate::servers::StoreAccess;
+use super::servers::StoreAccess;
 
 const CONNECTIONS: u32 = 4;
 

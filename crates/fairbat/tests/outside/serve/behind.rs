@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use dalbe::socket::{LOWER_EFFORT, TcpSocket};
 
-use crate::{PATIENT, SHORT, serve};
+use super::{PATIENT, SHORT, serve};
 
 #[test]
 fn an_ordinary_response_after_a_yielding_one_is_not_held_back() {

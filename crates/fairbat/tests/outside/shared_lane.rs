@@ -1,17 +1,15 @@
 //! Transfers in a lane that they share: real files over real connections.
 
-mod files;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::files::{LENGTH, expect_whole, server, settings};
 use fairbat::download::{LanePlace, Outcome, Report, RunMode, Stop, client, run};
 use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::settings::{Target, TransferRequest};
 use fairbat::transport::RequestContext;
-use files::{LENGTH, expect_whole, server, settings};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::unbounded_channel;
 
