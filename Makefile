@@ -135,10 +135,11 @@ deps: ## install the Debian packages that a build needs and that are missing
 fmt:
 	cargo fmt --all --check
 
-# With all targets, so that it is built once: tests need some crates with more
+# With the tests, so that it is built once: they need some crates with more
 # features, and one that is built for the programs alone is built again for them.
+# Examples are only checked, by clippy.
 build:
-	cargo build $(CARGO_BUILD_FLAGS) --workspace --all-targets
+	cargo build $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
 
 clippy:
 	cargo clippy $(CARGO_BUILD_FLAGS) --workspace --all-targets -- -D warnings
