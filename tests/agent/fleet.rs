@@ -1,6 +1,7 @@
 //! The lane of a site: agents of several hosts share it over a real NATS server, lose it, and
 //! find it again.
 
+mod credentials;
 mod faults;
 
 use std::fs;

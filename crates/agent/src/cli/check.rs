@@ -10,6 +10,7 @@ use fairbat_agent::config::{
     self, Agent, Config, Course, Delete, Due, Hold, Job, Local, MaxDelete, Store, Timing,
 };
 use fairbat_agent::entry::EntryKind;
+use fairbat_agent::fleet;
 use fairbat_agent::scan::{Scan, ScanOptions};
 use jiff::{SignedDuration, Timestamp, Zoned};
 use nix::unistd::{User, geteuid};
@@ -143,6 +144,8 @@ fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
         let found = over.into_iter().chain(unreadable).chain(blocked);
         warnings.extend(found.map(|what| format!("job `{}`: {what}", job.name)));
     }
+    let of_fleet = config.fleet.iter().flat_map(fleet::problems);
+    warnings.extend(of_fleet.map(|what| format!("[fleet]: {what}")));
     if config.jobs.is_empty() && config.holds.is_empty() {
         warnings.push("there are no jobs; add [[jobs]]".to_owned());
     }

@@ -1,14 +1,15 @@
 //! The connection to NATS. It is tried again for ever, and nothing waits for it.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use tokio::sync::watch;
 
 use crate::config::Fleet;
-use crate::config::credentials::read_private;
+use crate::config::credentials::{Secret, read_private};
 
 /// Time between two tries to read the credentials.
 const READ_AGAIN: Duration = Duration::from_secs(10);
@@ -27,6 +28,8 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     /// Whether it is there.
     pub(crate) is_up: watch::Receiver<bool>,
+    credentials: Option<Secret>,
+    reporter: Arc<Reporter>,
 }
 
 impl Connection {
@@ -37,12 +40,33 @@ impl Connection {
             match Self::try_open(fleet).await {
                 Ok(connection) => return connection,
                 Err(why) if !has_complained => {
-                    tracing::error!(site = fleet.site, "not in the lane of the site: {why}");
+                    tracing::error!(
+                        site = fleet.site,
+                        "not in the lane of the site, trying again: {why}"
+                    );
                     has_complained = true;
                 }
                 Err(_) => {}
             }
             tokio::time::sleep(READ_AGAIN).await;
+        }
+    }
+
+    /// Waits until there are other credentials than those with which the connection is tried in
+    /// vain.
+    pub(crate) async fn has_new_credentials(&self, fleet: &Fleet) {
+        loop {
+            tokio::time::sleep(READ_AGAIN).await;
+            if *self.is_up.borrow() {
+                continue;
+            }
+            if credentials(fleet)
+                .await
+                .is_ok_and(|read| read != self.credentials)
+            {
+                tracing::info!(site = fleet.site, "there are new credentials for NATS");
+                return;
+            }
         }
     }
 
@@ -53,17 +77,9 @@ impl Connection {
             .reconnect_delay_callback(delay)
             .require_tls(fleet.cacert.is_some())
             .retry_on_initial_connect();
-        if let Some(path) = fleet.credentials.clone() {
-            // The disk may be slow.
-            let read = tokio::task::spawn_blocking(move || {
-                let text = read_private(&path).map_err(|error| error.to_string())?;
-                Ok::<_, String>((path, text))
-            });
-            let (path, text) = read.await.map_err(|lost| lost.to_string())??;
-            // The error could show a part of the file.
-            options = options
-                .credentials(text.expose())
-                .map_err(|_| format!("{}: these are no credentials for NATS", path.display()))?;
+        let credentials = credentials(fleet).await?;
+        if let Some((path, text)) = fleet.credentials.as_ref().zip(credentials.as_ref()) {
+            options = with_credentials(options, path, text)?;
         }
         if let Some(path) = fleet.cacert.clone() {
             options = options.add_root_certificates(path);
@@ -75,15 +91,30 @@ impl Connection {
             is_encrypted: fleet.cacert.is_some() || fleet.url.scheme() == "tls",
             has_complained: AtomicBool::new(false),
             is_refusal_told: AtomicBool::new(false),
+            refused: Mutex::new(None),
         });
+        let told = Arc::clone(&reporter);
         options = options.event_callback(move |event| {
-            reporter.report(&event);
+            told.report(&event);
             std::future::ready(())
         });
         let server = ServerAddr::from_url(fleet.url.clone()).map_err(|error| error.to_string())?;
         let client = options.connect(server).await;
         let client = client.map_err(|error| format!("{}: {error}", fleet.url))?;
-        Ok(Self { client, is_up })
+        Ok(Self {
+            client,
+            is_up,
+            credentials,
+            reporter,
+        })
+    }
+
+    /// Whether NATS has last refused this subject to this agent.
+    pub(crate) fn is_refused(&self, subject: &str) -> bool {
+        let refused = self.reporter.refused();
+        refused
+            .as_ref()
+            .is_some_and(|text| text.contains(&format!("{subject:?}").to_lowercase()))
     }
 
     /// Hands a message over.
@@ -101,6 +132,48 @@ impl Connection {
     }
 }
 
+/// What of the files of an agent keeps it from NATS, for people. Blocks.
+#[must_use]
+pub fn problems(fleet: &Fleet) -> Vec<String> {
+    let credentials = fleet.credentials.as_ref().and_then(|path| {
+        let read = read_private(path).map_err(|error| error.to_string());
+        let used = read.and_then(|text| with_credentials(ConnectOptions::new(), path, &text));
+        used.err()
+    });
+    let cacert = fleet.cacert.as_ref().and_then(|path| {
+        let why = match std::fs::read_to_string(path) {
+            Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => return None,
+            Ok(_) => "there is no certificate in it".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Some(format!("{}: {why}", path.display()))
+    });
+    let named = |key: &str, what: Option<String>| what.map(|what| format!("`{key}`: {what}"));
+    let found = [named("credentials", credentials), named("cacert", cacert)];
+    found.into_iter().flatten().collect()
+}
+
+fn with_credentials(
+    options: ConnectOptions,
+    path: &Path,
+    text: &Secret,
+) -> Result<ConnectOptions, String> {
+    // The error could show a part of the file.
+    let used = options.credentials(text.expose());
+    used.map_err(|_| format!("{}: these are no credentials for NATS", path.display()))
+}
+
+/// The credentials of an agent, if it has any.
+async fn credentials(fleet: &Fleet) -> Result<Option<Secret>, String> {
+    let Some(path) = fleet.credentials.clone() else {
+        return Ok(None);
+    };
+    // The disk may be slow.
+    let read = tokio::task::spawn_blocking(move || read_private(&path));
+    let read = read.await.map_err(|lost| lost.to_string())?;
+    read.map(Some).map_err(|error| error.to_string())
+}
+
 /// Time before a try to connect.
 fn delay(attempts: usize) -> Duration {
     let doubled = u32::try_from(attempts).unwrap_or(u32::MAX).min(8);
@@ -116,11 +189,12 @@ struct Reporter {
     is_encrypted: bool,
     has_complained: AtomicBool,
     is_refusal_told: AtomicBool,
+    /// The last refusal, in small letters.
+    refused: Mutex<Option<String>>,
 }
 
-/// Whether NATS says that this agent may not do something, or may not connect.
+/// Whether NATS says, in small letters, that this agent may not do something, or may not connect.
 fn is_refusal(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
     [
         "permissions violation",
         "authorization violation",
@@ -131,6 +205,10 @@ fn is_refusal(text: &str) -> bool {
 }
 
 impl Reporter {
+    fn refused(&self) -> MutexGuard<'_, Option<String>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn report(&self, event: &Event) {
         let url = &self.url;
         match event {
@@ -148,8 +226,13 @@ impl Reporter {
             }
             Event::ClientError(_) | Event::ServerError(_) => {
                 let text = event.to_string();
+                let small = text.to_ascii_lowercase();
+                let is_refusal = is_refusal(&small);
+                if is_refusal {
+                    *self.refused() = Some(small);
+                }
                 let is_new = !self.has_complained.swap(true, Ordering::Relaxed);
-                if is_refusal(&text) && !self.is_refusal_told.swap(true, Ordering::Relaxed) {
+                if is_refusal && !self.is_refusal_told.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
                         "NATS at {url} refuses this agent: {text}; see docs/fleet.md for the rights \
                          that an agent needs"

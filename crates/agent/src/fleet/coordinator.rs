@@ -208,20 +208,19 @@ impl<'a> Coordinator<'a> {
 
     /// Holds a host or releases it. Its next demand is heard so.
     async fn hold(&mut self, text: &[u8]) -> HostHeld {
-        let done = match message::read::<HoldHost>(text, MAX_HOLD) {
-            Ok(HoldHost { host, held, .. }) if is_name(&host) => {
-                let changed = self.holds.set(&host, held).await;
-                changed.map(|changed| (changed, self.hosts.contains_key(&host)))
-            }
+        let asked = message::read::<HoldHost>(text, MAX_HOLD).map_err(|why| why.to_string());
+        let host = asked.as_ref().map_or(String::new(), |it| it.host.clone());
+        let done = match asked {
+            Ok(HoldHost { held, .. }) if is_name(&host) => self.holds.set(&host, held).await,
             Ok(_) => Err("that is no name of a host".to_owned()),
-            Err(why) => Err(why.to_string()),
+            Err(why) => Err(why),
         };
-        let (changed, present) = done.as_ref().copied().unwrap_or_default();
         HostHeld {
             version: VERSION,
-            changed,
-            present,
+            changed: done.as_ref().is_ok_and(|changed| *changed),
+            present: self.hosts.contains_key(&host),
             problem: done.err(),
+            host,
         }
     }
 
@@ -257,6 +256,7 @@ impl<'a> Coordinator<'a> {
                 term: self.office.term(),
                 push,
                 pull,
+                held: self.holds.has(name),
             };
             let Ok(message) = serde_json::to_vec(&grant) else {
                 continue;
@@ -311,10 +311,16 @@ impl<'a> Coordinator<'a> {
         });
         let hosts = self.hosts.iter().map(|(name, host)| {
             let silent = now.saturating_sub(host.heard).as_secs_f64();
-            let lane = |index: usize, guest: &Guest| HostLane {
-                due_s: host.wants[index].due_s.map(|due| due - silent),
-                late_s: late[index].as_ref().and_then(|late| late.of(guest)),
-                ..host.wants[index]
+            let lane = |index: usize, guest: &Guest| {
+                let due_s = host.wants[index].due_s.map(|due| due - silent);
+                // What is overdue is late, whatever is predicted.
+                let overdue = due_s.filter(|due| *due < 0.0).map(|due| -due);
+                let late = late[index].as_ref().and_then(|late| late.of(guest));
+                HostLane {
+                    due_s,
+                    late_s: late.or(overdue),
+                    ..host.wants[index]
+                }
             };
             HostStatus {
                 name: name.clone(),

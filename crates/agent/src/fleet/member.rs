@@ -42,6 +42,8 @@ pub(crate) struct Heard {
     pub(crate) at: Duration,
     /// Its term.
     pub(crate) term: NonZeroU64,
+    /// Whether this host is held.
+    pub(crate) held: bool,
 }
 
 impl Heard {
@@ -190,7 +192,11 @@ impl Member<'_> {
             Err(why) => return why.tell("a grant of the site", site, &mut self.has_warned),
         };
         let term = grant.term;
-        let heard = Heard { at: uptime(), term };
+        let heard = Heard {
+            at: uptime(),
+            term,
+            held: grant.held,
+        };
         let before = *self.heard.borrow();
         let has_share = self.push.is_shared() || self.pull.is_shared();
         if before.is_some_and(|before| before.has_replaced(term, has_share)) {
@@ -215,6 +221,7 @@ mod tests {
         let heard = Heard {
             at: Duration::from_secs(1),
             term: term(7),
+            held: false,
         };
         for (number, has_share, has_replaced) in [
             (6, true, true),

@@ -42,6 +42,9 @@ pub struct HostGrant {
     pub push: LaneGrant,
     /// For what it receives.
     pub pull: LaneGrant,
+    /// Whether the host is held: it gets no more permits until somebody releases it.
+    #[serde(default)]
+    pub held: bool,
 }
 
 /// Random bits of a term.
@@ -211,6 +214,7 @@ mod tests {
             term: NonZeroU64::new(3).unwrap(),
             push: lane,
             pull: lane,
+            held: false,
         }
     }
 

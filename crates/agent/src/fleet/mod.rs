@@ -34,6 +34,7 @@ use fairbat::lane::LaneSettings;
 use tokio::sync::watch;
 
 use self::connection::Connection;
+pub use self::connection::problems;
 use self::coordinator::Coordinator;
 use self::election::{Election, Office, pause_after};
 use self::holds::Holds;
@@ -81,11 +82,16 @@ pub fn site_settings(agent: &Agent, fleet: &Fleet) -> LaneSettings {
 
 impl Participant {
     /// Takes part until `leave` becomes true. An office is given up then.
-    pub async fn take_part(self, mut leave: watch::Receiver<bool>) {
+    pub async fn take_part(self, leave: watch::Receiver<bool>) {
+        while self.take_part_with_credentials(leave.clone()).await {}
+    }
+
+    /// Takes part with the credentials that there are. Returns whether there are new ones.
+    async fn take_part_with_credentials(&self, mut leave: watch::Receiver<bool>) -> bool {
         let connection = tokio::select! {
             connection = Connection::open(&self.fleet) => connection,
-            () = site::pass_on(None, &self.fleet, &self.port) => return,
-            _ = leave.wait_for(|leave| *leave) => return,
+            () = site::pass_on(None, &self.fleet, &self.port) => return false,
+            _ = leave.wait_for(|leave| *leave) => return false,
         };
         let (heard_sender, heard) = watch::channel(None);
         let Self {
@@ -93,7 +99,7 @@ impl Participant {
             lanes,
             session,
             ..
-        } = &self;
+        } = self;
         let member = member::take_part(&connection, fleet, lanes, *session, heard_sender);
         let office = async {
             if fleet.coordinate {
@@ -104,10 +110,11 @@ impl Participant {
         };
         let status = &self.port.status;
         tokio::select! {
-            () = member => {}
-            () = office => {}
-            () = look(&connection, lanes, heard.clone(), status) => {}
-            () = site::pass_on(Some(&connection), fleet, &self.port) => {}
+            () = member => false,
+            () = office => false,
+            () = look(&connection, lanes, heard.clone(), status) => false,
+            () = site::pass_on(Some(&connection), fleet, &self.port) => false,
+            () = connection.has_new_credentials(fleet) => true,
         }
     }
 
@@ -207,6 +214,7 @@ async fn look(
             status.connected = *connection.is_up.borrow();
             status.member = lanes.push.outer().is_shared() || lanes.pull.outer().is_shared();
             status.term = heard.map(|heard| heard.term.get());
+            status.held = status.member && heard.is_some_and(|heard| heard.held);
             status.heard_s = heard.map(|heard| uptime().saturating_sub(heard.at).as_secs_f64());
         });
         tokio::time::sleep(LOOK).await;

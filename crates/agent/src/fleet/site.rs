@@ -72,6 +72,8 @@ pub(crate) struct HoldHost {
 pub struct HostHeld {
     /// Version of the messages.
     pub version: u32,
+    /// The host; empty if none could be read.
+    pub host: String,
     /// Whether the host was held before, or was not.
     pub changed: bool,
     /// Whether it takes part now.
@@ -100,6 +102,7 @@ pub fn channel(fleet: &Fleet) -> (Site, SitePort) {
         host: fleet.host.clone(),
         connected: false,
         member: false,
+        held: false,
         coordinator: false,
         term: None,
         heard_s: None,
@@ -207,12 +210,17 @@ async fn ask<T: serde::de::DeserializeOwned>(
     let Some(connection) = connection.filter(|connection| *connection.is_up.borrow()) else {
         return Err(away("NATS is out of reach; see the log of this agent"));
     };
-    let answer = connection.client.request(subject, question.into());
+    let answer = connection.client.request(subject.clone(), question.into());
     let none = "no coordinator of the site answers; one is found within seconds if there are \
                 agents that may be one";
     match timeout(ANSWER, answer).await {
         Ok(Ok(answer)) => message::read(&answer.payload, MAX_STATUS)
             .map_err(|why| NoAnswer::Away(format!("the answer of the coordinator: {why}"))),
+        Ok(Err(_)) | Err(_) if connection.is_refused(&subject) => Err(NoAnswer::Refused(
+            "the credentials of this host do not allow that; ask at another host, or make them \
+             again with --hold (docs/fleet.md)"
+                .to_owned(),
+        )),
         Ok(Err(_)) | Err(_) => Err(away(none)),
     }
 }

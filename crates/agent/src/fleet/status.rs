@@ -20,6 +20,8 @@ pub struct FleetStatus {
     pub connected: bool,
     /// Whether the agent shares the lane of the site. Otherwise it is on its own.
     pub member: bool,
+    /// Whether this host is held: it gets no more connections there.
+    pub held: bool,
     /// Whether it coordinates the site.
     pub coordinator: bool,
     /// The term of the last grant; `None` before the first.

@@ -229,6 +229,35 @@ fn secrets_in_plain_text_are_warned_of() {
 }
 
 #[test]
+fn files_that_keep_the_agent_from_its_site_are_warned_of() {
+    let config = format!(
+        "{AGENT}[fleet]\nurl = \"tls://nats.example.org:4222\"\nsite = \"berlin\"\nhost = \"a\"\n\
+         credentials = \"DIR/a.creds\"\ncacert = \"DIR/ca.pem\"\n\
+         [[jobs]]\nname = \"a\"\nsource = \"DIR\"\ndestination = \"disk:a\"\n\
+         [stores.disk]\ntype = \"local\"\npath = \"DIR\"\n"
+    );
+    let directory = with_config(&config);
+    let [credentials, cacert] = ["a.creds", "ca.pem"].map(|name| directory.path().join(name));
+    let said = || warnings(&check(directory.path(), &["--config", "agent.toml"], &[]));
+    let found = said();
+    for key in ["credentials", "cacert"] {
+        assert!(
+            found.contains(&format!("warning: [fleet]: `{key}`: ")),
+            "{found}"
+        );
+    }
+    fs::write(&credentials, "junk").expect("a writable directory");
+    fs::write(&cacert, "-----BEGIN CERTIFICATE-----\n").expect("a writable directory");
+    fs::set_permissions(&credentials, fs::Permissions::from_mode(0o644)).expect("its mode");
+    let found = said();
+    assert!(found.contains("chmod 600"), "{found}");
+    assert!(!found.contains("cacert"), "{found}");
+    fs::set_permissions(&credentials, fs::Permissions::from_mode(0o600)).expect("its mode");
+    let found = said();
+    assert!(found.contains("no credentials for NATS"), "{found}");
+}
+
+#[test]
 fn what_the_user_may_not_read_or_write_is_warned_of() {
     let directory = with_config(
         r#"

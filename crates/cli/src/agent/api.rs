@@ -26,6 +26,8 @@ pub(crate) struct Fleet {
     pub(crate) connected: bool,
     /// Whether the agent shares the lane now.
     pub(crate) member: bool,
+    /// Whether this host is held.
+    pub(crate) held: bool,
     /// Whether it coordinates the site.
     pub(crate) coordinator: bool,
 }

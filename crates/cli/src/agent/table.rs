@@ -274,6 +274,9 @@ fn fleet_line(fleet: &Fleet) -> String {
             connected: false, ..
         } => "no way to NATS, so this agent goes on alone",
         Fleet { member: false, .. } => "no coordinator yet, so this agent goes on alone",
+        Fleet { held: true, .. } => {
+            "this host is held there, and gets no connections: see fairbat fleet release"
+        }
         Fleet {
             coordinator: true, ..
         } => "this agent coordinates it: see fairbat fleet status",

@@ -74,8 +74,7 @@ it. The time in between is that of a demand and a grant on their way, and of the
 host that asks only later counts from then on. Only permits of a site whose permits were all in use
 count. While some connections press, one that goes on to what is due later rests for up to 1.2 s.
 
-A demand is answered by the first grant that has heard it. One that changes nothing for its host is
-answered when its grant is told again, every 2 s. Up to {} hosts of each size are timed, by a
+A demand is answered by the first grant that has heard it. Up to {} hosts of each size are timed, by a
 connection that gets their messages too and is not counted.
 
 ## Cost of an agent

@@ -58,6 +58,7 @@ pub(crate) fn berlin() -> FleetStatus {
         host: "backup".into(),
         connected: true,
         member: true,
+        held: false,
         coordinator: true,
         term: Some(12),
         heard_s: Some(0.5),

@@ -94,7 +94,8 @@ pub(crate) fn note_recovery(faults: &mut [FaultRecord], sites: &[Vec<SiteSample>
         let of_hosts = sites.iter().map(|site| {
             let begin = site.partition_point(|sample| sample.t < from);
             let end = site.partition_point(|sample| sample.t < next);
-            recovered(&site[begin.min(end)..end], from)
+            let has_finished = end == site.len();
+            recovered(&site[begin.min(end)..end], from).or(has_finished.then_some(0.0))
         });
         fault.recovered_s = of_hosts
             .reduce(|one, other| Some(one?.max(other?)))
@@ -174,6 +175,8 @@ mod tests {
         let sites = [
             site(&[11.0..15.0, 16.0..17.0, 38.0..60.0]),
             site(&[12.0..14.0]),
+            // It finishes while something is wrong.
+            site(&[22.0..30.0])[..100].to_vec(),
             Vec::new(),
         ];
         let fault = |t, until| FaultRecord {
