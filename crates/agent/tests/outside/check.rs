@@ -233,7 +233,7 @@ fn files_that_keep_the_agent_from_its_site_are_warned_of() {
     let config = format!(
         "{AGENT}[fleet]\nurl = \"tls://nats.example.org:4222\"\nsite = \"berlin\"\nhost = \"a\"\n\
          credentials = \"DIR/a.creds\"\ncacert = \"DIR/ca.pem\"\n\
-         [[jobs]]\nname = \"a\"\nsource = \"DIR\"\ndestination = \"disk:a\"\n\
+         [[jobs]]\nname = \"a\"\nsource = \"/etc\"\ndestination = \"disk:a\"\n\
          [stores.disk]\ntype = \"local\"\npath = \"DIR\"\n"
     );
     let directory = with_config(&config);
