@@ -51,14 +51,11 @@ pub(crate) fn fleet(mut table: Table<'_, '_>, machine: &str) -> Option<Fleet> {
     let url = url.and_then(|text| server(&text, &mut table));
     let site = table.required("site", "write site = \"NAME\"");
     let site = site.and_then(|text| name("site", &text, &text, &mut table));
-    let (given, meant) = match table.has("host") {
-        true => (table.get::<String>("host"), None),
-        false => (Some(machine.to_owned()), Some(as_token(machine))),
+    let host = match table.has("host") {
+        true => table.get("host"),
+        false => Some(machine.to_owned()),
     };
-    let host = given.and_then(|text| {
-        let meant = meant.unwrap_or_else(|| text.clone());
-        name("host", &text, &meant, &mut table)
-    });
+    let host = host.and_then(|text: String| name("host", &text, &as_token(&text), &mut table));
     let credentials = credentials(&mut table);
     let cacert = table.path("cacert");
     let coordinate = table.get("coordinate").unwrap_or(true);
