@@ -35,6 +35,7 @@ mod late;
 mod member;
 mod outer;
 mod rank;
+mod served;
 mod share;
 mod turns;
 mod weights;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dalbe::deadline::Deadline;
 
 use super::rank::{MemberId, Rank};
-use super::turns::Served;
+use super::served::Served;
 use crate::lane::backlog::{Backlog, Extent};
 use crate::lane::settings::Service;
 

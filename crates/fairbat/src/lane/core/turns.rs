@@ -26,33 +26,6 @@ const MAX_TURN: Duration = Duration::from_secs(60);
 /// Shortest turn.
 const MIN_TURN: Duration = Duration::from_secs(5);
 
-/// A member may take so many times as long as the fastest one for the same bytes.
-const MOST_PATIENCE: u32 = 4;
-
-/// How long a member has been served.
-#[derive(Debug, Default)]
-pub(super) struct Served {
-    total: Duration,
-    /// Time on connections and bytes that are counted in it.
-    used: Duration,
-    moved: u64,
-    /// Whether it has a place among the others.
-    has_begun: bool,
-}
-
-impl Served {
-    /// Counts what is new, where the fastest member moves so many bytes a second. Of a member whose
-    /// bytes are not known, the time counts.
-    fn count(&mut self, used: Duration, moved: u64, fastest: f64) {
-        let new = used.saturating_sub(self.used);
-        let bytes = moved.saturating_sub(self.moved) as f64;
-        let of_bytes = Duration::try_from_secs_f64(bytes / fastest).ok();
-        let of_bytes = of_bytes.filter(|_| moved > 0);
-        self.total += of_bytes.map_or(new, |it| it.max(new / MOST_PATIENCE));
-        (self.used, self.moved) = (used, moved);
-    }
-}
-
 impl Core {
     /// Whether members that are due alike have turns from now on.
     pub(crate) fn take_turns(&mut self, take_turns: bool) {
