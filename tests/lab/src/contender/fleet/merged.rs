@@ -85,17 +85,23 @@ fn progress(all: &[BackgroundRecord]) -> Vec<Progress> {
     (first..=last + 1).map(|second| at(second as f64)).collect()
 }
 
+/// A host that tells nothing for so long before the others end has finished its work, s.
+const MISSED_S: f64 = 1.0;
+
 /// Notes of each fault how long it took until all hosts took part in the lane of their site for
 /// good.
 pub(crate) fn note_recovery(faults: &mut [FaultRecord], sites: &[Vec<SiteSample>]) {
+    let last = |site: &Vec<SiteSample>| site.last().map(|sample| sample.t);
+    let end = sites.iter().filter_map(last).fold(0.0, f64::max);
     let mut next = f64::INFINITY;
     for fault in faults.iter_mut().rev() {
         let from = fault.until.unwrap_or(fault.t);
         let of_hosts = sites.iter().map(|site| {
             let begin = site.partition_point(|sample| sample.t < from);
-            let end = site.partition_point(|sample| sample.t < next);
-            let has_finished = end == site.len();
-            recovered(&site[begin.min(end)..end], from).or(has_finished.then_some(0.0))
+            let until = site.partition_point(|sample| sample.t < next);
+            let ends = last(site).is_some_and(|last| last < end - MISSED_S);
+            let has_finished = ends && until == site.len();
+            recovered(&site[begin.min(until)..until], from).or(has_finished.then_some(0.0))
         });
         fault.recovered_s = of_hosts
             .reduce(|one, other| Some(one?.max(other?)))
