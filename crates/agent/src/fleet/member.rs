@@ -47,13 +47,6 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// Whether a grant of this term, after this one, is that of a coordinator that has been
-    /// replaced. Without a share there is no such thing: terms begin anew when JetStream has lost
-    /// what it had stored.
-    fn has_replaced(&self, term: NonZeroU64, has_share: bool) -> bool {
-        has_share && term < self.term
-    }
-
     /// Whether it is so new that there is a coordinator.
     pub(crate) fn is_new(&self, now: Duration) -> bool {
         now < self.until()
@@ -191,45 +184,19 @@ impl Member<'_> {
             Ok(_) => return,
             Err(why) => return why.tell("a grant of the site", site, &mut self.has_warned),
         };
+        let counts = [self.push.take(&grant.push), self.pull.take(&grant.pull)];
+        if !counts.contains(&true) {
+            return;
+        }
         let term = grant.term;
         let heard = Heard {
             at: uptime(),
             term,
             held: grant.held,
         };
-        let before = *self.heard.borrow();
-        let has_share = self.push.is_shared() || self.pull.is_shared();
-        if before.is_some_and(|before| before.has_replaced(term, has_share)) {
-            return;
-        }
-        self.heard.send_replace(Some(heard));
+        let before = self.heard.send_replace(Some(heard));
         if before.is_none_or(|before| before.term != term) {
             tracing::info!(site, term, "this agent takes part in the lane of the site");
-        }
-        self.push.take(&grant.push);
-        self.pull.take(&grant.pull);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_older_term_counts_only_without_a_share() {
-        let term = |number| NonZeroU64::new(number).unwrap();
-        let heard = Heard {
-            at: Duration::from_secs(1),
-            term: term(7),
-            held: false,
-        };
-        for (number, has_share, has_replaced) in [
-            (6, true, true),
-            (6, false, false),
-            (7, true, false),
-            (8, true, false),
-        ] {
-            assert_eq!(heard.has_replaced(term(number), has_share), has_replaced);
         }
     }
 }

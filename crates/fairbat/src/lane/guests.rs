@@ -148,15 +148,11 @@ impl Guests {
         }
         let moved = (told.moved_due, told.moved_besides);
         if let Some(before) = guest.moved.replace(moved) {
-            let groups = guest.groups.values();
-            let (due, besides): (Vec<_>, Vec<_>) =
-                groups.partition(|group| group.service.deadline().is_some());
-            let new = [
-                moved.0.saturating_sub(before.0),
-                moved.1.saturating_sub(before.1),
-            ];
-            for ((groups, bytes), is_due) in [due, besides].iter().zip(new).zip([true, false]) {
-                let members: Vec<_> = groups.iter().map(|group| group.member).collect();
+            for (is_due, before, after) in [(true, before.0, moved.0), (false, before.1, moved.1)] {
+                let bytes = after.saturating_sub(before);
+                let groups = guest.groups.values();
+                let groups = groups.filter(|it| it.service.deadline().is_some() == is_due);
+                let members: Vec<_> = groups.map(|group| group.member).collect();
                 core.share_moved(&members, bytes);
                 core.count_moved(now, bytes, is_due);
             }

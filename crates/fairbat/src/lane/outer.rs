@@ -133,11 +133,14 @@ impl OuterLane {
         Some(lane.with_core(Core::outer_demand))
     }
 
-    /// Takes what the outer lane allows. [`LaneGrant::check`] comes before.
-    pub fn take(&self, grant: &LaneGrant) {
+    /// Takes what the outer lane allows. [`LaneGrant::check`] comes before. Returns whether the
+    /// grant counts: under a share, one of a lower term does not.
+    pub fn take(&self, grant: &LaneGrant) -> bool {
+        let mut counts = false;
         if let Some(lane) = self.lane() {
-            lane.change(|state, now| state.core.take_grant(now, grant));
+            lane.change(|state, now| counts = state.core.take_grant(now, grant));
         }
+        counts
     }
 
     /// The outer lane is silent: until the share is over, the lane goes on with as many

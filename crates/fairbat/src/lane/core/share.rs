@@ -34,13 +34,14 @@ impl Core {
     }
 
     /// Hears what the outer lane allows. Requests may be granted afterwards. A lower term is that
-    /// of a lane that has been replaced: it counts only when there is no share.
-    pub(crate) fn take_grant(&mut self, now: Duration, grant: &LaneGrant) {
+    /// of a lane that has been replaced: it counts only when there is no share. Returns whether the
+    /// grant counts.
+    pub(crate) fn take_grant(&mut self, now: Duration, grant: &LaneGrant) -> bool {
         self.expire_share(now);
         let in_use = self.in_use_by_class();
         let outer = &mut self.outer;
         if outer.share.is_some() && grant.term < outer.term {
-            return;
+            return false;
         }
         if outer.term != grant.term {
             outer.term = grant.term;
@@ -72,6 +73,7 @@ impl Core {
             stream_w: grant.stream_w,
             carriers: grant.carriers.min(u32::try_from(most).unwrap_or(u32::MAX)),
         });
+        true
     }
 
     /// The outer lane is silent: until the share is over, this one goes on with as many

@@ -26,12 +26,13 @@ fn a_lower_term_counts_only_without_a_share() {
         ..GRANT
     };
     let at = Duration::from_secs;
-    core.take_grant(at(0), &grant(5, 1));
-    core.take_grant(at(9), &grant(4, 2));
+    assert!(core.take_grant(at(0), &grant(5, 1)));
+    assert!(!core.take_grant(at(9), &grant(4, 2)));
     assert_eq!(core.shared_carriers(), Some(1));
-    core.take_grant(at(9), &grant(6, 3));
+    assert!(core.take_grant(at(9), &grant(5, 1)));
+    assert!(core.take_grant(at(9), &grant(6, 3)));
     assert_eq!(core.shared_carriers(), Some(3));
-    core.take_grant(at(19), &grant(1, 4));
+    assert!(core.take_grant(at(19), &grant(1, 4)));
     assert_eq!(core.shared_carriers(), Some(4));
 }
 
