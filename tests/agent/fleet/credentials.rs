@@ -1,21 +1,17 @@
 //! Credentials as `make-credentials` makes them, against a server that checks them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use fairbat_tests::nats::Nats;
 use fairbat_tests::netns::skipped;
 use fairbat_tests::poll::wait_until;
+use fairbat_tests::workdir::write_secret;
 use tempfile::TempDir;
 
 use super::{fleet, said_by};
 use crate::service::{Place, SOON};
-
-/// An agent looks for new credentials every 10 s.
-const NEW_CREDENTIALS: Duration = Duration::from_secs(60);
 
 /// A directory with the script, where it keeps its keys.
 struct Maker(TempDir);
@@ -44,8 +40,7 @@ impl Maker {
     /// Installs the credentials of a host.
     fn install(&self, host: &str, to: &Path) {
         let made = self.0.path().join(format!("{host}.berlin.creds"));
-        fs::copy(made, to).expect("credentials");
-        fs::set_permissions(to, fs::Permissions::from_mode(0o600)).expect("its mode");
+        write_secret(to, &fs::read_to_string(made).expect("credentials"));
     }
 }
 
@@ -63,9 +58,7 @@ fn host(nats: &Nats, name: &str, maker: &Maker) -> Place {
 }
 
 fn takes_part(place: &Place) {
-    wait_until("the host to take part", NEW_CREDENTIALS, || {
-        place.log().contains("takes part in the lane of the site")
-    });
+    place.wait_for_log("takes part in the lane of the site", 1);
 }
 
 #[test]

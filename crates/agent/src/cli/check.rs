@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use fairbat::printable::printable;
 use fairbat_agent::config::{
-    self, Agent, Config, Course, Delete, Due, Hold, Job, Local, MaxDelete, Store, Timing,
+    self, Agent, Config, Course, Delete, Due, Fleet, Hold, Job, Local, MaxDelete, Store, Timing,
 };
 use fairbat_agent::entry::EntryKind;
-use fairbat_agent::fleet;
+use fairbat_agent::fleet::check_credentials;
 use fairbat_agent::scan::{Scan, ScanOptions};
 use jiff::{SignedDuration, Timestamp, Zoned};
 use nix::unistd::{User, geteuid};
@@ -144,7 +144,7 @@ fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
         let found = over.into_iter().chain(unreadable).chain(blocked);
         warnings.extend(found.map(|what| format!("job `{}`: {what}", job.name)));
     }
-    let of_fleet = config.fleet.iter().flat_map(fleet::problems);
+    let of_fleet = config.fleet.iter().flat_map(of_fleet);
     warnings.extend(of_fleet.map(|what| format!("[fleet]: {what}")));
     if config.jobs.is_empty() && config.holds.is_empty() {
         warnings.push("there are no jobs; add [[jobs]]".to_owned());
@@ -164,9 +164,28 @@ fn of_agent(agent: &Agent) -> Vec<String> {
         // The agent makes no directory for it.
         unreadable_directory(path).or_else(|| unwritable_directory(path))
     });
-    let named = |key: &str, what: Option<String>| what.map(|what| format!("`{key}`: {what}"));
-    let found = [named("state", state), named("socket", socket)];
-    found.into_iter().flatten().collect()
+    named([("state", state), ("socket", socket)])
+}
+
+/// The files with which the agent reaches NATS.
+fn of_fleet(fleet: &Fleet) -> Vec<String> {
+    let credentials = check_credentials(fleet).err();
+    let cacert = fleet.cacert.as_deref().and_then(|path| {
+        let why = match std::fs::read_to_string(path) {
+            Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => return None,
+            Ok(_) => "there is no certificate in it".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Some(format!("{}: {why}", shown(path)))
+    });
+    named([("credentials", credentials), ("cacert", cacert)])
+}
+
+/// What was found, with the keys that it is about.
+fn named<const N: usize>(found: [(&str, Option<String>); N]) -> Vec<String> {
+    let found = found.into_iter();
+    let named = found.filter_map(|(key, what)| Some(format!("`{key}`: {}", what?)));
+    named.collect()
 }
 
 fn of_store(name: &str, store: &Store, is_written: bool) -> Vec<String> {

@@ -132,25 +132,16 @@ impl Connection {
     }
 }
 
-/// What of the files of an agent keeps it from NATS, for people. Blocks.
-#[must_use]
-pub fn problems(fleet: &Fleet) -> Vec<String> {
-    let credentials = fleet.credentials.as_ref().and_then(|path| {
-        let read = read_private(path).map_err(|error| error.to_string());
-        let used = read.and_then(|text| with_credentials(ConnectOptions::new(), path, &text));
-        used.err()
-    });
-    let cacert = fleet.cacert.as_ref().and_then(|path| {
-        let why = match std::fs::read_to_string(path) {
-            Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => return None,
-            Ok(_) => "there is no certificate in it".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        Some(format!("{}: {why}", path.display()))
-    });
-    let named = |key: &str, what: Option<String>| what.map(|what| format!("`{key}`: {what}"));
-    let found = [named("credentials", credentials), named("cacert", cacert)];
-    found.into_iter().flatten().collect()
+/// Whether NATS can be asked with the credentials of an agent, as far as their file shows. Blocks.
+///
+/// # Errors
+/// Why not, for people.
+pub fn check_credentials(fleet: &Fleet) -> Result<(), String> {
+    let Some(path) = &fleet.credentials else {
+        return Ok(());
+    };
+    let text = read_private(path).map_err(|error| error.to_string())?;
+    with_credentials(ConnectOptions::new(), path, &text).map(drop)
 }
 
 fn with_credentials(

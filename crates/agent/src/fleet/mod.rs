@@ -34,7 +34,7 @@ use fairbat::lane::LaneSettings;
 use tokio::sync::watch;
 
 use self::connection::Connection;
-pub use self::connection::problems;
+pub use self::connection::check_credentials;
 use self::coordinator::Coordinator;
 use self::election::{Election, Office, pause_after};
 use self::holds::Holds;
