@@ -174,8 +174,9 @@ pub struct BackgroundRecord {
     /// What went wrong on purpose; empty where nothing did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultRecord>,
-    /// Whether it took part in the lane of its site; empty for what is in none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Whether it took part in the lane of its site, until that has become
+    /// [`FaultRecord::recovered_s`]; empty for what is in none.
+    #[serde(skip)]
     pub site: Vec<SiteSample>,
     /// Congestion control that a sender of ours was seen to send with; `None` for
     /// other senders.

@@ -48,9 +48,8 @@ impl Told {
 
     /// Takes in how it stands.
     pub(crate) fn take(&mut self, status: &Status) {
-        let t = unix_now() - self.zero;
         let site = status.fleet.map(|fleet| SiteSample {
-            t,
+            t: unix_now() - self.zero,
             takes_part: fleet.takes_part(),
         });
         self.record.site.extend(site);
