@@ -103,10 +103,14 @@ impl Lab {
         assert!(own.iter().all(Option::is_some), "a thread has a namespace");
         let processes = fs::read_dir("/proc").expect("read /proc");
         for process in processes.filter_map(Result::ok) {
-            if own.contains(&link(&process.path()).or(Some("none".into()))) {
-                let words = fs::read_to_string(process.path().join("cmdline"));
-                panic!("left running: {words:?}");
-            }
+            let process = process.path();
+            let is_here = || own.contains(&link(&process).or(Some("none".into())));
+            let words = || fs::read_to_string(process.join("cmdline")).unwrap_or_default();
+            // One that has been killed has given its memory back, and thereby its words,
+            // a moment before its namespace.
+            let clock = Clock::start();
+            wait(clock, || !is_here() || !words().is_empty());
+            assert!(!is_here(), "left running: {:?}", words());
         }
     }
 }
