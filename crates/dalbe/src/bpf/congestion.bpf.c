@@ -67,15 +67,6 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 	wanted->priority = min_of(set->priority, MAX_PRIORITY);
 }
 
-/* The delay of packets that slow start tolerates: that of HyStart (RFC 9406), or
- * less for a flow that yields. */
-static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
-{
-	if (w_q16 > MIN_WEIGHT_Q16)
-		return min_of(max_of(base_us / 8, 4000), 16000);
-	return max_of(base_us / 32, 1500);
-}
-
 /* Tells the process what its socket does, by the state of its law. */
 static __always_inline void tell(struct state *own, const struct state *s, struct tcp_sock *tp,
 				 const struct round_sample *sample)
@@ -134,6 +125,9 @@ static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struc
 	round->is_coupled = 0;
 	round->pair_rate = 0;
 
+	if (may_yield(wanted->law) && !is_in_slow_start(tp) && !round->is_slow_start &&
+	    seeks_share(s, sample))
+		tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (is_in_slow_start(tp)) {
 		is_paced = round->train != TRAIN_AWAITED;
 		start_slowly(tp, round, s, sample);

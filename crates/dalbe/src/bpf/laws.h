@@ -19,6 +19,15 @@ static __always_inline __u32 weight_of(const struct parameters *set, __u64 now_s
 	return max_of(min_of(set->w_q16, ONE_Q16), MIN_WEIGHT_Q16);
 }
 
+/* The delay of packets that slow start tolerates: that of HyStart (RFC 9406), or
+ * less for a flow that yields. */
+static __always_inline __u32 patience_us(__u32 w_q16, __u32 base_us)
+{
+	if (w_q16 > MIN_WEIGHT_Q16)
+		return min_of(max_of(base_us / 8, 4000), 16000);
+	return max_of(base_us / 32, 1500);
+}
+
 /* Below this distance 1 - w, a weight gets more than its share: 0.2. The receiver
  * lever has the same limit (FlowTarget::share in weight/mod.rs). */
 #define OPENING_Q16 13107
@@ -88,6 +97,15 @@ static __always_inline bool take_weight(struct state *s, __u32 w_q16)
 
 	s->w_q16 = w_q16;
 	return before <= MIN_WEIGHT_Q16 && w_q16 > MIN_WEIGHT_Q16;
+}
+
+/* Whether the flow does not yield any more, and nothing tells the share of its weight: it
+ * looks for it by slow start, as a new flow does. */
+static __always_inline bool seeks_share(struct state *s, const struct round_sample *sample)
+{
+	if (all_of(s, sample) < MAX_WINDOW_Q8)
+		return false;
+	return take_weight(s, sample->w_q16);
 }
 
 /* The window of a weight above the smallest: that of one CUBIC flow, up to the

@@ -175,6 +175,22 @@ static void weights_bound(void)
 	EXPECT(bound_of(&s, &look) == MAX_WINDOW_Q8, "a bound without an answer of a train");
 }
 
+static void a_share_that_is_not_known_is_sought_once(void)
+{
+	struct state known = known_path(), unknown = {.weighted = {.rtt_us = 100000}};
+	struct round_sample look = {.segment = 1250, .w_q16 = MIN_WEIGHT_Q16};
+
+	EXPECT(!seeks_share(&known, &look) && !seeks_share(&unknown, &look),
+	       "a flow that yields seeks a share");
+	look.w_q16 = ONE_Q16 / 4;
+	EXPECT(!seeks_share(&known, &look), "a share of a known path is sought");
+	EXPECT(seeks_share(&unknown, &look), "a share of an unknown path is not sought");
+	EXPECT(!seeks_share(&unknown, &look), "it is sought twice");
+	known = known_path();
+	look.w_q16 = ONE_Q16;
+	EXPECT(seeks_share(&known, &look), "the full weight has no bound, and is not sought");
+}
+
 static void fills_an_idle_path(void)
 {
 	/* 10 and 5 Mbit/s in packets of 1500 bytes. */
@@ -536,6 +552,8 @@ int main(int count, char **arguments)
 		{"trains_answers", trains_answers},
 		{"trains_of_what_there_was", trains_of_what_there_was},
 		{"weights_bound", weights_bound},
+		{"a_share_that_is_not_known_is_sought_once",
+		 a_share_that_is_not_known_is_sought_once},
 		{"waits_for_the_effect_of_a_back_off", waits_for_the_effect_of_a_back_off},
 		{"full_weight_is_reno", full_weight_is_reno},
 		{"grows_by_what_was_acknowledged", grows_by_what_was_acknowledged},

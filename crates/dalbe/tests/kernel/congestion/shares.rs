@@ -186,3 +186,58 @@ fn a_lease_that_nobody_renews_ends_with_full_weight() {
         });
     });
 }
+
+/// A flow that has yielded and gets the full weight begins as a new one does. Without slow
+/// start, it would need about twice as many packets for this window.
+const OPENED: u32 = 10;
+const PACKETS: u64 = 40;
+
+#[test]
+fn a_flow_that_no_longer_yields_begins_with_slow_start() {
+    in_own_namespace(|| {
+        set_up(EbpfPart::CongestionControls);
+        let link = Link::with_bridge("begins", QUEUE);
+        let [own, rival] = [Flow::over(&link), Flow::over(&link)];
+        as_nobody(|| {
+            let congestion = WeightedCongestion::open().expect("everybody may");
+            let socket = own.socket();
+            let set = |w| congestion.set(&socket, &of_weight(CongestionLaw::Vegas, w));
+            let state = || congestion.state(&socket).ok().flatten();
+            // No panic here: the ends would go on.
+            let begins = || {
+                set(MIN_WEIGHT).ok()?;
+                let from = Instant::now();
+                // There is none before the first round trip.
+                while state().is_none_or(|it| it.cwnd > 3) {
+                    if from.elapsed() > Duration::from_secs(20) {
+                        return None;
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+                let before = state()?.packets;
+                set(1.0).ok()?;
+                loop {
+                    let now = state()?;
+                    if now.cwnd >= OPENED || now.packets > before + PACKETS {
+                        return Some((now.cwnd, now.packets - before));
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
+            };
+            let seen = thread::scope(|scope| {
+                own.run(scope);
+                rival.run(scope);
+                // A loss in the full queue of the rival may end it early.
+                let seen: Vec<_> = (0..5).map(|_| begins()).collect();
+                own.end();
+                rival.end();
+                seen
+            });
+            let opened = |(window, _): &(u32, u64)| *window >= OPENED;
+            assert!(
+                seen.iter().flatten().any(opened),
+                "windows, packets: {seen:?}"
+            );
+        });
+    });
+}
