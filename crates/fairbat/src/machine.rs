@@ -124,7 +124,7 @@ impl MachineLane {
 }
 
 /// Longest wait for the first grant. An agent answers within a millisecond, unless it hangs.
-const FIRST_GRANT: Duration = Duration::from_millis(200);
+const FIRST_GRANT: Duration = Duration::from_secs(1);
 
 /// A lane that takes part, or tries to.
 struct Joined {

@@ -199,6 +199,7 @@ mod tests {
 
     fn grant() -> HostGrant {
         let lane = LaneGrant {
+            carried: 0.1,
             term: lane_term(NonZeroU64::new(3).unwrap(), 7).get(),
             seq: 1,
             granted: Counts::default(),
@@ -247,6 +248,7 @@ mod tests {
             wants: (0..MAX_WANTS).map(want).collect(),
             moved_due: u64::MAX,
             moved_besides: u64::MAX,
+            path_limited: Some(false),
             rtt_s: Some(0.123_456_789_012_345_6),
             ..LaneDemand::default()
         };

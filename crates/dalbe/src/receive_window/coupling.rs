@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::pause::PERSIST_TIME;
 use super::rounds::{MIN_ROUND, Rounds};
-use super::yielding::YieldingWindow;
+use super::yielding::{PathLevel, YieldingWindow};
 use super::{ArrivalWatch, ConnectionSample, LIMITING_SHARE, LeastRtt, MIN_WINDOW_SEGMENTS};
 
 /// A connection that leaves a part of its window unused gets this many times what it
@@ -50,6 +50,8 @@ pub struct WindowGroup(Arc<Mutex<Coupled>>);
 #[derive(Debug, Clone, Default)]
 struct Coupled {
     law: YieldingWindow,
+    /// Where the law begins, if others know.
+    start: Option<PathLevel>,
     /// Bytes and segments out of order of all connections that ever were.
     bytes: u64,
     out_of_order: u32,
@@ -128,6 +130,15 @@ impl WindowGroup {
     #[must_use]
     pub fn is_used(&self) -> bool {
         !self.coupled().members.is_empty()
+    }
+
+    /// The first connection begins at this level, where others over the path have left off. Later
+    /// ones go by what is known here.
+    pub fn begin_at(&self, level: PathLevel) {
+        let mut coupled = self.coupled();
+        if coupled.law.is_new() {
+            coupled.start = Some(level);
+        }
     }
 
     /// A place for another connection.
@@ -295,6 +306,9 @@ impl Coupled {
         sample: &ConnectionSample,
         is_in_force: bool,
     ) -> ConnectionSample {
+        if let Some(level) = self.start.take() {
+            self.law.begin_at(now, sample, level);
+        }
         let member = self.members.entry(number).or_default();
         (member.seen, member.is_in_force) = (Some(now), is_in_force);
         let more = sample.bytes.saturating_sub(member.bytes);

@@ -202,10 +202,17 @@ impl WindowLever {
         Ok(())
     }
 
-    /// Whether the window limits the flow, as of the last second.
+    /// What the window does to the flow, as of the last second.
     #[must_use]
     pub fn state(&self) -> ReceiveWindowState {
         self.limiter.state()
+    }
+
+    /// Whether the path limits the flow, and not its server. True until something else is seen
+    /// for some seconds.
+    #[must_use]
+    pub fn is_path_limited(&self, now: Duration) -> bool {
+        self.limiter.is_path_limited(now)
     }
 
     /// What other connections over the same path have learnt.

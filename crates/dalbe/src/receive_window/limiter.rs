@@ -29,7 +29,7 @@ use super::policy::{ReceiverPolicy, YieldRule};
 use super::receiver_rtt::{Pace, ReceiverRtt};
 use super::response_start::{FIRST_WINDOW, ResponseStart, beyond_the_end};
 use super::stale::StaleSender;
-use super::state::{ReceiveWindowState, YieldDetector};
+use super::state::{ReceiveWindowState, WindowEffect, YieldDetector};
 use super::{
     ArrivalWatch, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, LeastRtt, MIN_SEGMENT,
     MIN_WINDOW_SEGMENTS, largest_segment,
@@ -238,6 +238,11 @@ impl ReceiveWindowLimiter {
         }
     }
 
+    /// Whether the path limits the flow, and not its server.
+    pub(crate) fn is_path_limited(&self, now: Duration) -> bool {
+        self.yields.is_path_limited(now)
+    }
+
     /// Whether an [`ArrivalWatch`] is due.
     pub(crate) fn begin_watch(&mut self, now: Duration) -> bool {
         let is_in_force = self.opening.is_over() && self.pause().is_none() && !self.is_free;
@@ -375,8 +380,12 @@ impl ReceiveWindowLimiter {
         }
         if is_over {
             let limits = used >= LIMITING_SHARE * window || window < SMALL_WINDOW * segment;
-            let holds = limits && self.rule.sees_others() || self.pause().is_some();
-            self.yields.update(now, sample.bytes, holds);
+            let effect = WindowEffect {
+                limits,
+                out_of_order: sample.out_of_order,
+                holds: limits && self.rule.sees_others() || self.pause().is_some(),
+            };
+            self.yields.update(now, sample.bytes, effect);
         } else {
             self.yields.pause(sample.bytes);
         }

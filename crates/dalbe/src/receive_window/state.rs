@@ -33,8 +33,27 @@ pub enum ReceiveWindowState {
     Yielding,
 }
 
-/// Tells [`ReceiveWindowState::Yielding`] from [`ReceiveWindowState::Filling`].
-/// A flow yields if the window limited it in the last second beside other
+/// The path limits a flow whose window does in more than this share of the samples of a period,
+/// or that loses data.
+const LIMITS_SHARE: f64 = 0.5;
+
+/// A server that sends less than the window allows for this time, without a loss, limits the flow
+/// itself: after a loss CUBIC is back at its window by then (RFC 9438, section 4.2).
+const RECOVERY: Duration = Duration::from_secs(8);
+
+/// What a sample shows of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WindowEffect {
+    /// Whether it is what limits the flow.
+    pub(crate) limits: bool,
+    /// Segments received out of order since the connection was opened.
+    pub(crate) out_of_order: u32,
+    /// Whether it does so beside other traffic.
+    pub(crate) holds: bool,
+}
+
+/// Tells [`ReceiveWindowState::Yielding`] from [`ReceiveWindowState::Filling`], and whether the
+/// path or the server limits a flow. A flow yields if the window limited it in the last second beside other
 /// traffic, and it carries clearly less than before. A flow that found the link
 /// busy from the start cannot tell how much it gives up.
 #[derive(Debug, Clone, Default)]
@@ -45,22 +64,27 @@ pub(crate) struct YieldDetector {
     bytes: Option<u64>,
     /// When the present period began, and the bytes then.
     period: Option<(Duration, u64)>,
-    /// Samples in the present period, and those in which the window held the flow
-    /// back beside other traffic.
+    /// Samples in the present period, those in which the window limited the flow, and those
+    /// in which it did beside other traffic.
     samples: u32,
+    limiting: u32,
     holding: u32,
     is_yielding: bool,
+    out_of_order: u32,
+    /// When the path last limited the flow, as far as is known. It does at first.
+    path_limited: Option<Duration>,
 }
 
 impl YieldDetector {
-    /// The connection has received `bytes` since it was opened; `holds` if the
-    /// window holds it back now, and other traffic is to be detected.
-    pub(crate) fn update(&mut self, now: Duration, bytes: u64, holds: bool) {
+    /// The connection has received `bytes` since it was opened.
+    pub(crate) fn update(&mut self, now: Duration, bytes: u64, effect: WindowEffect) {
         let more = bytes.saturating_sub(*self.bytes.get_or_insert(bytes));
         self.bytes = Some(bytes);
         self.max_rate.record(now, more);
         self.samples += 1;
-        self.holding += u32::from(holds);
+        self.path_limited.get_or_insert(now);
+        self.limiting += u32::from(effect.limits);
+        self.holding += u32::from(effect.holds);
         let &mut (began, before) = self.period.get_or_insert((now, bytes));
         let elapsed = now.saturating_sub(began);
         if elapsed < STATE_PERIOD {
@@ -74,7 +98,12 @@ impl YieldDetector {
         };
         let holds = f64::from(self.holding) > enough * f64::from(self.samples);
         self.is_yielding = holds && rate < HELD_BACK_SHARE * self.max_rate.rate(now);
-        (self.samples, self.holding) = (0, 0);
+        let is_lost = effect.out_of_order != self.out_of_order;
+        if is_lost || f64::from(self.limiting) > LIMITS_SHARE * f64::from(self.samples) {
+            self.path_limited = Some(now);
+        }
+        self.out_of_order = effect.out_of_order;
+        (self.samples, self.limiting, self.holding) = (0, 0, 0);
         self.period = Some((now, bytes));
     }
 
@@ -83,10 +112,15 @@ impl YieldDetector {
     pub(crate) fn pause(&mut self, bytes: u64) {
         self.bytes = Some(bytes);
         self.period = None;
-        (self.samples, self.holding) = (0, 0);
+        (self.samples, self.limiting, self.holding) = (0, 0, 0);
     }
 
     pub(crate) fn is_yielding(&self) -> bool {
         self.is_yielding
+    }
+
+    /// Whether the path limits the flow, and not its server. True until something else is seen.
+    pub(crate) fn is_path_limited(&self, now: Duration) -> bool {
+        self.path_limited.is_none_or(|at| now < at + RECOVERY)
     }
 }

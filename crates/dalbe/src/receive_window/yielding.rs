@@ -14,9 +14,8 @@
 //! - *Yielding.* If the queue returns, the window goes to its minimum at once. If the queue
 //!   then stays short, the flow knocks (`knock`), because the queue may belong to another
 //!   flow of this kind.
-//! - *Climbing.* Without a queue, the flow comes back from there in small steps. A
-//!   queue that is met below the share that CUBIC leaves free after a loss ends the
-//!   climb.
+//! - *Climbing.* Without a queue, the flow comes back from there in small steps. A queue that is
+//!   met below the share that CUBIC leaves free after a loss ends the climb.
 //!
 //! Where queues are so long that CUBIC leaves nothing free after a loss (`depth`), a
 //! queue that has gone was that of somebody who has gone. There, tests and waits are
@@ -26,9 +25,9 @@
 //! window then stays, and a test asks from time to time. The time for which packets wait for
 //! their burst, as on Wi-Fi (`bursts`), or for a late one (`jitter`) is no queue.
 //!
-//! At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low
-//! and Hegde 2006, eq. 1). To see the delay without a queue, it makes room for a moment
-//! (the periodic slow-down of LEDBAT++, RFC 9840).
+//! At a proven level the flow keeps a queue of its own as FAST TCP does (Wei, Jin, Low and
+//! Hegde 2006, eq. 1). To see the delay without a queue, it makes room for a moment (the periodic
+//! slow-down of LEDBAT++, RFC 9840).
 //!
 //! The rule knows nothing of weights, deadlines, sockets, nor of kinds of queues.
 
@@ -38,6 +37,7 @@ mod jitter;
 mod knock;
 mod levels;
 mod phase;
+mod start;
 mod step;
 mod variation;
 
@@ -46,6 +46,7 @@ use std::time::Duration;
 use self::knock::Knock;
 use self::levels::{Levels, TESTED_SHARE_AFTER_LOSS};
 use self::phase::{Phase, Test};
+pub use self::start::PathLevel;
 use self::step::{AFTER_BURST, AFTER_FILL, AFTER_GROWTH, AFTER_STEP_DOWN, AFTER_WAIT, Step};
 use super::rounds::{MIN_REPAIR, Round, Rounds};
 use super::{ArrivalWatch, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};

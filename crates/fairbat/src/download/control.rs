@@ -27,6 +27,10 @@ impl Run {
         if let (Some(_), Some(window)) = (&self.place, window) {
             self.lane.set_window(window, None);
         }
+        if let (None, Some(manager)) = (&self.place, &self.context.window_manager) {
+            self.lane
+                .set_path_limited(manager.is_path_limited(self.now));
+        }
         let done = self.transfers.iter().map(|transfer| transfer.done);
         let mut totals = self.transfers.iter().map(|transfer| transfer.total);
         let files = self.in_progress().map(|transfer| FileProgress {

@@ -228,17 +228,16 @@ impl Setup {
             Some(place) => HttpClient::clone(&place.client),
             None => HttpClient::new(&settings.http, max_connections, Tap::Receive(window))?,
         };
+        let window_manager =
+            WindowManager::open(lever, settings.receiver, window, lane.clone(), service);
+        if let (None, Some(_)) = (&place, &window_manager) {
+            lane.set_path_limited(true);
+        }
         Ok(Self {
             lever,
             context: RunContext {
                 client: client.yielding(asks_servers),
-                window_manager: WindowManager::open(
-                    lever,
-                    settings.receiver,
-                    window,
-                    lane.clone(),
-                    service,
-                ),
+                window_manager,
                 store: PartStore::new(settings.resume, settings.file_allocation),
                 clock,
                 limits: request_context,

@@ -34,7 +34,9 @@ mod grants;
 mod late;
 mod member;
 mod outer;
+mod path;
 mod rank;
+mod receiver;
 mod served;
 mod share;
 mod turns;
@@ -44,6 +46,7 @@ pub(crate) use self::late::LateMember;
 use self::member::Member;
 use self::outer::Outer;
 pub(crate) use self::rank::{MemberId, Rank, RequestId};
+pub(crate) use self::receiver::Receiver;
 use self::weights::Weights;
 #[cfg(test)]
 mod tests;
@@ -84,6 +87,7 @@ pub(crate) struct Core {
     /// What the flows have shown that they can carry, byte/s.
     shown_rate: Option<f64>,
     recent: RecentRate,
+    carried: receiver::CarriedRate,
     /// The natural length of a chunk, bytes.
     pub(crate) chunk_len: NonZeroU64,
     /// Round-trip time of the connections in use.
@@ -129,6 +133,7 @@ impl Core {
             saturation: Saturation::default(),
             shown_rate: None,
             recent: RecentRate::default(),
+            carried: receiver::CarriedRate::default(),
             chunk_len: FIRST_CHUNK,
             rtt: None,
             window: None,
@@ -469,6 +474,7 @@ impl Core {
         }
         let limit = self.limit_rate();
         self.recent.sample(now, self.active > 0);
+        self.carried.record(now, step.rate);
         let sample = LaneSample {
             n: step.n,
             m: step.m,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use super::backlog::Backlog;
-use super::core::{Core, MemberId, RequestId};
+use super::core::{Core, MemberId, Receiver, RequestId};
 use super::settings::Service;
 use super::wire::{Class, Counts, LaneDemand, LaneGrant, Want, WantedService};
 
@@ -153,7 +153,7 @@ impl Guests {
                 let groups = guest.groups.values();
                 let groups = groups.filter(|it| it.service.deadline().is_some() == is_due);
                 let members: Vec<_> = groups.map(|group| group.member).collect();
-                core.share_moved(&members, bytes);
+                core.share_moved(now, &members, bytes);
                 core.count_moved(now, bytes, is_due);
             }
         }
@@ -166,6 +166,15 @@ impl Guests {
         let (unseen, name) = (guest.unseen.clone(), Arc::clone(&guest.name));
         for want in &told.wants {
             self.update(core, now, id, &name, want, &unseen);
+        }
+        let receiver = told.path_limited.map(|is_path_limited| Receiver {
+            process: id.0,
+            is_path_limited,
+        });
+        if let Some(guest) = self.guests.get(&id) {
+            for group in guest.groups.values() {
+                core.set_receiver(group.member, receiver);
+            }
         }
         self.end_groups(core, now, id, told, &unseen);
     }
@@ -325,6 +334,7 @@ impl Guests {
             w: target.w,
             carriers: self.carriers.get(&id).copied().unwrap_or(0),
             capacity: target.capacity,
+            carried: core.carried(now).unwrap_or_default(),
             stream_w: core.stream_target(now).w,
             valid_s: valid.as_secs_f64(),
         })

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use dalbe::receive_window::PathLevel;
 use dalbe::weight::FlowTarget;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior};
@@ -144,6 +145,17 @@ impl Lane {
     /// The mean window of the connections in use, bytes, and the mean of CDG's G, ms.
     pub(crate) fn set_window(&self, bytes: f64, g_ms: Option<f64>) {
         self.state().core.set_window(bytes, g_ms);
+    }
+
+    /// Whether the path limits the downloads of this lane, and not their servers: what the lane
+    /// of a machine goes by.
+    pub(crate) fn set_path_limited(&self, is_path_limited: bool) {
+        self.state().core.set_path_limited(is_path_limited);
+    }
+
+    /// What other processes in the lane of the machine have found of the path, if anything.
+    pub(crate) fn path_level(&self) -> Option<PathLevel> {
+        self.state().core.path_level()
     }
 
     /// Bytes of content that jobs have moved since the start of the lane, bytes that had

@@ -122,6 +122,10 @@ pub struct LaneDemand {
     pub moved_due: u64,
     /// Bytes moved for the rest.
     pub moved_besides: u64,
+    /// Of a guest that downloads: whether the path limits its connections, and not their
+    /// servers.
+    #[serde(default)]
+    pub path_limited: Option<bool>,
     /// Round-trip time of its connections, s.
     pub rtt_s: Option<f64>,
 }
@@ -133,6 +137,7 @@ pub struct News {
     wants: Vec<Want>,
     seen: Counts,
     term: u64,
+    path_limited: Option<bool>,
 }
 
 /// What a lane allows a guest. It is a lease: after `valid_s` without another one, the guest is
@@ -151,6 +156,10 @@ pub struct LaneGrant {
     pub carriers: u32,
     /// What the path carries when nobody else uses it, byte/s; 0 if that is not known.
     pub capacity: f64,
+    /// What the lane has carried lately, byte/s: a download that begins does so there. 0 if that
+    /// is not known.
+    #[serde(default)]
+    pub carried: f64,
     /// Weight of each connection of a stream, 0.02 to 1.
     pub stream_w: f64,
     /// For how long, s.
@@ -226,6 +235,7 @@ impl LaneDemand {
             wants: wants.collect(),
             seen: self.seen,
             term: self.term,
+            path_limited: self.path_limited,
         }
     }
 }
@@ -242,6 +252,7 @@ impl LaneGrant {
             seq: self.seq,
             w: if carries { older.w } else { self.w },
             capacity: self.capacity,
+            carried: self.carried,
             ..*older
         } == *self
             && apart <= SAME_CAPACITY * self.capacity.max(older.capacity)
@@ -258,7 +269,7 @@ impl LaneGrant {
         if !is_weight(self.w) || !is_weight(self.stream_w) {
             return Err("a weight that is not from 0 to 1");
         }
-        if !is_amount(self.capacity) {
+        if !is_amount(self.capacity) || !is_amount(self.carried) {
             return Err("a capacity that is not a rate");
         }
         if !is_amount(self.valid_s) || self.valid_s > MAX_LEASE_S {
@@ -322,6 +333,7 @@ pub(crate) mod tests {
             assert!(demand(vec![want]).check().is_err(), "{want:?}");
         }
         let grant = LaneGrant {
+            carried: 0.0,
             term: 1,
             seq: 1,
             granted: Counts::default(),
@@ -352,6 +364,7 @@ pub(crate) mod tests {
     #[test]
     fn what_fades_and_what_nobody_carries_is_no_news() {
         let grant = LaneGrant {
+            carried: 0.0,
             term: 1,
             seq: 1,
             granted: Counts::default(),

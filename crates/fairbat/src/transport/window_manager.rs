@@ -54,6 +54,8 @@ struct State {
 #[derive(Debug, Clone, Copy)]
 struct Engaged {
     does: ReceiveWindowState,
+    /// Whether the path limits it, and not its server.
+    is_path_limited: bool,
     carries_weight: bool,
     /// Whether another one is to ask for the rest.
     is_relieved: bool,
@@ -109,11 +111,21 @@ impl WindowManager {
     /// yields; `None` without connections.
     pub(crate) fn activity(&self, now: Duration) -> Option<ReceiveWindowState> {
         let state = self.state();
-        let parked = state.parked.values();
-        let recent = parked.filter(|(at, _)| now < *at + RECENT);
-        let recent = recent.map(|(_, held)| held.lever.state());
+        let recent = state.recent(now).map(WindowLever::state);
         let engaged = state.engaged.values().map(|it| it.does);
         engaged.chain(recent).max()
+    }
+
+    /// Whether the path limits any connection, and not its server. True without
+    /// connections: the next one fills the path unless it shows something else.
+    pub(crate) fn is_path_limited(&self, now: Duration) -> bool {
+        let state = self.state();
+        let recent = state.recent(now).map(|lever| lever.is_path_limited(now));
+        let engaged = state.engaged.values().map(|it| it.is_path_limited);
+        engaged
+            .chain(recent)
+            .reduce(|one, other| one || other)
+            .unwrap_or(true)
     }
 
     /// Whether this connection carries the weight of the lane, or did in its last response.
@@ -174,6 +186,9 @@ impl WindowManager {
             }
             None => {
                 let path = state.paths.entry(addresses.1.ip()).or_default();
+                if let Some(level) = self.lane.path_level() {
+                    path.path.begin_at(level);
+                }
                 let mut lever = path.path.lever(self.settings.clone());
                 // The response before may just have ended, and its lever not be parked yet.
                 lever.take_over(socket);
@@ -198,6 +213,15 @@ impl WindowManager {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The levers of connections whose next request may follow at once.
+    fn recent(&self, now: Duration) -> impl Iterator<Item = &WindowLever> {
+        let parked = self.parked.values();
+        let recent = parked.filter(move |(at, _)| now < *at + RECENT);
+        recent.map(|(_, held)| &held.lever)
     }
 }
 
@@ -261,6 +285,7 @@ impl WindowGuard {
                 self.is_relieved = known.is_some_and(|it| it.is_relieved);
                 let engaged = Engaged {
                     does,
+                    is_path_limited: lever.is_path_limited(now),
                     carries_weight: place.carries_weight(),
                     is_relieved: self.is_relieved,
                 };

@@ -135,10 +135,10 @@ const UNUSED_SEGMENTS: f64 = 2.5;
 #[derive(Debug, Clone)]
 pub(crate) struct Levels {
     /// The most that was carried over some round trips, segments per second.
-    capacity: f64,
-    capacity_at: Duration,
+    pub(super) capacity: f64,
+    pub(super) capacity_at: Duration,
     /// Round-trip time without a queue, s.
-    base: f64,
+    pub(super) base: f64,
     /// What the last round trip without a hole carried, and whether it was the last of all.
     whole: f64,
     is_whole: bool,
@@ -151,7 +151,7 @@ pub(crate) struct Levels {
     /// The longest delay before a loss, s.
     buffer: Option<f64>,
     /// The level at which a queue was last met.
-    met: f64,
+    pub(super) met: f64,
     /// Whether the one before was met at about the same level.
     is_steady: bool,
     /// The level at which a test has found nobody.

@@ -137,6 +137,9 @@ impl Core {
         if self.active >= max + spare {
             return None;
         }
+        let is_filled = self.is_path_filled(now);
+        let requests = requests
+            .filter(|((rank, _), _)| !is_filled || !self.waits_for_path(MemberId(rank.arrival)));
         if let Some(is_allowed) = self.outer_allows(Class::Others) {
             let first = self.first(now, requests).filter(|_| is_allowed);
             return first.map(|(request, _)| request);

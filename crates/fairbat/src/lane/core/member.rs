@@ -6,12 +6,17 @@ use std::time::Duration;
 use dalbe::deadline::Deadline;
 
 use super::rank::{MemberId, Rank};
+use super::receiver::Receiver;
 use super::served::Served;
 use crate::lane::backlog::{Backlog, Extent};
 use crate::lane::settings::Service;
 
 /// Longest time on connections to find out what there is to move, before all others.
 const MAX_ASKING: Duration = Duration::from_secs(10);
+
+/// A member that has moved nothing for this time does not keep others waiting: its server does
+/// not answer.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// One transfer of the lane.
 #[derive(Debug)]
@@ -35,6 +40,10 @@ pub(super) struct Member {
     pub(super) turns: u64,
     /// Bytes that it has moved, as far as that is known.
     pub(super) moved: u64,
+    /// When it last did.
+    pub(super) moved_at: Duration,
+    /// Whose downloads it is of, if it is of any of another process.
+    pub(super) receiver: Option<Receiver>,
     /// How long it has been served, as turns count it.
     pub(super) served: Served,
     /// It makes no request before this, after a failure.
@@ -61,6 +70,8 @@ impl Member {
             used_before: Duration::ZERO,
             turns: 0,
             moved: 0,
+            moved_at: Duration::ZERO,
+            receiver: None,
             served: Served::default(),
             not_before: Duration::ZERO,
             has_requested: false,
@@ -78,6 +89,13 @@ impl Member {
     pub(super) fn asks(&self, now: Duration) -> bool {
         let is_unplanned = self.backlog.extent == Extent::Unplanned;
         self.deadline.is_some() && is_unplanned && self.used(now) < MAX_ASKING
+    }
+
+    /// Whether its process takes all that others leave on the path.
+    pub(super) fn fills_path(&self, now: Duration) -> bool {
+        let is_limited = self.receiver.is_some_and(|it| it.is_path_limited);
+        let heard_at = self.moved_at.max(self.changed_at);
+        self.active > 0 && is_limited && now < heard_at + SILENCE
     }
 
     pub(super) fn rank(&self, id: MemberId) -> Rank {

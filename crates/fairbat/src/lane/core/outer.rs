@@ -19,6 +19,8 @@ pub(super) struct Share {
     pub(super) until: Duration,
     pub(super) target: FlowTarget,
     pub(super) stream_w: f64,
+    /// Of the outer lane, byte/s; 0 if that is not known.
+    pub(super) carried: f64,
     pub(super) carriers: u32,
 }
 
@@ -42,6 +44,8 @@ pub(super) struct Outer {
     pub(super) next_key: u64,
     /// Bytes moved since the start, for deadlines and besides.
     pub(super) moved: (u64, u64),
+    /// Whether the path limits the downloads of this lane; `None` without any.
+    pub(super) is_path_limited: Option<bool>,
 }
 
 impl Outer {

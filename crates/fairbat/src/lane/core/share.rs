@@ -71,6 +71,7 @@ impl Core {
                 capacity: grant.capacity,
             },
             stream_w: grant.stream_w,
+            carried: grant.carried,
             carriers: grant.carriers.min(u32::try_from(most).unwrap_or(u32::MAX)),
         });
         true
@@ -175,6 +176,7 @@ impl Core {
             wants,
             moved_due: outer.moved.0,
             moved_besides: outer.moved.1,
+            path_limited: outer.is_path_limited,
             rtt_s: self.rtt.map(|rtt| rtt.as_secs_f64()),
         }
     }

@@ -78,13 +78,16 @@ impl Core {
     }
 
     /// These members have moved so many bytes together: each as many as its connections are.
-    pub(crate) fn share_moved(&mut self, members: &[MemberId], bytes: u64) {
+    pub(crate) fn share_moved(&mut self, now: Duration, members: &[MemberId], bytes: u64) {
         let active = |core: &Self, id| core.members.get(id).map_or(0, |it| u64::from(it.active));
         let all: u64 = members.iter().map(|id| active(self, id)).sum();
         for id in members {
             let own = bytes.saturating_mul(active(self, id)) / all.max(1);
-            if let Some(member) = self.members.get_mut(id) {
+            if let Some(member) = self.members.get_mut(id)
+                && own > 0
+            {
                 member.moved = member.moved.saturating_add(own);
+                member.moved_at = now;
             }
         }
     }

@@ -4,6 +4,7 @@
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+mod downloads;
 mod turns;
 
 use super::*;

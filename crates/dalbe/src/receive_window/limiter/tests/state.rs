@@ -1,5 +1,14 @@
 use crate::receive_window::limiter::*;
 
+/// A window that limits the flow, perhaps beside other traffic.
+fn limiting(holds: bool) -> WindowEffect {
+    WindowEffect {
+        limits: true,
+        out_of_order: 0,
+        holds,
+    }
+}
+
 /// What is said after each of so many seconds at a rate, byte/ms.
 fn run(
     yields: &mut YieldDetector,
@@ -11,7 +20,7 @@ fn run(
     for _ in 0..150 {
         *now += 20;
         *bytes += 20 * rate;
-        yields.update(Duration::from_millis(*now), *bytes, others);
+        yields.update(Duration::from_millis(*now), *bytes, limiting(others));
     }
     yields.is_yielding()
 }
@@ -35,7 +44,7 @@ fn a_dip_without_other_traffic_is_not_yielding() {
     for look in 0..150 {
         now += 20;
         bytes += 20 * 800;
-        yields.update(Duration::from_millis(now), bytes, look % 3 == 0);
+        yields.update(Duration::from_millis(now), bytes, limiting(look % 3 == 0));
         assert!(!yields.is_yielding());
     }
 }
@@ -57,7 +66,34 @@ fn a_pause_does_not_count_as_slowness() {
     for _ in 0..60 {
         now += 20;
         bytes += 20 * 1250;
-        yields.update(Duration::from_millis(now), bytes, true);
+        yields.update(Duration::from_millis(now), bytes, limiting(true));
         assert!(!yields.is_yielding());
     }
+}
+
+#[test]
+fn the_path_limits_a_flow_until_its_server_does_for_some_seconds() {
+    let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
+    assert!(
+        yields.is_path_limited(Duration::ZERO),
+        "before anything was seen"
+    );
+    let mut after = |seconds: u64, limits, out_of_order| {
+        for _ in 0..50 * seconds {
+            now += 20;
+            bytes += 20 * 500;
+            let effect = WindowEffect {
+                limits,
+                out_of_order,
+                holds: false,
+            };
+            yields.update(Duration::from_millis(now), bytes, effect);
+        }
+        yields.is_path_limited(Duration::from_millis(now))
+    };
+    assert!(after(5, false, 0), "it may not have begun yet");
+    assert!(!after(5, false, 0));
+    assert!(after(3, false, 1), "its server repairs a loss");
+    assert!(!after(9, false, 1));
+    assert!(after(2, true, 1));
 }
