@@ -156,8 +156,8 @@ pub struct LaneGrant {
     pub carriers: u32,
     /// What the path carries when nobody else uses it, byte/s; 0 if that is not known.
     pub capacity: f64,
-    /// What the lane has carried lately, byte/s: a download that begins does so there. 0 if that
-    /// is not known.
+    /// What a connection of the lane has carried lately, byte/s: a download that begins does so
+    /// there. 0 if that is not known.
     #[serde(default)]
     pub carried: f64,
     /// Weight of each connection of a stream, 0.02 to 1.

@@ -19,7 +19,7 @@ pub(super) struct Share {
     pub(super) until: Duration,
     pub(super) target: FlowTarget,
     pub(super) stream_w: f64,
-    /// Of the outer lane, byte/s; 0 if that is not known.
+    /// By a connection of the outer lane, byte/s; 0 if that is not known.
     pub(super) carried: f64,
     pub(super) carriers: u32,
 }

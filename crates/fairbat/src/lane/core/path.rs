@@ -39,7 +39,7 @@ impl Core {
         })
     }
 
-    /// What the lane has carried lately, byte/s.
+    /// What a connection of the lane has carried lately, byte/s.
     pub(crate) fn carried(&self, now: Duration) -> Option<f64> {
         self.carried.rate(now)
     }

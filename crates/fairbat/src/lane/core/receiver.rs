@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The last second counts so much in what the lane has carried lately, ...
+/// The last second counts so much in what a connection has carried lately, ...
 const CARRIED_GAIN: f64 = 0.3;
 
 /// ... which nobody remembers after this time: others may have come or gone.
@@ -17,7 +17,7 @@ pub(crate) struct Receiver {
     pub(crate) is_path_limited: bool,
 }
 
-/// The mean rate of the last seconds, while there was any.
+/// The mean rate of a connection over the last seconds, while there was any.
 #[derive(Debug, Default)]
 pub(super) struct CarriedRate {
     rate: f64,
