@@ -29,6 +29,7 @@ use super::stream::StreamController;
 use crate::clock::moment_since;
 
 mod asking;
+mod carried;
 mod carriers;
 mod grants;
 mod late;
@@ -36,7 +37,6 @@ mod member;
 mod outer;
 mod path;
 mod rank;
-mod receiver;
 mod served;
 mod share;
 mod turns;
@@ -46,7 +46,6 @@ pub(crate) use self::late::LateMember;
 use self::member::Member;
 use self::outer::Outer;
 pub(crate) use self::rank::{MemberId, Rank, RequestId};
-pub(crate) use self::receiver::Receiver;
 use self::weights::Weights;
 #[cfg(test)]
 mod tests;
@@ -87,7 +86,7 @@ pub(crate) struct Core {
     /// What the flows have shown that they can carry, byte/s.
     shown_rate: Option<f64>,
     recent: RecentRate,
-    carried: receiver::CarriedRate,
+    carried: carried::CarriedRate,
     /// The natural length of a chunk, bytes.
     pub(crate) chunk_len: NonZeroU64,
     /// Round-trip time of the connections in use.
@@ -133,7 +132,7 @@ impl Core {
             saturation: Saturation::default(),
             shown_rate: None,
             recent: RecentRate::default(),
-            carried: receiver::CarriedRate::default(),
+            carried: carried::CarriedRate::default(),
             chunk_len: FIRST_CHUNK,
             rtt: None,
             window: None,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use super::backlog::Backlog;
-use super::core::{Core, MemberId, Receiver, RequestId};
+use super::core::{Core, MemberId, RequestId};
 use super::settings::Service;
 use super::wire::{Class, Counts, LaneDemand, LaneGrant, Want, WantedService};
 
@@ -167,13 +167,9 @@ impl Guests {
         for want in &told.wants {
             self.update(core, now, id, &name, want, &unseen);
         }
-        let receiver = told.path_limited.map(|is_path_limited| Receiver {
-            process: id.0,
-            is_path_limited,
-        });
         if let Some(guest) = self.guests.get(&id) {
             for group in guest.groups.values() {
-                core.set_receiver(group.member, receiver);
+                core.note_path(group.member, told.path_limited);
             }
         }
         self.end_groups(core, now, id, told, &unseen);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use dalbe::deadline::Deadline;
 
 use super::rank::{MemberId, Rank};
-use super::receiver::Receiver;
 use super::served::Served;
 use crate::lane::backlog::{Backlog, Extent};
 use crate::lane::settings::Service;
@@ -42,8 +41,8 @@ pub(super) struct Member {
     pub(super) moved: u64,
     /// When it last did.
     pub(super) moved_at: Duration,
-    /// Whose downloads it is of, if it is of any of another process.
-    pub(super) receiver: Option<Receiver>,
+    /// Of a download of another process: whether the path limits it, and not its server.
+    pub(super) is_path_limited: Option<bool>,
     /// How long it has been served, as turns count it.
     pub(super) served: Served,
     /// It makes no request before this, after a failure.
@@ -71,7 +70,7 @@ impl Member {
             turns: 0,
             moved: 0,
             moved_at: Duration::ZERO,
-            receiver: None,
+            is_path_limited: None,
             served: Served::default(),
             not_before: Duration::ZERO,
             has_requested: false,
@@ -91,11 +90,10 @@ impl Member {
         self.deadline.is_some() && is_unplanned && self.used(now) < MAX_ASKING
     }
 
-    /// Whether its process takes all that others leave on the path.
+    /// Whether it takes all that others leave on the path.
     pub(super) fn fills_path(&self, now: Duration) -> bool {
-        let is_limited = self.receiver.is_some_and(|it| it.is_path_limited);
         let heard_at = self.moved_at.max(self.changed_at);
-        self.active > 0 && is_limited && now < heard_at + SILENCE
+        self.active > 0 && self.is_path_limited == Some(true) && now < heard_at + SILENCE
     }
 
     pub(super) fn rank(&self, id: MemberId) -> Rank {

@@ -15,13 +15,14 @@ use std::time::Duration;
 
 use dalbe::receive_window::PathLevel;
 
-use super::{Core, MemberId, Receiver};
+use super::{Core, MemberId};
 
 impl Core {
-    /// What is told of the process of a member; `None` if it does not download, or cannot tell.
-    pub(crate) fn set_receiver(&mut self, id: MemberId, receiver: Option<Receiver>) {
+    /// Whether the path limits a download of another process, and not its server; `None` of what
+    /// is no download, or cannot tell.
+    pub(crate) fn note_path(&mut self, id: MemberId, is_path_limited: Option<bool>) {
         if let Some(member) = self.members.get_mut(&id) {
-            member.receiver = receiver;
+            member.is_path_limited = is_path_limited;
         }
     }
 
@@ -52,6 +53,6 @@ impl Core {
     /// Whether a member has to wait for a part of a path that is filled.
     pub(super) fn waits_for_path(&self, id: MemberId) -> bool {
         let member = self.members.get(&id);
-        member.is_some_and(|it| it.receiver.is_some())
+        member.is_some_and(|it| it.is_path_limited.is_some())
     }
 }

@@ -1,4 +1,4 @@
-//! What a lane knows of the downloads of other processes, and of what they carry.
+//! What a connection of a lane has carried lately.
 
 use std::time::Duration;
 
@@ -7,15 +7,6 @@ const CARRIED_GAIN: f64 = 0.3;
 
 /// ... which nobody remembers after this time: others may have come or gone.
 const CARRIED_MEMORY: Duration = Duration::from_secs(10);
-
-/// The downloads of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Receiver {
-    /// Number of the process.
-    pub(crate) process: u64,
-    /// Whether the path limits what comes, and not the servers.
-    pub(crate) is_path_limited: bool,
-}
 
 /// The mean rate of a connection over the last seconds, while there was any.
 #[derive(Debug, Default)]
