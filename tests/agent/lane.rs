@@ -216,6 +216,16 @@ fn an_agent_that_does_not_share_has_no_such_socket() {
     assert!(!place.join("lane.sock").exists());
 }
 
+#[test]
+fn a_named_socket_at_which_nobody_answers_is_told() {
+    let scene = Scene::new();
+    let outcome = scene.get("alone", &[]).wait();
+    outcome
+        .expect_code(0)
+        .expect_said(&["no agent answers", "going on alone"]);
+    scene.expect_whole(&["alone"]);
+}
+
 /// Says this, and returns what is answered until the end.
 fn say(place: &Place, text: &[u8]) -> String {
     let mut stream = UnixStream::connect(place.join("lane.sock")).expect("everybody may");

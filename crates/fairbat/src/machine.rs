@@ -89,6 +89,8 @@ pub struct MachineLane {
     socket: PathBuf,
     /// What this process is, for people.
     name: String,
+    /// Whether the user counts on the agent.
+    is_expected: bool,
 }
 
 impl MachineLane {
@@ -98,6 +100,16 @@ impl MachineLane {
         Self {
             socket: agent.with_file_name(SOCKET),
             name: name.to_owned(),
+            is_expected: false,
+        }
+    }
+
+    /// The same where the user has named the socket, and is told if nobody answers there.
+    #[must_use]
+    pub fn expected(self) -> Self {
+        Self {
+            is_expected: true,
+            ..self
         }
     }
 
@@ -106,6 +118,7 @@ impl MachineLane {
     pub(crate) fn join(self, lane: &Lane, direction: LaneDirection) {
         let joined = Joined {
             socket: self.socket,
+            is_expected: self.is_expected,
             hello: Hello {
                 version: VERSION,
                 direction,
@@ -123,12 +136,14 @@ impl MachineLane {
     }
 }
 
-/// Longest wait for the first grant. An agent answers within a millisecond, unless it hangs.
+/// Longest wait for the first grant. An agent answers within a millisecond, unless it hangs or many
+/// commands begin at once on a machine that is busy. They would all begin alone.
 const FIRST_GRANT: Duration = Duration::from_secs(1);
 
 /// A lane that takes part, or tries to.
 struct Joined {
     socket: PathBuf,
+    is_expected: bool,
     hello: Hello,
     outer: OuterLane,
     clock: Clock,
@@ -164,7 +179,10 @@ impl Joined {
                     }
                 }
                 Err(error) => {
-                    if was_there {
+                    if was_there && self.is_expected {
+                        let socket = self.socket.display();
+                        tracing::warn!("no agent answers at {socket}: {error}; going on alone");
+                    } else if was_there {
                         tracing::debug!("no lane of the machine: {error}");
                     }
                     was_there = false;
@@ -193,6 +211,7 @@ impl Joined {
         let mut sent = News::default();
         let mut sent_at = None::<Duration>;
         let mut waits = Waits::default();
+        let mut is_in = false;
         agent.write_all(&line(&self.hello)?)?;
         loop {
             let Some(demand) = self.outer.demand() else {
@@ -224,6 +243,9 @@ impl Joined {
                     Ok(Answer::Grant(grant)) => {
                         grant.check().map_err(io::Error::other)?;
                         self.outer.take(&grant);
+                        if !std::mem::replace(&mut is_in, true) {
+                            tracing::info!("in the lane of fairbat-agent");
+                        }
                         let _ = first.send(());
                     }
                     Ok(Answer::Refused(why)) => {

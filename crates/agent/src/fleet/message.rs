@@ -199,7 +199,7 @@ mod tests {
 
     fn grant() -> HostGrant {
         let lane = LaneGrant {
-            carried: 0.1,
+            rate: 0.1,
             term: lane_term(NonZeroU64::new(3).unwrap(), 7).get(),
             seq: 1,
             granted: Counts::default(),

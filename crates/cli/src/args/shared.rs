@@ -1,6 +1,6 @@
 //! The flags that several commands share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -63,7 +63,13 @@ impl LaneArgs {
     /// never yields is alone.
     pub(crate) fn machine(&self, name: &str, weight: f64) -> Option<MachineLane> {
         let is_shared = !self.alone && weight < 1.0;
-        is_shared.then(|| MachineLane::of_agent(&self.socket, name))
+        let machine = is_shared.then(|| MachineLane::of_agent(&self.socket, name))?;
+        let is_named = self.socket != Path::new(AGENT_SOCKET);
+        Some(if is_named {
+            machine.expected()
+        } else {
+            machine
+        })
     }
 }
 

@@ -129,6 +129,7 @@ static __always_inline void go_alone(struct sock *sk, struct tcp_sock *tp, struc
 	    seeks_share(s, sample))
 		tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (is_in_slow_start(tp)) {
+		take_weight(s, wanted->w_q16);
 		is_paced = round->train != TRAIN_AWAITED;
 		start_slowly(tp, round, s, sample);
 	} else {

@@ -99,13 +99,13 @@ static __always_inline bool take_weight(struct state *s, __u32 w_q16)
 	return before <= MIN_WEIGHT_Q16 && w_q16 > MIN_WEIGHT_Q16;
 }
 
-/* Whether the flow does not yield any more, and nothing tells the share of its weight: it
- * looks for it by slow start, as a new flow does. */
-static __always_inline bool seeks_share(struct state *s, const struct round_sample *sample)
+/* Whether a flow that has gone to its minimum does not yield any more, and nothing tells the
+ * share of its weight: it looks for it by slow start, as a new flow does. It takes seconds until
+ * a flow has gone there, so a weight that comes and goes does not make it begin each time. */
+static __always_inline bool seeks_share(const struct state *s, const struct round_sample *sample)
 {
-	if (all_of(s, sample) < MAX_WINDOW_Q8)
-		return false;
-	return take_weight(s, sample->w_q16);
+	return s->w_q16 == MIN_WEIGHT_Q16 && sample->w_q16 > MIN_WEIGHT_Q16 &&
+	       s->yielding.phase == PHASE_YIELDING && all_of(s, sample) == MAX_WINDOW_Q8;
 }
 
 /* The window of a weight above the smallest: that of one CUBIC flow, up to the

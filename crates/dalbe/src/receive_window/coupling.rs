@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::pause::PERSIST_TIME;
 use super::rounds::{MIN_ROUND, Rounds};
-use super::yielding::{PathLevel, YieldingWindow};
+use super::yielding::YieldingWindow;
 use super::{ArrivalWatch, ConnectionSample, LIMITING_SHARE, LeastRtt, MIN_WINDOW_SEGMENTS};
 
 /// A connection that leaves a part of its window unused gets this many times what it
@@ -50,8 +50,8 @@ pub struct WindowGroup(Arc<Mutex<Coupled>>);
 #[derive(Debug, Clone, Default)]
 struct Coupled {
     law: YieldingWindow,
-    /// Where the law begins, if others know.
-    start: Option<PathLevel>,
+    /// The rate at which the law begins, byte/s, if others know one.
+    start: Option<f64>,
     /// Bytes and segments out of order of all connections that ever were.
     bytes: u64,
     out_of_order: u32,
@@ -132,12 +132,12 @@ impl WindowGroup {
         !self.coupled().members.is_empty()
     }
 
-    /// The first connection begins at this level, where others over the path have left off. Later
-    /// ones go by what is known here.
-    pub fn begin_at(&self, level: PathLevel) {
+    /// The first connection begins at this rate, byte/s, where others over the path have left off.
+    /// Later ones go by what is known here.
+    pub fn begin_at(&self, rate: f64) {
         let mut coupled = self.coupled();
         if coupled.law.is_new() {
-            coupled.start = Some(level);
+            coupled.start = Some(rate);
         }
     }
 
@@ -306,8 +306,8 @@ impl Coupled {
         sample: &ConnectionSample,
         is_in_force: bool,
     ) -> ConnectionSample {
-        if let Some(level) = self.start.take() {
-            self.law.begin_at(now, sample, level);
+        if let Some(rate) = self.start.take() {
+            self.law.begin_at(now, sample, rate);
         }
         let member = self.members.entry(number).or_default();
         (member.seen, member.is_in_force) = (Some(now), is_in_force);

@@ -208,11 +208,10 @@ impl WindowLever {
         self.limiter.state()
     }
 
-    /// Whether the path limits the flow, and not its server. True until something else is seen
-    /// for some seconds.
+    /// Whether the path limits the flow, and not its server, as of the last second.
     #[must_use]
-    pub fn is_path_limited(&self, now: Duration) -> bool {
-        self.limiter.is_path_limited(now)
+    pub fn is_path_limited(&self) -> bool {
+        self.limiter.is_path_limited()
     }
 
     /// What other connections over the same path have learnt.

@@ -238,9 +238,9 @@ impl ReceiveWindowLimiter {
         }
     }
 
-    /// Whether the path limits the flow, and not its server.
-    pub(crate) fn is_path_limited(&self, now: Duration) -> bool {
-        self.yields.is_path_limited(now)
+    /// Whether the path limits the flow, and not its server, as of the last second.
+    pub(crate) fn is_path_limited(&self) -> bool {
+        self.yields.is_path_limited()
     }
 
     /// Whether an [`ArrivalWatch`] is due.

@@ -57,7 +57,6 @@ pub use self::limiter::{PathMemory, ReceiveWindowLimiter};
 pub use self::policy::ReceiverPolicy;
 pub use self::stale::ConnectionRenewals;
 pub use self::state::{HELD_BACK_SHARE, ReceiveWindowState};
-pub use self::yielding::PathLevel;
 use crate::ebpf::Observer;
 use crate::socket::TcpInfo;
 pub(crate) use delays::MinFilter;

@@ -21,7 +21,7 @@ const MIN_KEPT: Duration = Duration::from_millis(200);
 
 /// From this many segments out of order on, a segment counts as lost. Fewer
 /// have overtaken each other (RFC 5681, section 3.2).
-const MIN_LOST_SEGMENTS: u32 = 3;
+pub(crate) const MIN_LOST_SEGMENTS: u32 = 3;
 
 /// Until so many round trips after a loss, data arrives in holes, ...
 pub(crate) const REPAIR_ROUND_TRIPS: f64 = 4.0;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::rounds::MIN_LOST_SEGMENTS;
 use crate::weight::CapacityEstimate;
 
 /// The rate is measured, and other traffic counts, over this time.
@@ -33,13 +34,11 @@ pub enum ReceiveWindowState {
     Yielding,
 }
 
-/// The path limits a flow whose window does in more than this share of the samples of a period,
-/// or that loses data.
+/// The path limits a flow if its window does in more than this share of the samples of a period.
 const LIMITS_SHARE: f64 = 0.5;
 
-/// A server that sends less than the window allows for this time, without a loss, limits the flow
-/// itself: after a loss CUBIC is back at its window by then (RFC 9438, section 4.2).
-const RECOVERY: Duration = Duration::from_secs(8);
+/// So many samples of a period that is cut short tell what limited it.
+const MIN_SAMPLES: u32 = 10;
 
 /// What a sample shows of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +52,9 @@ pub(crate) struct WindowEffect {
 }
 
 /// Tells [`ReceiveWindowState::Yielding`] from [`ReceiveWindowState::Filling`], and whether the
-/// path or the server limits a flow. A flow yields if the window limited it in the last second beside other
-/// traffic, and it carries clearly less than before. A flow that found the link
-/// busy from the start cannot tell how much it gives up.
+/// path or the server limits a flow. A flow yields if the window limited it in the last second
+/// beside other traffic, and it carries clearly less than before. A flow that found the link busy
+/// from the start cannot tell how much it gives up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct YieldDetector {
     /// The highest recent rate of the flow.
@@ -70,9 +69,9 @@ pub(crate) struct YieldDetector {
     limiting: u32,
     holding: u32,
     is_yielding: bool,
-    out_of_order: u32,
-    /// When the path last limited the flow, as far as is known. It does at first.
-    path_limited: Option<Duration>,
+    /// Segments out of order before the present period, and now.
+    out_of_order: (u32, u32),
+    is_path_limited: bool,
 }
 
 impl YieldDetector {
@@ -81,8 +80,8 @@ impl YieldDetector {
         let more = bytes.saturating_sub(*self.bytes.get_or_insert(bytes));
         self.bytes = Some(bytes);
         self.max_rate.record(now, more);
+        self.out_of_order.1 = effect.out_of_order;
         self.samples += 1;
-        self.path_limited.get_or_insert(now);
         self.limiting += u32::from(effect.limits);
         self.holding += u32::from(effect.holds);
         let &mut (began, before) = self.period.get_or_insert((now, bytes));
@@ -98,11 +97,7 @@ impl YieldDetector {
         };
         let holds = f64::from(self.holding) > enough * f64::from(self.samples);
         self.is_yielding = holds && rate < HELD_BACK_SHARE * self.max_rate.rate(now);
-        let is_lost = effect.out_of_order != self.out_of_order;
-        if is_lost || f64::from(self.limiting) > LIMITS_SHARE * f64::from(self.samples) {
-            self.path_limited = Some(now);
-        }
-        self.out_of_order = effect.out_of_order;
+        self.judge();
         (self.samples, self.limiting, self.holding) = (0, 0, 0);
         self.period = Some((now, bytes));
     }
@@ -110,6 +105,10 @@ impl YieldDetector {
     /// Skips data that does not count: the flow is not held back, or the next response
     /// is awaited.
     pub(crate) fn pause(&mut self, bytes: u64) {
+        // What ends may be all that there is of a short response.
+        if self.samples >= MIN_SAMPLES {
+            self.judge();
+        }
         self.bytes = Some(bytes);
         self.period = None;
         (self.samples, self.limiting, self.holding) = (0, 0, 0);
@@ -119,8 +118,18 @@ impl YieldDetector {
         self.is_yielding
     }
 
-    /// Whether the path limits the flow, and not its server. True until something else is seen.
-    pub(crate) fn is_path_limited(&self, now: Duration) -> bool {
-        self.path_limited.is_none_or(|at| now < at + RECOVERY)
+    /// The period is over: whether the path limited the flow in it.
+    fn judge(&mut self) {
+        let is_limited = f64::from(self.limiting) > LIMITS_SHARE * f64::from(self.samples);
+        let (before, after) = self.out_of_order;
+        let is_lost = after.wrapping_sub(before) >= MIN_LOST_SEGMENTS;
+        self.is_path_limited = is_lost || is_limited;
+        self.out_of_order.0 = after;
+    }
+
+    /// Whether the path limited the flow in the last period, and not its server: its window did,
+    /// or data was lost.
+    pub(crate) fn is_path_limited(&self) -> bool {
+        self.is_path_limited
     }
 }

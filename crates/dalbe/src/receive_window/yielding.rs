@@ -46,7 +46,6 @@ use std::time::Duration;
 use self::knock::Knock;
 use self::levels::{Levels, TESTED_SHARE_AFTER_LOSS};
 use self::phase::{Phase, Test};
-pub use self::start::PathLevel;
 use self::step::{AFTER_BURST, AFTER_FILL, AFTER_GROWTH, AFTER_STEP_DOWN, AFTER_WAIT, Step};
 use super::rounds::{MIN_REPAIR, Round, Rounds};
 use super::{ArrivalWatch, ConnectionSample, INITIAL_WINDOW, LIMITING_SHARE, MIN_WINDOW_SEGMENTS};

@@ -28,8 +28,7 @@ impl Run {
             self.lane.set_window(window, None);
         }
         if let (None, Some(manager)) = (&self.place, &self.context.window_manager) {
-            self.lane
-                .set_path_limited(manager.is_path_limited(self.now));
+            self.lane.set_path_limited(manager.is_path_limited());
         }
         let done = self.transfers.iter().map(|transfer| transfer.done);
         let mut totals = self.transfers.iter().map(|transfer| transfer.total);

@@ -473,8 +473,7 @@ impl Core {
         }
         let limit = self.limit_rate();
         self.recent.sample(now, self.active > 0);
-        self.carried
-            .record(now, step.rate / self.active.max(1) as f64);
+        self.note_rate(now, step.rate);
         let sample = LaneSample {
             n: step.n,
             m: step.m,

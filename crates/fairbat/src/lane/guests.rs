@@ -19,6 +19,9 @@ use super::wire::{Class, Counts, LaneDemand, LaneGrant, Want, WantedService};
 /// if it differs by more than this.
 const SAME_DEADLINE: SignedDuration = SignedDuration::from_secs(2);
 
+/// More bytes in one message are not believed: over an hour at 2 Gbit/s.
+const MAX_MOVED: u64 = 1 << 40;
+
 /// Number of a guest, in the order in which they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GuestId(u64);
@@ -149,7 +152,7 @@ impl Guests {
         let moved = (told.moved_due, told.moved_besides);
         if let Some(before) = guest.moved.replace(moved) {
             for (is_due, before, after) in [(true, before.0, moved.0), (false, before.1, moved.1)] {
-                let bytes = after.saturating_sub(before);
+                let bytes = after.saturating_sub(before).min(MAX_MOVED);
                 let groups = guest.groups.values();
                 let groups = groups.filter(|it| it.service.deadline().is_some() == is_due);
                 let members: Vec<_> = groups.map(|group| group.member).collect();
@@ -330,7 +333,7 @@ impl Guests {
             w: target.w,
             carriers: self.carriers.get(&id).copied().unwrap_or(0),
             capacity: target.capacity,
-            carried: core.carried(now).unwrap_or_default(),
+            rate: core.rate_of_connection(now).unwrap_or_default(),
             stream_w: core.stream_target(now).w,
             valid_s: valid.as_secs_f64(),
         })

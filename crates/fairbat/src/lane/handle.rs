@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dalbe::receive_window::PathLevel;
 use dalbe::weight::FlowTarget;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior};
@@ -153,9 +152,10 @@ impl Lane {
         self.state().core.set_path_limited(is_path_limited);
     }
 
-    /// What other processes in the lane of the machine have found of the path, if anything.
-    pub(crate) fn path_level(&self) -> Option<PathLevel> {
-        self.state().core.path_level()
+    /// The rate at which a download is to begin, byte/s, if others in the lane of the machine or
+    /// the site have found one.
+    pub(crate) fn rate_to_begin(&self) -> Option<f64> {
+        self.state().core.rate_to_begin()
     }
 
     /// Bytes of content that jobs have moved since the start of the lane, bytes that had

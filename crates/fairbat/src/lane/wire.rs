@@ -156,15 +156,18 @@ pub struct LaneGrant {
     pub carriers: u32,
     /// What the path carries when nobody else uses it, byte/s; 0 if that is not known.
     pub capacity: f64,
-    /// What a connection of the lane has carried lately, byte/s: a download that begins does so
-    /// there. 0 if that is not known.
+    /// The rate of a connection of the lane that yields, lately, byte/s: a download begins there.
+    /// 0 if that is not known.
     #[serde(default)]
-    pub carried: f64,
+    pub rate: f64,
     /// Weight of each connection of a stream, 0.02 to 1.
     pub stream_w: f64,
     /// For how long, s.
     pub valid_s: f64,
 }
+
+/// A higher rate is not believed, byte/s.
+const MAX_RATE: f64 = 1e12;
 
 fn is_weight(w: f64) -> bool {
     (0.0..=1.0).contains(&w)
@@ -252,7 +255,7 @@ impl LaneGrant {
             seq: self.seq,
             w: if carries { older.w } else { self.w },
             capacity: self.capacity,
-            carried: self.carried,
+            rate: self.rate,
             ..*older
         } == *self
             && apart <= SAME_CAPACITY * self.capacity.max(older.capacity)
@@ -269,7 +272,10 @@ impl LaneGrant {
         if !is_weight(self.w) || !is_weight(self.stream_w) {
             return Err("a weight that is not from 0 to 1");
         }
-        if !is_amount(self.capacity) || !is_amount(self.carried) {
+        if [self.capacity, self.rate]
+            .iter()
+            .any(|rate| !is_amount(*rate) || *rate > MAX_RATE)
+        {
             return Err("a capacity that is not a rate");
         }
         if !is_amount(self.valid_s) || self.valid_s > MAX_LEASE_S {
@@ -333,7 +339,7 @@ pub(crate) mod tests {
             assert!(demand(vec![want]).check().is_err(), "{want:?}");
         }
         let grant = LaneGrant {
-            carried: 0.0,
+            rate: 0.0,
             term: 1,
             seq: 1,
             granted: Counts::default(),
@@ -364,7 +370,7 @@ pub(crate) mod tests {
     #[test]
     fn what_fades_and_what_nobody_carries_is_no_news() {
         let grant = LaneGrant {
-            carried: 0.0,
+            rate: 0.0,
             term: 1,
             seq: 1,
             granted: Counts::default(),

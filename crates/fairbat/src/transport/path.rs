@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dalbe::receive_window::{PathLevel, PathMemory, WindowGroup, WindowLever, WindowSettings};
+use dalbe::receive_window::{PathMemory, WindowGroup, WindowLever, WindowSettings};
 
 /// Time for which something learnt of a path holds. The connection pool closes idle connections
 /// after 90 s.
@@ -19,9 +19,9 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// The first connection begins at what others have found of the path.
-    pub(crate) fn begin_at(&self, level: PathLevel) {
-        self.group.begin_at(level);
+    /// The first connection begins at this rate, byte/s, which others have found.
+    pub(crate) fn begin_at(&self, rate: f64) {
+        self.group.begin_at(rate);
     }
 
     /// The lever of a new connection.

@@ -28,6 +28,10 @@ use crate::lane::{Lane, Service};
 /// request on a connection follows at once.
 const RECENT: Duration = Duration::from_secs(1);
 
+/// Servers that send less than the windows allow for this time, without a loss, are what limits
+/// the connections: after a loss CUBIC is back at its window by then (RFC 9438, section 4.2).
+const RECOVERY: Duration = Duration::from_secs(8);
+
 /// The addresses of a connection: local, then peer.
 type Addresses = (SocketAddr, SocketAddr);
 
@@ -48,14 +52,15 @@ struct State {
     engaged: HashMap<Addresses, Engaged>,
     parked: HashMap<Addresses, (Duration, HeldConnection)>,
     paths: HashMap<IpAddr, PathState>,
+    /// For how long the path has limited no connection, while data came.
+    unlimited: Duration,
+    updated: Duration,
 }
 
 /// A connection under control.
 #[derive(Debug, Clone, Copy)]
 struct Engaged {
     does: ReceiveWindowState,
-    /// Whether the path limits it, and not its server.
-    is_path_limited: bool,
     carries_weight: bool,
     /// Whether another one is to ask for the rest.
     is_relieved: bool,
@@ -111,21 +116,17 @@ impl WindowManager {
     /// yields; `None` without connections.
     pub(crate) fn activity(&self, now: Duration) -> Option<ReceiveWindowState> {
         let state = self.state();
-        let recent = state.recent(now).map(WindowLever::state);
+        let parked = state.parked.values();
+        let recent = parked.filter(|(at, _)| now < *at + RECENT);
+        let recent = recent.map(|(_, held)| held.lever.state());
         let engaged = state.engaged.values().map(|it| it.does);
         engaged.chain(recent).max()
     }
 
-    /// Whether the path limits any connection, and not its server. True without
-    /// connections: the next one fills the path unless it shows something else.
-    pub(crate) fn is_path_limited(&self, now: Duration) -> bool {
-        let state = self.state();
-        let recent = state.recent(now).map(|lever| lever.is_path_limited(now));
-        let engaged = state.engaged.values().map(|it| it.is_path_limited);
-        engaged
-            .chain(recent)
-            .reduce(|one, other| one || other)
-            .unwrap_or(true)
+    /// Whether the path limits the connections, and not their servers. True until they have shown
+    /// something else for some time.
+    pub(crate) fn is_path_limited(&self) -> bool {
+        self.state().unlimited < RECOVERY
     }
 
     /// Whether this connection carries the weight of the lane, or did in its last response.
@@ -185,9 +186,13 @@ impl WindowManager {
                 held
             }
             None => {
+                // What others have found is of their servers. It says something of the first one here,
+                // and nothing of others.
+                let is_first = state.paths.is_empty();
+                let rate = is_first.then(|| self.lane.rate_to_begin()).flatten();
                 let path = state.paths.entry(addresses.1.ip()).or_default();
-                if let Some(level) = self.lane.path_level() {
-                    path.path.begin_at(level);
+                if let Some(rate) = rate {
+                    path.path.begin_at(rate);
                 }
                 let mut lever = path.path.lever(self.settings.clone());
                 // The response before may just have ended, and its lever not be parked yet.
@@ -217,11 +222,16 @@ impl WindowManager {
 }
 
 impl State {
-    /// The levers of connections whose next request may follow at once.
-    fn recent(&self, now: Duration) -> impl Iterator<Item = &WindowLever> {
-        let parked = self.parked.values();
-        let recent = parked.filter(move |(at, _)| now < *at + RECENT);
-        recent.map(|(_, held)| &held.lever)
+    /// A connection has received data, and in its last second the path limited it or not. A rest
+    /// between two responses does not count.
+    fn note_limit(&mut self, now: Duration, is_path_limited: bool) {
+        let elapsed = now.saturating_sub(self.updated).min(RECENT);
+        self.updated = now;
+        self.unlimited = if is_path_limited {
+            Duration::ZERO
+        } else {
+            self.unlimited.saturating_add(elapsed)
+        };
     }
 }
 
@@ -280,12 +290,13 @@ impl WindowGuard {
                 }
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
                 let kind = lever.findings().and_then(|findings| findings.kind);
+                let is_path_limited = lever.is_path_limited();
                 let mut state = self.manager.state();
+                state.note_limit(now, is_path_limited);
                 let known = state.engaged.get(&self.addresses);
                 self.is_relieved = known.is_some_and(|it| it.is_relieved);
                 let engaged = Engaged {
                     does,
-                    is_path_limited: lever.is_path_limited(now),
                     carries_weight: place.carries_weight(),
                     is_relieved: self.is_relieved,
                 };
@@ -396,5 +407,24 @@ mod tests {
             let settings = &manager.expect("a window can be held").settings;
             assert_eq!(settings.holds_on_demand, !is_held);
         }
+    }
+
+    #[test]
+    fn servers_limit_connections_after_some_seconds_of_data() {
+        let mut state = State::default();
+        let mut now = Duration::from_secs(100);
+        let mut see = |seconds: u64, is_path_limited| {
+            for _ in 0..10 * seconds {
+                now += Duration::from_millis(100);
+                state.note_limit(now, is_path_limited);
+            }
+            // Another process has its turn.
+            now += Duration::from_secs(60);
+            state.unlimited < RECOVERY
+        };
+        assert!(see(6, false));
+        assert!(!see(3, false));
+        assert!(see(1, true));
+        assert!(see(6, false), "a rest shows nothing");
     }
 }

@@ -256,18 +256,14 @@ fn a_copy_is_in_a_group_of_its_own() {
 
 #[test]
 fn the_first_connection_begins_where_others_have_left_off() {
-    let level = |rate| PathLevel {
-        rate,
-        capacity: CAPACITY,
-    };
     for (rate, segments) in [(0.5 * CAPACITY, 43.0), (10_000.0, MIN_WINDOW_SEGMENTS)] {
         let mut path = Path::of(1);
-        path.seats[0].group.begin_at(level(rate));
+        path.seats[0].group.begin_at(rate);
         path.run(1, 0.0);
         let window = path.windows()[0] / SEGMENT;
         assert!((window - segments).abs() < 1.0, "{rate}: {window}");
         // What is known here counts more.
-        path.seats[0].group.begin_at(level(0.1 * CAPACITY));
+        path.seats[0].group.begin_at(0.1 * CAPACITY);
         path.run(1, 0.0);
         let next = path.windows()[0] / SEGMENT;
         assert!(next >= window, "{rate}: {window}, then {next}");

@@ -135,10 +135,10 @@ const UNUSED_SEGMENTS: f64 = 2.5;
 #[derive(Debug, Clone)]
 pub(crate) struct Levels {
     /// The most that was carried over some round trips, segments per second.
-    pub(super) capacity: f64,
-    pub(super) capacity_at: Duration,
+    capacity: f64,
+    capacity_at: Duration,
     /// Round-trip time without a queue, s.
-    pub(super) base: f64,
+    base: f64,
     /// What the last round trip without a hole carried, and whether it was the last of all.
     whole: f64,
     is_whole: bool,

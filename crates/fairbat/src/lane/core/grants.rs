@@ -138,8 +138,7 @@ impl Core {
             return None;
         }
         let is_filled = self.is_path_filled(now);
-        let requests = requests
-            .filter(|((rank, _), _)| !is_filled || !self.waits_for_path(MemberId(rank.arrival)));
+        let requests = requests.filter(|((rank, _), _)| !is_filled || !self.waits_for_path(*rank));
         if let Some(is_allowed) = self.outer_allows(Class::Others) {
             let first = self.first(now, requests).filter(|_| is_allowed);
             return first.map(|(request, _)| request);
@@ -170,7 +169,7 @@ impl Core {
     }
 
     /// Whether a member is due before all members that use a connection.
-    fn is_due_first(&self, rank: Rank) -> bool {
+    pub(super) fn is_due_first(&self, rank: Rank) -> bool {
         rank.due != Timestamp::MAX && self.in_use().all(|(other, _)| rank.due < other.due)
     }
 

@@ -17,6 +17,9 @@ const MAX_ASKING: Duration = Duration::from_secs(10);
 /// not answer.
 const SILENCE: Duration = Duration::from_secs(3);
 
+/// Nor does one that has kept a connection for this time: nothing takes it back.
+const MAX_ALONE: Duration = Duration::from_secs(120);
+
 /// One transfer of the lane.
 #[derive(Debug)]
 pub(super) struct Member {
@@ -93,7 +96,8 @@ impl Member {
     /// Whether it takes all that others leave on the path.
     pub(super) fn fills_path(&self, now: Duration) -> bool {
         let heard_at = self.moved_at.max(self.changed_at);
-        self.active > 0 && self.is_path_limited == Some(true) && now < heard_at + SILENCE
+        let is_at_work = self.active > 0 && now < heard_at + SILENCE;
+        is_at_work && self.is_path_limited == Some(true) && now < self.changed_at + MAX_ALONE
     }
 
     pub(super) fn rank(&self, id: MemberId) -> Rank {

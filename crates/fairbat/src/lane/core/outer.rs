@@ -19,8 +19,8 @@ pub(super) struct Share {
     pub(super) until: Duration,
     pub(super) target: FlowTarget,
     pub(super) stream_w: f64,
-    /// By a connection of the outer lane, byte/s; 0 if that is not known.
-    pub(super) carried: f64,
+    /// At which a download begins, byte/s; 0 if that is not known.
+    pub(super) rate: f64,
     pub(super) carriers: u32,
 }
 
@@ -52,7 +52,8 @@ impl Outer {
     /// Bytes have been moved.
     pub(super) fn moved(&mut self, bytes: u64, is_due: bool) {
         let (due, besides) = &mut self.moved;
-        *(if is_due { due } else { besides }) += bytes;
+        let sum = if is_due { due } else { besides };
+        *sum = sum.saturating_add(bytes);
     }
 
     /// Whether another lane says who is next.

@@ -9,13 +9,14 @@
 //! The next one begins where the last one has left off, for slow start would be felt each time.
 //!
 //! Under pressure of a deadline the weight says how much a connection may take, and all that m
-//! allows go.
+//! allows go. Downloads of the lane's own process have their window in common, and do not count
+//! here.
 
 use std::time::Duration;
 
-use dalbe::receive_window::PathLevel;
+use dalbe::weight::MIN_WEIGHT;
 
-use super::{Core, MemberId};
+use super::{Core, MemberId, Rank};
 
 impl Core {
     /// Whether the path limits a download of another process, and not its server; `None` of what
@@ -31,28 +32,42 @@ impl Core {
         self.outer.is_path_limited = Some(is_path_limited);
     }
 
-    /// What the downloads of other processes have found of the path.
-    pub(crate) fn path_level(&self) -> Option<PathLevel> {
-        let share = self.outer.share.filter(|share| share.carried > 0.0)?;
-        Some(PathLevel {
-            rate: share.carried,
-            capacity: share.target.capacity,
-        })
+    /// The rate at which a download is to begin: that of the connections of the outer lane, byte/s.
+    pub(crate) fn rate_to_begin(&self) -> Option<f64> {
+        let rate = self.outer.share?.rate;
+        (rate > 0.0).then_some(rate)
     }
 
-    /// What a connection of the lane has carried lately, byte/s.
-    pub(crate) fn carried(&self, now: Duration) -> Option<f64> {
+    /// Takes the rate of another second. What a weight has carried is no measure for those that
+    /// yield.
+    pub(super) fn note_rate(&mut self, now: Duration, rate: f64) {
+        if self.active > 0 && !self.has_weight(now) {
+            self.carried.record(now, rate / self.active as f64);
+        }
+    }
+
+    /// The mean rate of a connection that yields over the last seconds, byte/s.
+    pub(crate) fn rate_of_connection(&self, now: Duration) -> Option<f64> {
         self.carried.rate(now)
+    }
+
+    /// Whether deadlines ask for a weight.
+    fn has_weight(&self, now: Duration) -> bool {
+        let own = || self.controller.flow_target(now);
+        self.outer.target().unwrap_or_else(own).w > MIN_WEIGHT
     }
 
     /// Whether a download takes all that others leave.
     pub(super) fn is_path_filled(&self, now: Duration) -> bool {
-        !self.is_pressed(now) && self.users().any(|(_, it)| it.fills_path(now))
+        self.settings.is_held
+            && !self.has_weight(now)
+            && self.users().any(|(_, it)| it.fills_path(now))
     }
 
-    /// Whether a member has to wait for a part of a path that is filled.
-    pub(super) fn waits_for_path(&self, id: MemberId) -> bool {
-        let member = self.members.get(&id);
-        member.is_some_and(|it| it.is_path_limited.is_some())
+    /// Whether a member has to wait for a part of a path that is filled. One that is due before
+    /// all others does not.
+    pub(super) fn waits_for_path(&self, rank: Rank) -> bool {
+        let member = self.members.get(&MemberId(rank.arrival));
+        member.is_some_and(|it| it.is_path_limited.is_some()) && !self.is_due_first(rank)
     }
 }

@@ -71,7 +71,7 @@ impl Core {
                 capacity: grant.capacity,
             },
             stream_w: grant.stream_w,
-            carried: grant.carried,
+            rate: grant.rate,
             carriers: grant.carriers.min(u32::try_from(most).unwrap_or(u32::MAX)),
         });
         true

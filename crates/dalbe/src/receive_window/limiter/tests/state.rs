@@ -72,14 +72,10 @@ fn a_pause_does_not_count_as_slowness() {
 }
 
 #[test]
-fn the_path_limits_a_flow_until_its_server_does_for_some_seconds() {
+fn the_path_limits_a_flow_by_its_window_and_by_losses() {
     let (mut yields, mut now, mut bytes) = (YieldDetector::default(), 0, 0);
-    assert!(
-        yields.is_path_limited(Duration::ZERO),
-        "before anything was seen"
-    );
-    let mut after = |seconds: u64, limits, out_of_order| {
-        for _ in 0..50 * seconds {
+    let mut after = |milliseconds: u64, limits, out_of_order| {
+        for _ in 0..milliseconds / 20 {
             now += 20;
             bytes += 20 * 500;
             let effect = WindowEffect {
@@ -89,11 +85,15 @@ fn the_path_limits_a_flow_until_its_server_does_for_some_seconds() {
             };
             yields.update(Duration::from_millis(now), bytes, effect);
         }
-        yields.is_path_limited(Duration::from_millis(now))
+        // The response ends.
+        yields.pause(bytes);
+        yields.is_path_limited()
     };
-    assert!(after(5, false, 0), "it may not have begun yet");
-    assert!(!after(5, false, 0));
-    assert!(after(3, false, 1), "its server repairs a loss");
-    assert!(!after(9, false, 1));
-    assert!(after(2, true, 1));
+    assert!(!after(1_500, false, 1), "a single segment was late");
+    assert!(after(1_500, true, 1));
+    assert!(!after(1_500, false, 1));
+    assert!(after(900, false, 5), "data was lost");
+    assert!(!after(1_500, false, 5));
+    assert!(after(400, true, 5), "a short response");
+    assert!(after(100, false, 5), "one that tells nothing");
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::lane::wire::{Counts, LaneGrant, WantedService};
 
 const GRANT: LaneGrant = LaneGrant {
-    carried: 0.0,
+    rate: 0.0,
     term: 1,
     seq: 1,
     granted: Counts {

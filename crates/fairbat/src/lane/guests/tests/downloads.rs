@@ -101,6 +101,16 @@ fn one_whose_server_does_not_answer_keeps_nobody_waiting() {
 }
 
 #[test]
+fn what_is_due_first_does_not_wait_for_a_chunk_of_others() {
+    let mut machine = Machine::of(WantedService::Scavenge, Some(true));
+    machine.run(LONG);
+    let want = &mut machine.told[1].wants[0];
+    // It has time enough to yield.
+    (want.service, want.bytes) = (WantedService::ByDeadline(100_000.0), 1_000_000);
+    assert_eq!(machine.run(2), [1, 1]);
+}
+
+#[test]
 fn uploads_and_what_is_pressed_by_a_deadline_go_as_m_allows() {
     let due_soon = WantedService::ByDeadline(2.0 * f64::from(LONG));
     for (service, path_limited) in [(WantedService::Scavenge, None), (due_soon, Some(true))] {
@@ -111,25 +121,21 @@ fn uploads_and_what_is_pressed_by_a_deadline_go_as_m_allows() {
 }
 
 #[test]
-fn the_next_one_hears_what_the_path_carried() {
-    let mut machine = Machine::of(WantedService::Scavenge, Some(true));
-    machine.run(LONG);
+fn the_next_one_hears_at_what_rate_to_begin() {
+    let mut machine = Machine::of(WantedService::Scavenge, Some(false));
+    assert_eq!(machine.run(LONG), [2, 2]);
     let grant = machine.granted.expect("each hears");
-    assert!(
-        (grant.carried / MOVED as f64 - 1.0).abs() < 0.1,
-        "{grant:?}"
-    );
+    assert!((grant.rate / MOVED as f64 - 1.0).abs() < 0.1, "{grant:?}");
     let mode = Mode::Batch {
         min_connections: 1,
         window: None,
     };
     let mut process = Core::new(SETTINGS, mode, EPOCH).unwrap();
-    assert_eq!(process.path_level(), None, "on its own it knows nothing");
+    assert_eq!(process.rate_to_begin(), None, "on its own it knows nothing");
     process.take_grant(machine.now, &grant);
-    let level = process.path_level().expect("others were there before");
-    assert!((level.rate - grant.carried).abs() < 1.0);
+    assert_eq!(process.rate_to_begin(), Some(grant.rate));
     // Nobody remembers it for long.
     machine.answers = [false; 2];
     machine.run(15);
-    assert!(machine.granted.expect("each hears").carried == 0.0);
+    assert!(machine.granted.expect("each hears").rate == 0.0);
 }
