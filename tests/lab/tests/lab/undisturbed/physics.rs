@@ -6,7 +6,7 @@ use std::process::Child;
 use fairbat_lab::record::Record;
 use fairbat_lab::statistics::jain;
 
-use crate::turn::light;
+use crate::turn::alone;
 use crate::{expect_success, is_root, lab, record_in, while_the_machine_runs};
 
 /// Payload of a link of 10 Mbit/s, in full packets with timestamps.
@@ -46,7 +46,7 @@ fn tcp_behaves_as_known() {
     if !is_root() {
         return;
     }
-    let _turn = light();
+    let _turn = alone();
     while_the_machine_runs(|| {
         let [one, two, constant] = run(["physics-one", "physics-two", "physics-constant"]);
         one_flow_fills_the_link_and_the_queue(&one);
