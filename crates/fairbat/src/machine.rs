@@ -104,11 +104,12 @@ impl MachineLane {
         }
     }
 
-    /// The same where the user has named the socket, and is told if nobody answers there.
+    /// The same. A user who has named the socket expects an agent there, and is told if nobody
+    /// answers.
     #[must_use]
-    pub fn expected(self) -> Self {
+    pub fn expected(self, is_expected: bool) -> Self {
         Self {
-            is_expected: true,
+            is_expected,
             ..self
         }
     }

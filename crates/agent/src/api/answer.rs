@@ -4,14 +4,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use fairbat::accept::Stopping;
 use futures_util::stream::{Stream, unfold};
 use http::header::ALLOW;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use http_body::{Body, Frame};
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::{BodyExt, LengthLimitError, Limited, StreamBody};
 use hyper::body::Incoming;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -171,42 +171,26 @@ fn ok(value: &impl Serialize) -> AgentResponse {
     response(StatusCode::OK, JSON, json(value))
 }
 
-/// Of a body that is too long, so much is read and forgotten: a client that is still sending when
-/// its connection ends may lose the answer.
-const MAX_DRAINED: u64 = 1024 * 1024;
+/// So much of a body is read, although it is too long: a client that is still sending when its
+/// connection ends may lose the answer.
+const MAX_READ: usize = 1024 * 1024;
 
 /// Reads a body of at most [`MAX_BODY`] bytes, within `timeout`.
 ///
 /// # Errors
 /// The body is too long, does not arrive in time, or breaks off.
 async fn whole_body(body: Incoming, timeout: Duration) -> Result<Bytes, ApiRefusal> {
-    if body.size_hint().lower() > MAX_DRAINED {
+    if body.size_hint().lower() > MAX_READ as u64 {
         return Err(ApiRefusal::too_large());
     }
-    let reading = tokio::time::timeout(timeout, read_body(body));
-    reading
-        .await
-        .unwrap_or_else(|_| Err(ApiRefusal::malformed("the body does not come")))
-}
-
-async fn read_body(mut body: Incoming) -> Result<Bytes, ApiRefusal> {
-    let (mut whole, mut length) = (BytesMut::new(), 0);
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| ApiRefusal::malformed("the body breaks off"))?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        length += data.len() as u64;
-        if length > MAX_DRAINED {
-            break;
-        }
-        if length <= MAX_BODY as u64 {
-            whole.extend_from_slice(&data);
-        }
-    }
-    match length > MAX_BODY as u64 {
-        true => Err(ApiRefusal::too_large()),
-        false => Ok(whole.freeze()),
+    let collected = Limited::new(body, MAX_READ).collect();
+    match tokio::time::timeout(timeout, collected).await {
+        Ok(Ok(whole)) => Some(whole.to_bytes())
+            .filter(|whole| whole.len() <= MAX_BODY)
+            .ok_or_else(ApiRefusal::too_large),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiRefusal::too_large()),
+        Ok(Err(_)) => Err(ApiRefusal::malformed("the body breaks off")),
+        Err(_) => Err(ApiRefusal::malformed("the body does not come")),
     }
 }
 

@@ -63,13 +63,8 @@ impl LaneArgs {
     /// never yields is alone.
     pub(crate) fn machine(&self, name: &str, weight: f64) -> Option<MachineLane> {
         let is_shared = !self.alone && weight < 1.0;
-        let machine = is_shared.then(|| MachineLane::of_agent(&self.socket, name))?;
         let is_named = self.socket != Path::new(AGENT_SOCKET);
-        Some(if is_named {
-            machine.expected()
-        } else {
-            machine
-        })
+        is_shared.then(|| MachineLane::of_agent(&self.socket, name).expected(is_named))
     }
 }
 

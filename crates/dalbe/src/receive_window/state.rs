@@ -69,8 +69,9 @@ pub(crate) struct YieldDetector {
     limiting: u32,
     holding: u32,
     is_yielding: bool,
-    /// Segments out of order before the present period, and now.
-    out_of_order: (u32, u32),
+    /// Segments out of order up to the last period that was judged, and up to now.
+    out_of_order_before: u32,
+    out_of_order: u32,
     is_path_limited: bool,
 }
 
@@ -80,7 +81,7 @@ impl YieldDetector {
         let more = bytes.saturating_sub(*self.bytes.get_or_insert(bytes));
         self.bytes = Some(bytes);
         self.max_rate.record(now, more);
-        self.out_of_order.1 = effect.out_of_order;
+        self.out_of_order = effect.out_of_order;
         self.samples += 1;
         self.limiting += u32::from(effect.limits);
         self.holding += u32::from(effect.holds);
@@ -98,8 +99,7 @@ impl YieldDetector {
         let holds = f64::from(self.holding) > enough * f64::from(self.samples);
         self.is_yielding = holds && rate < HELD_BACK_SHARE * self.max_rate.rate(now);
         self.judge();
-        (self.samples, self.limiting, self.holding) = (0, 0, 0);
-        self.period = Some((now, bytes));
+        self.begin_period(Some((now, bytes)));
     }
 
     /// Skips data that does not count: the flow is not held back, or the next response
@@ -110,21 +110,26 @@ impl YieldDetector {
             self.judge();
         }
         self.bytes = Some(bytes);
-        self.period = None;
-        (self.samples, self.limiting, self.holding) = (0, 0, 0);
+        self.begin_period(None);
     }
 
     pub(crate) fn is_yielding(&self) -> bool {
         self.is_yielding
     }
 
+    /// Begins a period at this moment, with so many bytes; `None` if the next sample does.
+    fn begin_period(&mut self, period: Option<(Duration, u64)>) {
+        self.period = period;
+        (self.samples, self.limiting, self.holding) = (0, 0, 0);
+    }
+
     /// The period is over: whether the path limited the flow in it.
     fn judge(&mut self) {
         let is_limited = f64::from(self.limiting) > LIMITS_SHARE * f64::from(self.samples);
-        let (before, after) = self.out_of_order;
-        let is_lost = after.wrapping_sub(before) >= MIN_LOST_SEGMENTS;
+        let late = self.out_of_order.wrapping_sub(self.out_of_order_before);
+        let is_lost = late >= MIN_LOST_SEGMENTS;
         self.is_path_limited = is_lost || is_limited;
-        self.out_of_order.0 = after;
+        self.out_of_order_before = self.out_of_order;
     }
 
     /// Whether the path limited the flow in the last period, and not its server: its window did,

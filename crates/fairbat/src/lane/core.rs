@@ -339,8 +339,7 @@ impl Core {
 
     /// What the connections that are not of the stream are to do now.
     pub(crate) fn flow_target(&self, now: Duration) -> FlowTarget {
-        let own = || self.controller.flow_target(now);
-        let target = self.outer.target().unwrap_or_else(own);
+        let target = self.target_of_laws(now);
         FlowTarget {
             w: target.w.max(self.weight(false)).min(1.0),
             ..target

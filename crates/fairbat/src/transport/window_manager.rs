@@ -186,8 +186,8 @@ impl WindowManager {
                 held
             }
             None => {
-                // What others have found is of their servers. It says something of the first one here,
-                // and nothing of others.
+                // What others have found is of their servers. It says something of the first
+                // one here, and nothing of later ones.
                 let is_first = state.paths.is_empty();
                 let rate = is_first.then(|| self.lane.rate_to_begin()).flatten();
                 let path = state.paths.entry(addresses.1.ip()).or_default();

@@ -8,7 +8,7 @@ const CARRIED_GAIN: f64 = 0.3;
 /// ... which nobody remembers after this time: others may have come or gone.
 const CARRIED_MEMORY: Duration = Duration::from_secs(10);
 
-/// The mean rate of a connection over the last seconds, while there was any.
+/// The mean rate of a connection over the last seconds in which data moved.
 #[derive(Debug, Default)]
 pub(super) struct CarriedRate {
     rate: f64,

@@ -53,8 +53,7 @@ impl Core {
 
     /// Whether deadlines ask for a weight.
     fn has_weight(&self, now: Duration) -> bool {
-        let own = || self.controller.flow_target(now);
-        self.outer.target().unwrap_or_else(own).w > MIN_WEIGHT
+        self.target_of_laws(now).w > MIN_WEIGHT
     }
 
     /// Whether a download takes all that others leave.

@@ -25,6 +25,13 @@ impl Core {
         self.outer.share.map(|share| share.carriers)
     }
 
+    /// What the laws ask of the connections that are not of the stream, those of the outer lane
+    /// under a share. The least weight of the user is not in it.
+    pub(super) fn target_of_laws(&self, now: Duration) -> FlowTarget {
+        let own = || self.controller.flow_target(now);
+        self.outer.target().unwrap_or_else(own)
+    }
+
     /// Connections in use by class.
     pub(super) fn in_use_by_class(&self) -> Counts {
         Counts {
