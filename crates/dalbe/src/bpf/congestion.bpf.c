@@ -71,7 +71,7 @@ static __always_inline void read_parameters(struct sock *sk, struct parameters *
 static __always_inline void tell(struct state *own, const struct state *s, struct tcp_sock *tp,
 				 const struct round_sample *sample)
 {
-	own->seen = s->seen;
+	seen_take(&own->seen, &s->seen);
 	own->seen.version = CONGESTION_VERSION;
 	own->seen.cwnd = tp->snd_cwnd;
 	own->seen.rtt_us = sample->rtt_min_us;

@@ -13,7 +13,7 @@
 
 /* Raise this with every change of the structures or of the kernel's side. A
  * process uses only controls of its own version. */
-#define CONGESTION_VERSION 22
+#define CONGESTION_VERSION 23
 
 /* Weights and ratios: 16 bits behind the point. */
 #define ONE_Q16 65536

@@ -109,6 +109,21 @@ static __always_inline struct group *group_enter(struct sock *sk, struct state *
 	return group;
 }
 
+/* Takes over what a law has counted. The rest of what a socket tells is its own. */
+static __always_inline void seen_take(struct telemetry *own, const struct telemetry *law)
+{
+	own->law = law->law;
+	own->gradient_min_us = law->gradient_min_us;
+	own->gradient_max_us = law->gradient_max_us;
+	own->losses = law->losses;
+	own->delays = law->delays;
+	own->phantoms = law->phantoms;
+	own->backoffs = law->backoffs;
+	own->g_us = law->g_us;
+	own->loss_share_q16 = law->loss_share_q16;
+	own->delay_share_q16 = law->delay_share_q16;
+}
+
 /* Leaves the group, and keeps what it knows and its part. Returns false while another flow
  * changes the group. */
 static __always_inline bool group_leave(struct sock *sk, struct state *own)
@@ -120,7 +135,7 @@ static __always_inline bool group_leave(struct sock *sk, struct state *own)
 	if (group && !group_take(group))
 		return false;
 	if (group) {
-		own->seen = group->s.seen;
+		seen_take(&own->seen, &group->s.seen);
 		own->base = group->s.base;
 		own->weighted = group->s.weighted;
 		own->yielding = group->s.yielding;

@@ -31,7 +31,7 @@ pub use self::observer::{
 /// Version of the congestion controls and of the structures that the kernel's
 /// side and this one share (`CONGESTION_VERSION` in `src/bpf/congestion.h`). A
 /// process uses the controls of this version only.
-pub const CONGESTION_VERSION: u32 = 22;
+pub const CONGESTION_VERSION: u32 = 23;
 
 /// Where the programs of a machine are: a BPF file system of our own, for
 /// `/sys/fs/bpf` is often closed to all but root.

@@ -38,8 +38,9 @@ impl Flow {
         socket_of(&self.server)
     }
 
-    /// Both ends at work, until [`Self::end`].
-    fn run<'scope>(&'scope self, scope: &'scope thread::Scope<'scope, '_>) {
+    /// Both ends at work, until what is returned is dropped.
+    #[must_use]
+    fn run<'scope>(&'scope self, scope: &'scope thread::Scope<'scope, '_>) -> Running<'scope> {
         scope.spawn(|| while (&self.server).write_all(&[7; 10_000]).is_ok() {});
         scope.spawn(|| {
             let mut buffer = [0; 10_000];
@@ -47,12 +48,30 @@ impl Flow {
                 self.received.fetch_add(count as u64, Ordering::Relaxed);
             }
         });
+        Running(self)
     }
+}
 
-    fn end(&self) {
-        for end in [&self.server, &self.client] {
+/// A scope waits for its threads, also when the test has failed in it.
+struct Running<'scope>(&'scope Flow);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        for end in [&self.0.server, &self.0.client] {
             let _ = end.shutdown(Shutdown::Both);
         }
+    }
+}
+
+/// Looks every millisecond until there is something.
+fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let from = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(from.elapsed() < Duration::from_secs(20), "in vain: {what}");
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -110,9 +129,7 @@ fn who_is_told_more_has_more(more: &CongestionParameters, less: &CongestionParam
             };
             set([more, less]);
             let counted = thread::scope(|scope| {
-                for flow in &flows {
-                    flow.run(scope);
-                }
+                let _running = flows.each_ref().map(|flow| flow.run(scope));
                 let first = comes_to_have_more(&flows, 0);
                 let [first_window, _] = sockets.each_ref().map(window);
                 set([less, more]);
@@ -125,11 +142,7 @@ fn who_is_told_more_has_more(more: &CongestionParameters, less: &CongestionParam
                     }
                     thread::sleep(Duration::from_millis(5));
                 };
-                let second = comes_to_have_more(&flows, 1);
-                for flow in &flows {
-                    flow.end();
-                }
-                (first, has_made_room, second)
+                (first, has_made_room, comes_to_have_more(&flows, 1))
             });
             let (first, has_made_room, second) = &counted;
             assert!(first.0 && *has_made_room && second.0, "{counted:?}");
@@ -175,12 +188,8 @@ fn a_lease_that_nobody_renews_ends_with_full_weight() {
             congestion.lease(&leased, &least, lease).expect("its own");
             congestion.set(&other, &least).expect("its own");
             let (has_more, counted) = thread::scope(|scope| {
-                for flow in &flows {
-                    flow.run(scope);
-                }
-                let counted = comes_to_have_more(&flows, 0);
-                flows.iter().for_each(Flow::end);
-                counted
+                let _running = flows.each_ref().map(|flow| flow.run(scope));
+                comes_to_have_more(&flows, 0)
             });
             assert!(has_more, "{counted:?}");
         });
@@ -201,39 +210,28 @@ fn a_flow_that_no_longer_yields_begins_with_slow_start() {
         as_nobody(|| {
             let congestion = WeightedCongestion::open().expect("everybody may");
             let socket = own.socket();
-            let set = |w| congestion.set(&socket, &of_weight(CongestionLaw::Vegas, w));
-            let state = || congestion.state(&socket).ok().flatten();
-            // No panic here: the ends would go on.
+            let set = |w| {
+                let wish = of_weight(CongestionLaw::Vegas, w);
+                congestion.set(&socket, &wish).expect("its own");
+            };
+            let state = || congestion.state(&socket).expect("TCP");
             let begins = || {
-                set(MIN_WEIGHT).ok()?;
-                let from = Instant::now();
+                set(MIN_WEIGHT);
                 // There is none before the first round trip.
-                while state().is_none_or(|it| it.cwnd > 3) {
-                    if from.elapsed() > Duration::from_secs(20) {
-                        return None;
-                    }
-                    thread::sleep(Duration::from_millis(5));
-                }
-                let before = state()?.packets;
-                set(1.0).ok()?;
-                loop {
-                    let now = state()?;
-                    if now.cwnd >= OPENED || now.packets > before + PACKETS {
-                        return Some((now.cwnd, now.packets - before));
-                    }
-                    thread::sleep(Duration::from_millis(1));
-                }
+                let before = until("the flow yields", || state().filter(|it| it.cwnd <= 3));
+                set(1.0);
+                until("the window opens", || {
+                    let now = state().expect("it has yielded");
+                    let packets = now.packets - before.packets;
+                    (now.cwnd >= OPENED || packets > PACKETS).then_some((now.cwnd, packets))
+                })
             };
             let seen = thread::scope(|scope| {
-                own.run(scope);
-                rival.run(scope);
+                let _running = [&own, &rival].map(|flow| flow.run(scope));
                 // A loss in the full queue of the rival may end it early.
-                let seen: Vec<_> = (0..5).map(|_| begins()).collect();
-                own.end();
-                rival.end();
-                seen
+                [(); 5].map(|()| begins())
             });
-            let opened = seen.iter().flatten().filter(|it| it.0 >= OPENED);
+            let opened = seen.iter().filter(|it| it.0 >= OPENED);
             assert!(opened.count() >= 3, "windows, packets: {seen:?}");
         });
     });
