@@ -15,13 +15,10 @@ use std::time::Duration;
 
 use super::{Core, Member, MemberId, Rank};
 
-/// The turns of all members at work, on one connection. They are long, for each costs something:
-/// a process that begins anew has to find out what the path carries, and behind some queues (CoDel)
-/// others notice that.
-const ROUND: Duration = Duration::from_secs(240);
-
-/// Longest turn.
-const MAX_TURN: Duration = Duration::from_secs(60);
+/// The turns of all members at work, on one connection. Each costs something: a process that begins
+/// anew has to find out what the path carries. But where they are long, some have had two and
+/// others three after minutes.
+const ROUND: Duration = Duration::from_secs(80);
 
 /// Shortest turn.
 const MIN_TURN: Duration = Duration::from_secs(5);
@@ -43,7 +40,7 @@ impl Core {
         let at_work: Vec<bool> = self.members.iter().map(is_at_work).collect();
         let count = at_work.iter().filter(|works| **works).count();
         let turn = ROUND / u32::try_from(count.max(1)).unwrap_or(u32::MAX);
-        let turn = turn.clamp(MIN_TURN, MAX_TURN);
+        let turn = turn.max(MIN_TURN);
         let members = self.members.values().zip(&at_work);
         let rates = members.filter(|(_, works)| **works).map(|(member, _)| {
             let used = member.used(now).max(MIN_TURN);
