@@ -18,6 +18,8 @@ mod content_range;
 mod deadline;
 #[path = "../../fuzz/checks/journal.rs"]
 mod journal;
+#[path = "../../fuzz/checks/lane.rs"]
+mod lane;
 #[path = "../../fuzz/checks/manifest.rs"]
 mod manifest;
 #[path = "../../fuzz/checks/netrc.rs"]
@@ -38,13 +40,14 @@ mod webdav;
 /// A fuzz target: its name and what must hold for any input.
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: [Target; 12] = [
+const TARGETS: [Target; 13] = [
     ("agent_api", agent_api::check),
     ("agent_config", agent_config::check),
     ("content_disposition", content_disposition::check),
     ("content_range", content_range::check),
     ("deadline", deadline::check),
     ("journal", journal::check),
+    ("lane", lane::check),
     ("manifest", manifest::check),
     ("netrc", netrc::check),
     ("pull", pull::check),

@@ -169,7 +169,8 @@ impl Nats {
         info.contains("\"jetstream\":true").then_some(stream)
     }
 
-    /// Publishes a message.
+    /// Publishes a message. An answer may be asked for: the subject and that of the answer, with
+    /// a blank between.
     pub fn publish(&self, subject: &str, message: &[u8]) {
         let mut stream = self.connect().expect("the NATS server");
         let head = format!(
@@ -188,8 +189,8 @@ impl Nats {
     pub fn request(&self, subject: &str) -> Option<String> {
         let mut stream = self.connect()?;
         let text = format!(
-            "CONNECT {{\"verbose\":false}}\r\nSUB inbox.test 1\r\n\
-             PUB {subject} inbox.test 0\r\n\r\n"
+            "CONNECT {{\"verbose\":false}}\r\nSUB _INBOX.test 1\r\n\
+             PUB {subject} _INBOX.test 0\r\n\r\n"
         );
         stream.get_mut().write_all(text.as_bytes()).ok()?;
         loop {

@@ -23,6 +23,12 @@ const MAX_OF_USER: usize = 64;
 /// Processes that take part at once.
 const MAX_GUESTS: usize = 512;
 
+/// Longest name of a process that is used, characters.
+const MAX_NAME: usize = 64;
+
+/// Shortest time between two demands of a process.
+const PACE: Duration = Duration::from_millis(2);
+
 /// A process that says nothing for this time hangs, and loses what it has.
 const SILENCE: Duration = Duration::from_secs(5);
 
@@ -101,8 +107,10 @@ async fn take_part(stream: UnixStream, lanes: &Lanes, mut stopping: Stopping) ->
         return write.write_all(&line(&Answer::Refused(why))?).await;
     }
     let lane = lanes.of(hello.direction);
-    tracing::debug!(name = %printable(&hello.name), "a process joins the lane");
-    let guest = lane.invite(&hello.name);
+    let name: String = hello.name.chars().take(MAX_NAME).collect();
+    tracing::debug!(name = %printable(&name), "a process joins the lane");
+    // Not to be taken for the host of a store.
+    let guest = lane.invite(&format!("process {name}"));
     let mut changes = lane.changes();
     let mut told = None;
     let mut repeat = tokio::time::interval(REPEAT);
@@ -124,6 +132,7 @@ async fn hear_all(mut heard: BufReader<OwnedReadHalf>, guest: &Guest) -> io::Res
     while let Some(demand) = hear::<LaneDemand>(&mut heard).await? {
         demand.check().map_err(io::Error::other)?;
         guest.hear(&demand);
+        tokio::time::sleep(PACE).await;
     }
     Ok(())
 }

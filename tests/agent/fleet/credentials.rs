@@ -76,6 +76,11 @@ fn new_credentials_are_used_and_missing_rights_are_told() {
     let (_of_a, of_b) = (a.start(), b.start());
     takes_part(&a);
     b.wait_for_log("refuses this agent", 1);
+    let refused = said_by(&fleet(&b, &["status"]), 5);
+    assert!(
+        refused.contains("does not accept the credentials"),
+        "{refused}"
+    );
     maker.install("b", &b.join("creds"));
     takes_part(&b);
     // b may not hold anybody.

@@ -93,6 +93,33 @@ fn what_is_stored_without_an_answer_is_held() {
 }
 
 #[test]
+fn no_question_makes_the_coordinator_write_elsewhere() {
+    let nats = Nats::start();
+    let a = host(&nats, "a");
+    let _agent = a.start();
+    wait_for_hosts(&nats, 1, SOON);
+    said_by(&fleet(&a, &["hold", "b"]), 0);
+    let term = status(&nats)["term"].as_u64();
+    for elsewhere in ["$KV.fairbat_holds_berlin.holds", KEY] {
+        nats.publish(&format!("fairbat.v1.berlin.status {elsewhere}"), b"");
+    }
+    // An answer that comes after those two.
+    assert_eq!(status(&nats)["term"].as_u64(), term);
+    let said = said_by(&fleet(&a, &["hold", "b"]), 0);
+    assert!(said.contains("b: is held already"), "{said}");
+    // Whatever is stored there, a change makes it good.
+    nats.publish("$KV.fairbat_holds_berlin.holds", b"nothing of ours");
+    said_by(&fleet(&a, &["hold", "c"]), 0);
+    a.wait_for_log("cannot be read", 1);
+    let shown = said_by(&fleet(&a, &["status"]), 0);
+    assert!(
+        shown.contains("c     held") && !shown.contains("b     held"),
+        "{shown}"
+    );
+    assert_eq!(status(&nats)["term"].as_u64(), term, "{}", a.log());
+}
+
+#[test]
 fn without_credentials_that_can_be_read_questions_are_answered() {
     let place = Place::new();
     let missing = place.join("missing");

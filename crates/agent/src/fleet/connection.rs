@@ -20,6 +20,10 @@ const MAX_DELAY: Duration = Duration::from_secs(2);
 /// A server that has not answered two of these has been lost.
 const PING: Duration = Duration::from_secs(2);
 
+/// Messages of one subscription that wait: each of 4,096 hosts has told something twice. Later
+/// ones are dropped, and told again soon.
+const MAX_QUEUED: usize = 8_192;
+
 /// A message that cannot be handed over in this time is dropped: the next one says it all again.
 const HAND_OVER: Duration = Duration::from_millis(100);
 
@@ -75,7 +79,9 @@ impl Connection {
             .name(format!("fairbat-agent {}", fleet.host))
             .ping_interval(PING)
             .reconnect_delay_callback(delay)
-            .require_tls(fleet.cacert.is_some())
+            .subscription_capacity(MAX_QUEUED)
+            // Servers of a cluster are told without a scheme.
+            .require_tls(fleet.cacert.is_some() || fleet.url.scheme() == "tls")
             .retry_on_initial_connect();
         let credentials = credentials(fleet).await?;
         if let Some((path, text)) = fleet.credentials.as_ref().zip(credentials.as_ref()) {
@@ -115,6 +121,12 @@ impl Connection {
         refused
             .as_ref()
             .is_some_and(|text| text.contains(&format!("{subject:?}").to_lowercase()))
+    }
+
+    /// Whether NATS has last refused this agent as a whole.
+    pub(crate) fn is_stranger(&self) -> bool {
+        let refused = self.reporter.refused();
+        refused.as_ref().is_some_and(|text| is_refusal_of_all(text))
     }
 
     /// Hands a message over.
@@ -184,15 +196,16 @@ struct Reporter {
     refused: Mutex<Option<String>>,
 }
 
-/// Whether NATS says, in small letters, that this agent may not do something, or may not connect.
+/// Whether NATS says, in small letters, that this agent may not connect.
+fn is_refusal_of_all(text: &str) -> bool {
+    ["authorization violation", "authentication"]
+        .iter()
+        .any(|refusal| text.contains(refusal))
+}
+
+/// The same, or that it may not do something.
 fn is_refusal(text: &str) -> bool {
-    [
-        "permissions violation",
-        "authorization violation",
-        "authentication",
-    ]
-    .iter()
-    .any(|refusal| text.contains(refusal))
+    is_refusal_of_all(text) || text.contains("permissions violation")
 }
 
 impl Reporter {
@@ -208,6 +221,8 @@ impl Reporter {
                     tracing::info!("connected to NATS at {url}");
                 }
                 self.has_complained.store(false, Ordering::Relaxed);
+                self.is_refusal_told.store(false, Ordering::Relaxed);
+                *self.refused() = None;
             }
             Event::Disconnected => {
                 self.has_complained.store(true, Ordering::Relaxed);

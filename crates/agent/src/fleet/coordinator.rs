@@ -50,6 +50,9 @@ const MAX_LISTED: usize = 1_000;
 /// How long an answer to how the site stands is used again.
 const FRESH: Duration = Duration::from_millis(500);
 
+/// Where clients of NATS wait for answers.
+const INBOX: &str = "_INBOX.";
+
 /// Largest request to hold a host, bytes.
 const MAX_HOLD: usize = 1_024;
 
@@ -145,13 +148,6 @@ impl<'a> Coordinator<'a> {
                 }
                 Ok(()) = push.changed() => { tell_at.get_or_insert(uptime() + SETTLE); }
                 Ok(()) = pull.changed() => { tell_at.get_or_insert(uptime() + SETTLE); }
-                demand = demands.next() => match demand {
-                    Some(demand) => {
-                        self.hear(&demand);
-                        tell_at.get_or_insert(uptime() + SETTLE);
-                    }
-                    None => return "the connection has ended".to_owned(),
-                },
                 // That may take seconds. Few may ask it, and people wait for it.
                 Some(request) = holds.next() => {
                     let held = self.hold(&request.payload).await;
@@ -159,6 +155,13 @@ impl<'a> Coordinator<'a> {
                     self.listed = None;
                     self.answer(&request, held).await;
                 }
+                demand = demands.next() => match demand {
+                    Some(demand) => {
+                        self.hear(&demand);
+                        tell_at.get_or_insert(uptime() + SETTLE);
+                    }
+                    None => return "the connection has ended".to_owned(),
+                },
                 // Any host may ask that as often as it likes.
                 Some(request) = requests.next() => {
                     let listed = self.listed();
@@ -269,9 +272,10 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Answers a request.
+    /// Answers a request. Who asks says where to, and may write there itself: the rights of this
+    /// agent reach further.
     async fn answer(&mut self, request: &Message, answer: Result<Vec<u8>, String>) {
-        let Some(reply) = &request.reply else {
+        let Some(reply) = request.reply.as_ref().filter(|it| it.starts_with(INBOX)) else {
             return;
         };
         let sent = match answer {

@@ -111,14 +111,9 @@ impl Holds {
         let entry = entry.map_err(|error| error.to_string())?;
         let revision = entry.as_ref().map_or(0, |entry| entry.revision);
         let hosts: BTreeSet<String> = match entry {
-            Some(entry) if entry.operation == Operation::Put => {
-                serde_json::from_slice(&entry.value).map_err(|error| error.to_string())?
-            }
+            Some(entry) if entry.operation == Operation::Put => names(&entry.value),
             _ => BTreeSet::new(),
         };
-        if !hosts.iter().all(|host| is_name(host)) {
-            return Err("a name that cannot be one".to_owned());
-        }
         (self.hosts, self.revision) = (hosts, revision);
         Ok(())
     }
@@ -131,5 +126,20 @@ impl Holds {
         let revision = written.map_err(|error| format!("JetStream does not take it: {error}"))?;
         (self.hosts, self.revision) = (hosts, revision);
         Ok(())
+    }
+}
+
+/// The names of hosts that are stored. What cannot be read holds nobody, and the next change
+/// replaces it: without a coordinator nobody could.
+fn names(stored: &[u8]) -> BTreeSet<String> {
+    let names = serde_json::from_slice::<BTreeSet<String>>(stored);
+    match names {
+        Ok(names) if names.iter().all(|host| is_name(host)) => names,
+        _ => {
+            tracing::error!(
+                "what is stored of the hosts that are held cannot be read: none is held"
+            );
+            BTreeSet::new()
+        }
     }
 }

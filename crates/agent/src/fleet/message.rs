@@ -73,15 +73,16 @@ pub enum Ignored {
 }
 
 impl Ignored {
-    /// Says that a message of `sender` is ignored; for people only where the version is another
-    /// one, and of that `has_warned` keeps it to once.
+    /// Says that a message of `sender` is ignored; for people once, of which `has_warned` keeps
+    /// note.
     pub(crate) fn tell(&self, what: &str, sender: &str, has_warned: &mut bool) {
-        match self {
-            Self::Version(_) if !*has_warned => {
-                *has_warned = true;
-                tracing::warn!(sender, "{what} is ignored: {self}; update the older one");
-            }
-            _ => tracing::debug!(sender, "{what} is ignored: {self}"),
+        let hint = match self {
+            Self::Version(_) => "; update the older one",
+            Self::TooLong(_) | Self::Wrong(_) => "",
+        };
+        match std::mem::replace(has_warned, true) {
+            false => tracing::warn!(sender, "{what} is ignored: {self}{hint}"),
+            true => tracing::debug!(sender, "{what} is ignored: {self}"),
         }
     }
 }

@@ -208,7 +208,13 @@ async fn ask<T: serde::de::DeserializeOwned>(
 ) -> Result<T, NoAnswer> {
     let away = |why: &str| NoAnswer::Away(why.to_owned());
     let Some(connection) = connection.filter(|connection| *connection.is_up.borrow()) else {
-        return Err(away("NATS is out of reach; see the log of this agent"));
+        return Err(away(match connection {
+            Some(refused) if refused.is_stranger() => {
+                "NATS does not accept the credentials of this agent; see docs/fleet.md for how \
+                 they are made"
+            }
+            _ => "NATS is out of reach; see the log of this agent: journalctl -u fairbat-agent",
+        }));
     };
     let answer = connection.client.request(subject.clone(), question.into());
     let none = "no coordinator of the site answers; one is found within seconds if there are \

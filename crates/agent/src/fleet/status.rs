@@ -177,7 +177,7 @@ impl HostLane {
     /// What a demand says.
     pub(crate) fn of(demand: &LaneDemand) -> Self {
         let mut lane = Self::default();
-        let is_wanted = |want: &&Want| want.bytes > 0 || want.active > 0 || want.waiting > 0;
+        let is_wanted = |it: &&Want| it.bytes > 0 || it.active > 0 || it.held > 0 || it.waiting > 0;
         for want in demand.wants.iter().filter(is_wanted) {
             lane.active += u64::from(want.active) + u64::from(want.held);
             lane.waiting += u64::from(want.waiting);

@@ -76,6 +76,10 @@ struct Held {
 pub(crate) async fn run(args: &FleetArgs) -> Result<ExitCode, AgentError> {
     let agent = Agent::at(&args.agent.socket)?;
     let path = match args.action {
+        FleetAction::Status if !args.hosts.is_empty() => {
+            let message = "fairbat fleet status shows all hosts, and takes none";
+            return Err(AgentError::new(ExitCode::Usage, message));
+        }
         FleetAction::Status => {
             let document = agent.get("/v1/fleet").await?;
             let shown = if args.agent.json {

@@ -13,14 +13,18 @@ use jiff::SignedDuration;
 use super::backlog::Backlog;
 use super::core::{Core, MemberId, RequestId};
 use super::settings::Service;
-use super::wire::{Class, Counts, LaneDemand, LaneGrant, Want, WantedService};
+use super::wire::{Class, Counts, LaneDemand, LaneGrant, MAX_RATE, Want, WantedService};
 
 /// A deadline that is told again comes with the delay of its message. It is another one only
 /// if it differs by more than this.
 const SAME_DEADLINE: SignedDuration = SignedDuration::from_secs(2);
 
-/// More bytes in one message are not believed: over an hour at 2 Gbit/s.
-const MAX_MOVED: u64 = 1 << 40;
+/// More than a guest can move, byte/s: 400 Gbit/s.
+const MAX_GUEST_RATE: f64 = 50e9;
+
+/// The connections of a guest do not count while it moves nothing for this time: they hang, or
+/// there are none.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// Number of a guest, in the order in which they came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,8 +56,54 @@ struct Guest {
     /// The grants that it has not seen, oldest first: for which group each was.
     unseen: VecDeque<(Class, u64)>,
     groups: BTreeMap<u64, Group>,
-    /// Bytes that it had moved, for deadlines and besides.
-    moved: Option<(u64, u64)>,
+    /// When it was heard last.
+    heard_at: Duration,
+    /// Bytes that it had moved, for deadlines and besides; `None` before its first demand.
+    moved: Option<[u64; 2]>,
+    /// When it last moved anything, or used nothing.
+    moved_at: Duration,
+}
+
+impl Guest {
+    /// The bytes that it has moved since it was heard last, for deadlines and besides. Those that
+    /// come sooner than they can count later.
+    fn count_moved(&mut self, now: Duration, told: &LaneDemand) -> [u64; 2] {
+        let time = now.saturating_sub(std::mem::replace(&mut self.heard_at, now));
+        let most = (time.as_secs_f64() * MAX_GUEST_RATE) as u64;
+        let told_moved = [told.moved_due, told.moved_besides];
+        let before = self.moved.unwrap_or(told_moved);
+        let moved = [0, 1].map(|index| told_moved[index].saturating_sub(before[index]).min(most));
+        self.moved = Some([0, 1].map(|index| told_moved[index].min(before[index] + moved[index])));
+        let uses_none = told.wants.iter().all(|want| want.active == 0) && self.unseen.is_empty();
+        if moved != [0, 0] || uses_none {
+            self.moved_at = now;
+        }
+        moved
+    }
+
+    /// What it wants, as far as that is believed: no more connections than there may be. What has
+    /// been granted and is not seen yet is in use.
+    fn believed(&self, now: Duration, told: &LaneDemand, max_connections: u32) -> Vec<Want> {
+        let is_idle = now >= self.moved_at + IDLE;
+        let (mut active, mut waiting) = (max_connections, max_connections + 1);
+        let mut wants = told.wants.clone();
+        for want in &mut wants {
+            let unseen = self.unseen.iter().filter(|(_, key)| *key == want.key);
+            let granted = unseen.count() as u32;
+            want.active = want.active.min(active);
+            active -= want.active;
+            want.active = if is_idle { 0 } else { want.active + granted };
+            // A transfer of a stream has one connection.
+            if want.service == WantedService::Stream {
+                want.waiting = want.waiting.min(1);
+            } else {
+                want.waiting = want.waiting.min(waiting);
+                waiting -= want.waiting;
+            }
+            want.waiting = want.waiting.saturating_sub(granted);
+        }
+        wants
+    }
 }
 
 /// Transfers of a guest that are served alike.
@@ -81,7 +131,7 @@ impl Guests {
     }
 
     /// A guest comes, of this name.
-    pub(crate) fn enter(&mut self, core: &mut Core, name: &str) -> GuestId {
+    pub(crate) fn enter(&mut self, core: &mut Core, now: Duration, name: &str) -> GuestId {
         core.take_turns(true);
         let id = GuestId(self.entered);
         self.entered += 1;
@@ -91,7 +141,9 @@ impl Guests {
             granted: Counts::default(),
             unseen: VecDeque::new(),
             groups: BTreeMap::new(),
+            heard_at: now,
             moved: None,
+            moved_at: now,
         };
         self.guests.insert(id, guest);
         id
@@ -149,16 +201,13 @@ impl Guests {
                 !is_seen
             });
         }
-        let moved = (told.moved_due, told.moved_besides);
-        if let Some(before) = guest.moved.replace(moved) {
-            for (is_due, before, after) in [(true, before.0, moved.0), (false, before.1, moved.1)] {
-                let bytes = after.saturating_sub(before).min(MAX_MOVED);
-                let groups = guest.groups.values();
-                let groups = groups.filter(|it| it.service.deadline().is_some() == is_due);
-                let members: Vec<_> = groups.map(|group| group.member).collect();
-                core.share_moved(now, &members, bytes);
-                core.count_moved(now, bytes, is_due);
-            }
+        let moved = guest.count_moved(now, told);
+        for (is_due, bytes) in [true, false].into_iter().zip(moved) {
+            let groups = guest.groups.values();
+            let groups = groups.filter(|it| it.service.deadline().is_some() == is_due);
+            let members: Vec<_> = groups.map(|group| group.member).collect();
+            core.share_moved(now, &members, bytes);
+            core.count_moved(now, bytes, is_due);
         }
         if let Some(rtt) = told
             .rtt_s
@@ -166,16 +215,10 @@ impl Guests {
         {
             core.rtt = Some(rtt);
         }
-        let (unseen, name) = (guest.unseen.clone(), Arc::clone(&guest.name));
-        for want in &told.wants {
-            self.update(core, now, id, &name, want, &unseen);
+        for want in guest.believed(now, told, core.max_connections()) {
+            self.update(core, now, id, &want, told.path_limited);
         }
-        if let Some(guest) = self.guests.get(&id) {
-            for group in guest.groups.values() {
-                core.note_path(group.member, told.path_limited);
-            }
-        }
-        self.end_groups(core, now, id, told, &unseen);
+        self.end_groups(core, now, id, told);
     }
 
     /// Brings a group up to date.
@@ -184,13 +227,12 @@ impl Guests {
         core: &mut Core,
         now: Duration,
         id: GuestId,
-        name: &str,
         want: &Want,
-        unseen: &VecDeque<(Class, u64)>,
+        is_path_limited: Option<bool>,
     ) {
         let service = service_of(core, now, want.service);
         let guest = self.guests.get_mut(&id);
-        let Some(Guest { groups, .. }) = guest else {
+        let Some(Guest { groups, name, .. }) = guest else {
             return;
         };
         let old = groups
@@ -214,15 +256,13 @@ impl Guests {
         );
         core.set_weight(group.member, want.weight);
         core.set_held(group.member, want.held);
-        let granted = unseen.iter().filter(|(_, key)| *key == want.key).count() as u32;
-        // Nobody has more, whatever it says.
-        let active = want.active.min(core.max_connections()) + granted;
-        core.use_connections(now, group.member, group.service, group.active, active);
-        group.active = active;
-        let waiting = want.waiting.saturating_sub(granted) as usize;
+        core.note_path(group.member, is_path_limited);
+        core.use_connections(now, group.member, group.service, group.active, want.active);
+        group.active = want.active;
+        let waiting = want.waiting as usize;
         while group.requests.len() > waiting {
             if let Some(request) = group.requests.pop() {
-                core.withdraw(request);
+                core.withdraw(group.member, request);
                 self.requests.remove(&request);
             }
         }
@@ -238,17 +278,11 @@ impl Guests {
 
     /// Ends the groups that are not told any more. What was granted and is not seen yet may still
     /// come to be used.
-    fn end_groups(
-        &mut self,
-        core: &mut Core,
-        now: Duration,
-        id: GuestId,
-        told: &LaneDemand,
-        unseen: &VecDeque<(Class, u64)>,
-    ) {
+    fn end_groups(&mut self, core: &mut Core, now: Duration, id: GuestId, told: &LaneDemand) {
         let Some(guest) = self.guests.get_mut(&id) else {
             return;
         };
+        let unseen = &guest.unseen;
         let is_over = |key: &u64| {
             !told.wants.iter().any(|want| want.key == *key)
                 && !unseen.iter().any(|(_, granted)| granted == key)
@@ -332,8 +366,11 @@ impl Guests {
             granted: guest.granted,
             w: target.w,
             carriers: self.carriers.get(&id).copied().unwrap_or(0),
-            capacity: target.capacity,
-            rate: core.rate_of_connection(now).unwrap_or_default(),
+            capacity: target.capacity.min(MAX_RATE),
+            rate: core
+                .rate_of_connection(now)
+                .unwrap_or_default()
+                .min(MAX_RATE),
             stream_w: core.stream_target(now).w,
             valid_s: valid.as_secs_f64(),
         })

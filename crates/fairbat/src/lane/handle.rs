@@ -442,7 +442,7 @@ impl Drop for PermitRequest {
             return;
         }
         let mut state = self.lane.state();
-        state.core.withdraw(self.id);
+        state.core.withdraw(self.member, self.id);
         state.waiting.remove(&self.id);
         // It was granted, and nobody took the permit.
         if self.turn.try_recv().is_ok() {

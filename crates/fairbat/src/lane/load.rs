@@ -57,7 +57,10 @@ impl Load {
             (None, None) => Duration::MAX,
         };
         let period = (left / WEIGHT_PERIODS).clamp(MIN_WEIGHT_PERIOD, MAX_WEIGHT_PERIOD);
-        let round_trips = self.rtt.unwrap_or_default() * WEIGHT_ROUND_TRIPS;
+        let round_trips = self
+            .rtt
+            .unwrap_or_default()
+            .saturating_mul(WEIGHT_ROUND_TRIPS);
         period.max(round_trips.min(MAX_ROUND_TRIPS_TIME))
     }
 }

@@ -20,7 +20,7 @@ impl Lane {
     #[must_use]
     pub fn invite(&self, name: &str) -> Guest {
         let state = &mut *self.state();
-        let id = state.guests.enter(&mut state.core, name);
+        let id = state.guests.enter(&mut state.core, self.now(), name);
         Guest {
             lane: self.clone(),
             id,

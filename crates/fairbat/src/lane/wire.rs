@@ -26,7 +26,10 @@ pub const MAX_LEASE_S: f64 = 60.0;
 const SAME_CAPACITY: f64 = 0.1;
 
 /// Connections of one group of transfers that are believed.
-const MAX_CONNECTIONS: u32 = 1_024;
+pub(super) const MAX_CONNECTIONS: u32 = 1_024;
+
+/// Longest round-trip time that is believed, s.
+const MAX_RTT_S: f64 = 60.0;
 
 /// How a transfer is served, without the deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +170,7 @@ pub struct LaneGrant {
 }
 
 /// A higher rate is not believed, byte/s.
-const MAX_RATE: f64 = 1e12;
+pub(super) const MAX_RATE: f64 = 1e12;
 
 fn is_weight(w: f64) -> bool {
     (0.0..=1.0).contains(&w)
@@ -186,7 +189,10 @@ impl LaneDemand {
         if self.wants.len() > MAX_WANTS {
             return Err("too many groups of transfers");
         }
-        if self.rtt_s.is_some_and(|rtt| !is_amount(rtt)) {
+        if self
+            .rtt_s
+            .is_some_and(|rtt| !(0.0..=MAX_RTT_S).contains(&rtt))
+        {
             return Err("a round-trip time that is not a time");
         }
         for want in &self.wants {
@@ -218,6 +224,7 @@ impl LaneDemand {
     pub fn without_requests(mut self) -> Self {
         for want in &mut self.wants {
             (want.waiting, want.bytes, want.inactive) = (0, 0, 0);
+            (want.extent, want.weight) = (Extent::Known, 0.0);
         }
         self
     }
@@ -337,6 +344,13 @@ pub(crate) mod tests {
         ];
         for want in wrong {
             assert!(demand(vec![want]).check().is_err(), "{want:?}");
+        }
+        for rtt in [f64::NAN, -1.0, 1e19] {
+            let wrong = LaneDemand {
+                rtt_s: Some(rtt),
+                ..demand(Vec::new())
+            };
+            assert!(wrong.check().is_err(), "{rtt}");
         }
         let grant = LaneGrant {
             rate: 0.0,

@@ -32,9 +32,11 @@ impl Core {
         request
     }
 
-    /// The request is no longer wanted.
-    pub(crate) fn withdraw(&mut self, request: RequestId) {
-        self.requests.retain(|&(_, other), _| other != request);
+    /// The request of a member is no longer wanted.
+    pub(crate) fn withdraw(&mut self, id: MemberId, request: RequestId) {
+        if let Some(member) = self.members.get(&id) {
+            self.requests.remove(&(member.rank(id), request));
+        }
     }
 
     /// Grants the first request in order, of the stream or of the others, for which there may
@@ -140,7 +142,7 @@ impl Core {
         let is_filled = self.is_path_filled(now);
         let requests = requests.filter(|((rank, _), _)| !is_filled || !self.waits_for_path(*rank));
         if let Some(is_allowed) = self.outer_allows(Class::Others) {
-            let first = self.first(now, requests).filter(|_| is_allowed);
+            let first = is_allowed.then(|| self.first(now, requests)).flatten();
             return first.map(|(request, _)| request);
         }
         let in_use = self.active - self.active_in_stream - self.in_use_by_asking(now);

@@ -13,7 +13,9 @@ use super::outer::{Group, Share};
 use super::{Core, Member};
 use crate::lane::backlog::Extent;
 use crate::lane::settings::Service;
-use crate::lane::wire::{Class, Counts, LaneDemand, LaneGrant, MAX_WANTS, Want, WantedService};
+use crate::lane::wire::{
+    Class, Counts, LaneDemand, LaneGrant, MAX_CONNECTIONS, MAX_WANTS, Want, WantedService,
+};
 
 /// A permit that nobody has used after this time goes back. It is longer than what uses a
 /// permit takes to ask for the next one.
@@ -174,6 +176,10 @@ impl Core {
                 let unused = u32::try_from(outer.unused.of(class)).unwrap_or(u32::MAX);
                 first.active = first.active.saturating_add(unused);
             }
+        }
+        for want in &mut wants {
+            want.active = want.active.min(MAX_CONNECTIONS);
+            want.held = want.held.min(MAX_CONNECTIONS);
         }
         outer.seq += 1;
         LaneDemand {

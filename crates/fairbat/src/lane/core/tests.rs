@@ -273,7 +273,7 @@ fn who_leaves_waits_no_more_and_what_is_withdrawn_is_not_granted() {
     core.request(START, gone);
     let withdrawn = core.request(START, stays);
     let request = core.request(START, stays);
-    core.withdraw(withdrawn);
+    core.withdraw(stays, withdrawn);
     core.leave(START, gone);
     assert_eq!(grant(&mut core, 9), Some((request, stays)));
     assert_eq!(grant(&mut core, 9), None);
@@ -323,8 +323,8 @@ proptest! {
             match what {
                 0 | 1 => waiting.push((core.request(START, id), id)),
                 2 => {
-                    if let Some((request, _)) = waiting.pop() {
-                        core.withdraw(request);
+                    if let Some((request, id)) = waiting.pop() {
+                        core.withdraw(id, request);
                     }
                 }
                 3 => {

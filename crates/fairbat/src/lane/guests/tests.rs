@@ -5,6 +5,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 mod downloads;
+mod lies;
 mod turns;
 
 use super::*;
@@ -218,7 +219,7 @@ impl Simulation {
 
     fn at(mut site: Site, seed: u64, rate: f64, transfers: &[(Option<u64>, u64)]) -> Self {
         let hosts = transfers.iter().map(|&(due, bytes)| {
-            let guest = site.guests.enter(&mut site.core, "host");
+            let guest = site.guests.enter(&mut site.core, Duration::ZERO, "host");
             Host::new(due, bytes, guest)
         });
         Self {
@@ -348,7 +349,8 @@ impl Simulation {
     fn replace_site(&mut self, term: u64) {
         self.site = Site::new(term);
         for host in &mut self.hosts {
-            host.guest = self.site.guests.enter(&mut self.site.core, "host");
+            let Site { core, guests } = &mut self.site;
+            host.guest = guests.enter(core, self.now, "host");
         }
     }
 }
@@ -470,7 +472,7 @@ fn a_guest_that_comes_back_in_the_same_term_is_granted_at_once() {
         ..LaneDemand::default()
     };
     let now = Duration::ZERO;
-    let id = guests.enter(&mut core, "back");
+    let id = guests.enter(&mut core, now, "back");
     guests.hear(&mut core, now, id, &told);
     let (request, ..) = core.grant(now).expect("there is room");
     assert!(guests.granted(request));

@@ -22,7 +22,7 @@ struct Machine {
 impl Machine {
     fn of(service: WantedService, path_limited: Option<bool>) -> Self {
         let mut site = Site::new(1);
-        let guests = [0, 1].map(|_| site.guests.enter(&mut site.core, "get"));
+        let guests = [0, 1].map(|_| site.guests.enter(&mut site.core, Duration::ZERO, "get"));
         let transfer = Want {
             service,
             bytes: MUCH,

@@ -24,7 +24,7 @@ fn hosts_that_are_due_alike_take_turns() {
 
 #[test]
 fn many_hosts_that_are_due_alike_all_have_their_turn_soon() {
-    // A round takes four minutes on one connection, and there are up to eight.
+    // A round takes 80 s on one connection, and there are up to eight.
     let mut site = Simulation::new(1, 2_500_000.0, &[(None, MUCH); 16]);
     site.run(300);
     let moved = site.moved();
