@@ -47,7 +47,7 @@ pub struct Fleet {
 /// Reads the table. Reads all keys before it gives up. `machine` is the host name of this
 /// machine.
 pub(crate) fn fleet(mut table: Table<'_, '_>, machine: &str) -> Option<Fleet> {
-    let url = table.required("url", "write url = \"nats://host.example:4222\"");
+    let url = table.required("url", "write url = \"tls://host.example:4222\"");
     let url = url.and_then(|text| server(&text, &mut table));
     let site = table.required("site", "write site = \"NAME\"");
     let site = site.and_then(|text| name("site", &text, &text, &mut table));
@@ -78,7 +78,7 @@ fn server(text: &str, table: &mut Table<'_, '_>) -> Option<Url> {
     let (what, advice) = match Url::parse(text).ok().filter(of_nats) {
         None => (
             "is not a nats or tls URL",
-            "write for example nats://host.example:4222",
+            "write for example tls://host.example:4222",
         ),
         Some(url) if !url.username().is_empty() || url.password().is_some() => (
             "contains a user name, a password or a token",
@@ -91,7 +91,7 @@ fn server(text: &str, table: &mut Table<'_, '_>) -> Option<Url> {
         {
             (
                 "has something after its host",
-                "write for example nats://host.example:4222",
+                "write for example tls://host.example:4222",
             )
         }
         Some(url) => return Some(url),

@@ -37,20 +37,22 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Opens it, in the background. Waits only for credentials that can be read.
-    pub(crate) async fn open(fleet: &Fleet) -> Self {
+    /// Opens it, in the background. Waits only for credentials that can be read, and tells why it
+    /// waits.
+    pub(crate) async fn open(fleet: &Fleet, tell: impl Fn(&str)) -> Self {
         let mut has_complained = false;
         loop {
             match Self::try_open(fleet).await {
                 Ok(connection) => return connection,
-                Err(why) if !has_complained => {
-                    tracing::error!(
-                        site = fleet.site,
-                        "not in the lane of the site, trying again: {why}"
-                    );
-                    has_complained = true;
+                Err(why) => {
+                    tell(&why);
+                    if !std::mem::replace(&mut has_complained, true) {
+                        tracing::error!(
+                            site = fleet.site,
+                            "not in the lane of the site, trying again: {why}"
+                        );
+                    }
                 }
-                Err(_) => {}
             }
             tokio::time::sleep(READ_AGAIN).await;
         }
@@ -118,15 +120,15 @@ impl Connection {
     /// Whether NATS has last refused this subject to this agent.
     pub(crate) fn is_refused(&self, subject: &str) -> bool {
         let refused = self.reporter.refused();
-        refused
-            .as_ref()
-            .is_some_and(|text| text.contains(&format!("{subject:?}").to_lowercase()))
+        refused.as_ref().is_some_and(|text| {
+            text.to_lowercase()
+                .contains(&format!("{subject:?}").to_lowercase())
+        })
     }
 
-    /// Whether NATS has last refused this agent as a whole.
-    pub(crate) fn is_stranger(&self) -> bool {
-        let refused = self.reporter.refused();
-        refused.as_ref().is_some_and(|text| is_refusal_of_all(text))
+    /// What NATS has last refused to this agent.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.reporter.refused().clone()
     }
 
     /// Hands a message over.
@@ -192,20 +194,31 @@ struct Reporter {
     is_encrypted: bool,
     has_complained: AtomicBool,
     is_refusal_told: AtomicBool,
-    /// The last refusal, in small letters.
+    /// The last refusal.
     refused: Mutex<Option<String>>,
 }
 
-/// Whether NATS says, in small letters, that this agent may not connect.
-fn is_refusal_of_all(text: &str) -> bool {
-    ["authorization violation", "authentication"]
-        .iter()
-        .any(|refusal| text.contains(refusal))
+/// Whether NATS says that this agent may not do something, or may not connect.
+fn is_refusal(text: &str) -> bool {
+    let text = text.to_lowercase();
+    [
+        "permissions violation",
+        "authorization violation",
+        "authentication",
+    ]
+    .iter()
+    .any(|refusal| text.contains(refusal))
 }
 
-/// The same, or that it may not do something.
-fn is_refusal(text: &str) -> bool {
-    is_refusal_of_all(text) || text.contains("permissions violation")
+/// What to do about a refusal.
+fn advice(text: &str) -> &'static str {
+    match text.to_lowercase().contains("kv_fairbat_coordinator") {
+        true => {
+            "it may not coordinate the site: write coordinate = false in [fleet], or make its \
+             credentials with --coordinate"
+        }
+        false => "see docs/fleet.md for the rights that an agent needs",
+    }
 }
 
 impl Reporter {
@@ -232,21 +245,21 @@ impl Reporter {
             }
             Event::ClientError(_) | Event::ServerError(_) => {
                 let text = event.to_string();
-                let small = text.to_ascii_lowercase();
-                let is_refusal = is_refusal(&small);
+                let is_refusal = is_refusal(&text);
                 if is_refusal {
-                    *self.refused() = Some(small);
+                    *self.refused() = Some(text.clone());
                 }
                 let is_new = !self.has_complained.swap(true, Ordering::Relaxed);
                 if is_refusal && !self.is_refusal_told.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(
-                        "NATS at {url} refuses this agent: {text}; see docs/fleet.md for the rights \
-                         that an agent needs"
-                    );
+                    let advice = advice(&text);
+                    tracing::warn!("NATS at {url} refuses this agent: {text}; {advice}");
                 } else if is_new && !*self.is_up.borrow() {
                     let hint = match self.is_encrypted {
-                        true => "; it may be its certificate: see `cacert` in [fleet]",
-                        false => "",
+                        true => {
+                            "; see whether it runs there, and whether its certificate is for that \
+                             name and by an authority of `cacert` in [fleet]"
+                        }
+                        false => "; see whether it runs there",
                     };
                     tracing::warn!("no connection to NATS at {url}, trying again: {text}{hint}");
                 } else {

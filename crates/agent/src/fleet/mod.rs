@@ -89,7 +89,9 @@ impl Participant {
     /// Takes part with the credentials that there are. Returns whether there are new ones.
     async fn take_part_with_credentials(&self, mut leave: watch::Receiver<bool>) -> bool {
         let connection = tokio::select! {
-            connection = Connection::open(&self.fleet) => connection,
+            connection = Connection::open(&self.fleet, |why| {
+                self.port.status.send_modify(|status| status.problem = Some(why.to_owned()));
+            }) => connection,
             () = site::pass_on(None, &self.fleet, &self.port) => return false,
             _ = leave.wait_for(|leave| *leave) => return false,
         };
@@ -215,6 +217,7 @@ async fn look(
             status.member = lanes.push.outer().is_shared() || lanes.pull.outer().is_shared();
             status.term = heard.map(|heard| heard.term.get());
             status.held = status.member && heard.is_some_and(|heard| heard.held);
+            status.problem = connection.refusal().filter(|_| !status.member);
             status.heard_s = heard.map(|heard| uptime().saturating_sub(heard.at).as_secs_f64());
         });
         tokio::time::sleep(LOOK).await;

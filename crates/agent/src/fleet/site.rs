@@ -104,6 +104,7 @@ pub fn channel(fleet: &Fleet) -> (Site, SitePort) {
         member: false,
         held: false,
         coordinator: false,
+        problem: None,
         term: None,
         heard_s: None,
         known: None,
@@ -179,7 +180,7 @@ pub(crate) async fn pass_on(connection: Option<&Connection>, fleet: &Fleet, port
                 let fresh = last.take().filter(|(at, _)| uptime() < *at + FRESH);
                 let answer = match fresh {
                     Some(fresh) => Ok(fresh),
-                    None => ask(connection, status_of(&fleet.site), Vec::new())
+                    None => ask(connection, port, status_of(&fleet.site), Vec::new())
                         .await
                         .map(|status| (uptime(), status)),
                 };
@@ -188,7 +189,7 @@ pub(crate) async fn pass_on(connection: Option<&Connection>, fleet: &Fleet, port
             }
             Question::Hold(hold, reply) => {
                 let answer = match serde_json::to_vec(&hold) {
-                    Ok(hold) => ask(connection, holds_of(&fleet.site), hold).await,
+                    Ok(hold) => ask(connection, port, holds_of(&fleet.site), hold).await,
                     Err(error) => Err(NoAnswer::Refused(error.to_string())),
                 };
                 last = None;
@@ -203,18 +204,14 @@ pub(crate) async fn pass_on(connection: Option<&Connection>, fleet: &Fleet, port
 /// Asks the coordinator.
 async fn ask<T: serde::de::DeserializeOwned>(
     connection: Option<&Connection>,
+    port: &SitePort,
     subject: String,
     question: Vec<u8>,
 ) -> Result<T, NoAnswer> {
-    let away = |why: &str| NoAnswer::Away(why.to_owned());
     let Some(connection) = connection.filter(|connection| *connection.is_up.borrow()) else {
-        return Err(away(match connection {
-            Some(refused) if refused.is_stranger() => {
-                "NATS does not accept the credentials of this agent; see docs/fleet.md for how \
-                 they are made"
-            }
-            _ => "NATS is out of reach; see the log of this agent: journalctl -u fairbat-agent",
-        }));
+        let problem = port.status.borrow().problem.clone();
+        let why = problem.unwrap_or_else(|| "see the log of this agent".to_owned());
+        return Err(NoAnswer::Away(format!("NATS is out of reach: {why}")));
     };
     let answer = connection.client.request(subject.clone(), question.into());
     let none = "no coordinator of the site answers; one is found within seconds if there are \
@@ -227,7 +224,7 @@ async fn ask<T: serde::de::DeserializeOwned>(
              again with --hold (docs/fleet.md)"
                 .to_owned(),
         )),
-        Ok(Err(_)) | Err(_) => Err(away(none)),
+        Ok(Err(_)) | Err(_) => Err(NoAnswer::Away(none.to_owned())),
     }
 }
 

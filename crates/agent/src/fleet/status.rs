@@ -24,6 +24,8 @@ pub struct FleetStatus {
     pub held: bool,
     /// Whether it coordinates the site.
     pub coordinator: bool,
+    /// What keeps it out of the lane of the site, for people, if that is known.
+    pub problem: Option<String>,
     /// The term of the last grant; `None` before the first.
     pub term: Option<u64>,
     /// Time since that grant, s.

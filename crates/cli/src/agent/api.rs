@@ -30,6 +30,8 @@ pub(crate) struct Fleet {
     pub(crate) held: bool,
     /// Whether it coordinates the site.
     pub(crate) coordinator: bool,
+    /// What keeps it out, if that is known.
+    pub(crate) problem: Option<String>,
 }
 
 /// Connections of other programs that are held, or are not at the moment.

@@ -19,7 +19,7 @@ use crate::exit::ExitCode;
 use crate::progress;
 
 /// Longest wait for an answer. A healthy agent answers at once.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request that failed: the message, advice, and the exit code.
 #[derive(Debug)]

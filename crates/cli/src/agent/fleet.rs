@@ -161,6 +161,8 @@ fn row(host: &Host) -> [Cell; 6] {
     let dash = || "-".to_owned();
     let finish = match (late, due) {
         (Some(late), _) => (format!("{} late", span(late)), Tone::Bad),
+        // It moves nothing until it is released.
+        (None, Some(_)) if host.held => ("not while held".to_owned(), Tone::Bad),
         (None, Some(_)) => ("in time".to_owned(), Tone::Plain),
         (None, None) => (dash(), Tone::Plain),
     };
@@ -213,6 +215,7 @@ mod tests {
                 {"name": "b", "heard_s": 1.0,
                     "push": {"waiting": 2, "bytes": 2048, "due_s": -5.0, "late_s": 9.0}},
                 {"name": "c", "held": true},
+                {"name": "d", "held": true, "heard_s": 1.0, "push": {"bytes": 1024, "due_s": 9.0}},
             ],
         });
         let options = TableOptions {
@@ -225,6 +228,7 @@ HOST  STATE                 CONNECTIONS  LEFT      DUE      FINISH
 a     moving                1            1.00 KiB  in 60 s  in time
 b     waiting for its turn  -            2.00 KiB  5 s ago  9 s late
 c     held                  -            -         -        -
+d     held                  -            1.00 KiB  in 9 s   not while held
 and 2 more
 
 site berlin, coordinated by a

@@ -188,7 +188,7 @@ fn a_fleet_that_cannot_be_is_refused() {
     }
     assert_refused(
         "[fleet]\nsite = \"a\"\nhost = \"a\"",
-        &["has no `url`", "nats://"],
+        &["has no `url`", "tls://"],
     );
     assert_refused(
         "[fleet]\nurl = \"tls://a\"\nhost = \"a\"",

@@ -60,6 +60,7 @@ pub(crate) fn berlin() -> FleetStatus {
         member: true,
         held: false,
         coordinator: true,
+        problem: None,
         term: Some(12),
         heard_s: Some(0.5),
         known: Some(Arc::new(known)),
