@@ -76,11 +76,12 @@ fn new_credentials_are_used_and_missing_rights_are_told() {
     let (_of_a, of_b) = (a.start(), b.start());
     takes_part(&a);
     b.wait_for_log("refuses this agent", 1);
-    let refused = said_by(&fleet(&b, &["status"]), 5);
-    let refused = refused.to_lowercase();
-    assert!(refused.contains("authorization violation"), "{refused}");
-    let status = of_b.order(&["status"]);
-    assert!(status.contains("goes on alone: "), "{status}");
+    wait_until("its status to say why", SOON, || {
+        let refused = said_by(&fleet(&b, &["status"]), 5).to_lowercase();
+        let status = of_b.order(&["status"]).to_lowercase();
+        let reason = "authorization violation";
+        refused.contains(reason) && status.contains(reason)
+    });
     maker.install("b", &b.join("creds"));
     takes_part(&b);
     // b may not hold anybody.
