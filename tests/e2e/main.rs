@@ -30,6 +30,7 @@ mod integrity;
 mod kills;
 mod links;
 mod many;
+mod mirrors;
 mod names;
 mod network;
 mod ownership;

@@ -169,12 +169,18 @@ fn transfers(
     if urls.len() > 1 && args.files.output.is_some() {
         return Err(only_one("--output", "use --directory for several"));
     }
+    if urls.len() > 1 && !args.files.mirrors.is_empty() {
+        let advice = "write the mirrors of each after it, in the lines of --input-file";
+        return Err(only_one("--mirror", advice));
+    }
     if urls.len() > 1 && checksum.is_some() {
         return Err(only_one("--checksum", "run one command for each"));
     }
     let target = target(args)?;
+    let mirrors = urls::given(&args.files.mirrors)?;
     let request = |listed: urls::ListedUrl| TransferRequest {
         url: listed.url,
+        mirrors: [listed.mirrors, mirrors.clone()].concat(),
         target: target.clone(),
         deadline: listed.deadline.or(deadline),
         checksum: checksum.clone(),

@@ -169,6 +169,11 @@ impl Progress {
                 after_s,
                 ..
             } if lines => Some(messages::retrying(url, reason, *after_s)),
+            Event::Source {
+                url,
+                source,
+                reason,
+            } if results => Some(messages::next_source(url, source, reason)),
             Event::Done {
                 url,
                 path,

@@ -98,6 +98,15 @@ pub enum Event {
         #[serde(skip)]
         cause: RetryCause,
     },
+    /// A source has been given up, and the download begins anew from another one.
+    Source {
+        /// The URL as given, without credentials.
+        url: String,
+        /// That of the source that is asked now, without credentials.
+        source: String,
+        /// Why the one before it has been given up.
+        reason: String,
+    },
     /// A file is finished, verified and in its place.
     Done {
         /// The URL as given, without credentials.

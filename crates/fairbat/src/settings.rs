@@ -17,6 +17,8 @@ pub struct TransferRequest {
     /// Where from: `http` or `https`. Credentials in it (`user:password@`)
     /// are used for its host only and never shown.
     pub url: Url,
+    /// Other URLs of the same file, in the order in which they are tried.
+    pub mirrors: Vec<Url>,
     /// Where to.
     pub target: Target,
     /// Soft deadline: the moment by which the file should be there.

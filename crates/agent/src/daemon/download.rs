@@ -76,6 +76,7 @@ pub(crate) async fn download(
     };
     let request = TransferRequest {
         url: download.url,
+        mirrors: Vec::new(),
         target: target(&download.to),
         deadline: download.service.deadline(),
         checksum: None,

@@ -88,11 +88,26 @@ pub(crate) struct FileArgs {
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
 
-    /// Also read URLs from FILE, one per line; `-` is standard input
+    /// Another URL of the same file, for when URL fails; with one URL only
     ///
-    /// Empty lines and lines that start with # are skipped. A URL may have a deadline of its
-    /// own, which replaces --deadline. Write it after the URL and without spaces: URL
-    /// deadline=06:00
+    /// May be given several times; FAIRBAT_MIRROR holds one URL per line. The mirrors are tried in
+    /// this order. Each one begins with the
+    /// first byte: what two servers send is never joined. A server is given up when it refuses
+    /// the file, when --retry tries in a row have failed, or when the file has not the digest of
+    /// --checksum.
+    #[arg(
+        long = "mirror",
+        value_name = "URL",
+        value_delimiter = '\n',
+        value_hint = ValueHint::Url
+    )]
+    pub(crate) mirrors: Vec<String>,
+
+    /// Also read URLs from FILE, one file per line; `-` is standard input
+    ///
+    /// Empty lines and lines that start with # are skipped. Further URLs in a line are mirrors
+    /// of the first one: see --mirror. A line may have a deadline of its own, which replaces
+    /// --deadline. Write it without spaces: URL deadline=06:00
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input_file: Option<PathBuf>,
 
@@ -294,8 +309,9 @@ impl StreamArgs {
     pub(super) const OF_FOLLOW: [&str; 5] = ["law", "tau", "gamma", "kappa", "min_connections"];
 
     /// What has no meaning with --follow.
-    pub(super) const OF_BATCH: [&str; 7] = [
+    pub(super) const OF_BATCH: [&str; 8] = [
         "output",
+        "mirrors",
         "checksum",
         "deadline",
         "fail_late",

@@ -129,6 +129,9 @@ fn each_flag_reaches_its_field() {
         (&["--input-file", "l"], |a| {
             a.files.input_file == Some("l".into())
         }),
+        (&["--mirror", "http://a/", "--mirror", "http://b/"], |a| {
+            a.files.mirrors == ["http://a/", "http://b/"]
+        }),
         (&["-c"], |a| a.files.resume),
         (&["--no-continue"], |a| !a.files.resume),
         (&["--no-continue", "-c"], |a| a.files.resume),

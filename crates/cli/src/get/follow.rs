@@ -116,6 +116,7 @@ impl UrlReader {
         // After a signal nobody listens any more, and the process ends.
         let _ = self.requests.send(TransferRequest {
             url,
+            mirrors: Vec::new(),
             target: self.target.clone(),
             deadline: None,
             checksum: None,

@@ -97,6 +97,9 @@ impl Bars {
                 self.status
                     .set_message(printable(&format!("next try in {after_s:.1} s: {reason}")));
             }
+            Event::Source { source, .. } => self
+                .status
+                .set_message(printable(&format!("starting over from {source}"))),
             Event::Done { url, .. } | Event::Sent { url, .. } | Event::Error { url, .. } => {
                 match event {
                     Event::Error { .. } => self.counts.failed += 1,

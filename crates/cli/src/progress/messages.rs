@@ -93,6 +93,13 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
+/// A source of `url` is given up, and the next one is asked.
+pub(crate) fn next_source(url: &str, source: &str, reason: &str) -> String {
+    printable(&format!(
+        "{url}: {reason}; starting over from the mirror {source}"
+    ))
+}
+
 pub(crate) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
     let text = about(url, reason);
     if after_s > 0.0 {

@@ -66,6 +66,11 @@ fn samples() -> Vec<Event> {
             attempt: 1,
             cause: fairbat::event::RetryCause::Network,
         },
+        Event::Source {
+            url: url(),
+            source: url(),
+            reason: "gone".to_owned(),
+        },
         Event::Done {
             url: url(),
             path: "a".into(),
@@ -106,6 +111,7 @@ fn name(event: &Event) -> &'static str {
         Event::Control(_) => "control",
         Event::Forecast { .. } => "forecast",
         Event::Retry { .. } => "retry",
+        Event::Source { .. } => "source",
         Event::Done { .. } | Event::Sent { .. } => "done",
         Event::Error { .. } => "error",
     }

@@ -18,6 +18,8 @@ const SLASHES: [char; 2] = ['/', '\\'];
 #[derive(Debug)]
 pub(crate) struct ListedUrl {
     pub(crate) url: Url,
+    /// Other URLs of the same file, in the order in which they are tried.
+    pub(crate) mirrors: Vec<Url>,
     /// The URL's own deadline. It replaces `--deadline`.
     pub(crate) deadline: Option<Timestamp>,
 }
@@ -28,14 +30,12 @@ pub(crate) fn all(
     input_file: Option<&Path>,
     environment: &mut Environment<'_>,
 ) -> Result<Vec<ListedUrl>, UsageError> {
-    let without_deadline = |url| ListedUrl {
+    let alone = |url| ListedUrl {
         url,
+        mirrors: Vec::new(),
         deadline: None,
     };
-    let mut urls: Vec<_> = self::given(given)?
-        .into_iter()
-        .map(without_deadline)
-        .collect();
+    let mut urls: Vec<_> = self::given(given)?.into_iter().map(alone).collect();
     if let Some(path) = input_file {
         let name = name(path);
         let listed = if path.as_os_str() == "-" {
@@ -68,7 +68,7 @@ fn unreadable(name: &str, error: &io::Error) -> UsageError {
     UsageError(format!("--input-file: cannot read {name}: {error}"))
 }
 
-/// Reads a list: one URL per line. Skips empty lines and comments.
+/// Reads a list: one file per line. Skips empty lines and comments.
 fn list(name: &str, lines: &mut dyn BufRead, now: &Zoned) -> Result<Vec<ListedUrl>, UsageError> {
     let mut urls = Vec::new();
     for (i, line) in lines.lines().enumerate() {
@@ -77,8 +77,12 @@ fn list(name: &str, lines: &mut dyn BufRead, now: &Zoned) -> Result<Vec<ListedUr
             continue;
         };
         let listed = parse(first).and_then(|url| {
-            let deadline = attributes(words, now)?;
-            Ok(ListedUrl { url, deadline })
+            let (mirrors, deadline) = rest(words, now)?;
+            Ok(ListedUrl {
+                url,
+                mirrors,
+                deadline,
+            })
         });
         urls.push(listed.map_err(|error| UsageError(format!("{name}, line {}: {error}", i + 1)))?);
     }
@@ -126,18 +130,22 @@ pub(crate) fn followed(line: &str) -> Result<Option<Url>, String> {
     }
 }
 
-/// Reads the words after a URL: at most one `deadline=WHEN`.
-fn attributes<'a>(
+/// Reads the words after a URL: its mirrors, and at most one `deadline=WHEN`.
+fn rest<'a>(
     words: impl Iterator<Item = &'a str>,
     now: &Zoned,
-) -> Result<Option<Timestamp>, String> {
-    let mut found = None;
+) -> Result<(Vec<Url>, Option<Timestamp>), String> {
+    let (mut mirrors, mut found) = (Vec::new(), None);
     for word in words {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        if name != "deadline" && word.contains("://") {
+            mirrors.push(parse(word)?);
+            continue;
+        }
         if name != "deadline" {
             return Err(format!(
-                "{word:?} is not an attribute; only deadline=WHEN may follow a URL (write %20 \
-                 for a space within the URL)"
+                "{word:?} is not the URL of a mirror, and not deadline=WHEN; nothing else may \
+                 follow a URL (write %20 for a space within the URL)"
             ));
         }
         if value.is_empty() {
@@ -150,7 +158,7 @@ fn attributes<'a>(
             return Err("there are two deadlines; keep one".to_owned());
         }
     }
-    Ok(found)
+    Ok((mirrors, found))
 }
 
 /// Parses an http or https URL. The error shows the text without its credentials.

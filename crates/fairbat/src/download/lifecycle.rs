@@ -19,7 +19,7 @@ use super::worker::{Completion, FinishedFile, Message, Probed, StopSignal, Trans
 use crate::checksum::Hasher;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
-use crate::http::Failure;
+use crate::http::{Failure, without_credentials};
 use crate::ranges::RangeSet;
 use crate::settings::{Checksum, Target};
 use crate::transport::RemoteFile;
@@ -45,6 +45,7 @@ impl Run {
             OpenedPart::Unidentified => self.on_failure(id, Failure::WholeFile, None),
             OpenedPart::Complete(path) => {
                 let length = source.total.unwrap_or_default();
+                self.transfer(id).sources.keep_present();
                 self.begin_file(id, &source, &path, length);
                 self.begin_last_step(id, length, move |expected, stop| {
                     verify_complete(&path, &source, expected, stop)
@@ -115,8 +116,12 @@ impl Run {
             return;
         };
         let (source, part) = (Arc::clone(&moving.source), Arc::clone(&moving.part));
+        let context = Arc::clone(&self.context);
         self.begin_last_step(id, length, move |expected, stop| {
-            finish(&part, &source, expected, &target, stop)
+            finish(&part, &source, expected, &target, stop).inspect_err(|_| {
+                // Another source may bring the file.
+                context.store.release(part.target());
+            })
         });
     }
 
@@ -193,9 +198,22 @@ impl Run {
         self.settle(id);
     }
 
-    /// Ends a transfer without its file, once its tasks have ended.
+    /// Ends a transfer without its file, once its tasks have ended. If another source may do
+    /// better, it begins anew there.
     pub(crate) fn give_up(&mut self, id: TransferId, error: TransferError) {
-        self.transfer(id).close(Then::Fail(error));
+        let retry = self.retry;
+        let transfer = self.transfer(id);
+        if transfer.sources.give_up(error.kind) {
+            transfer.change_source(retry);
+            let event = Event::Source {
+                url: transfer.url.clone(),
+                source: without_credentials(transfer.sources.present()).into(),
+                reason: error.message,
+            };
+            self.emit(event);
+        } else {
+            transfer.close(Then::Fail(error));
+        }
         self.settle(id);
     }
 

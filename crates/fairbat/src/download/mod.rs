@@ -5,6 +5,7 @@
 //!   finished file), `recovery` (what follows a failure) and `control` (what the run tells
 //!   others: backlogs, samples, deadlines) and `sizes` (what deadlines are planned with);
 //! - `setup`: what a run is given, starts with and returns;
+//! - `sources`: the servers that a transfer may come from, one after another;
 //! - `transfer`: one transfer's state; [`pieces`]: what it has left to fetch, and how long
 //!   the next chunk is;
 //! - `worker`: one request on one connection, and what it tells the loop;
@@ -19,6 +20,7 @@ mod recovery;
 mod run;
 mod setup;
 mod sizes;
+mod sources;
 mod transfer;
 mod worker;
 

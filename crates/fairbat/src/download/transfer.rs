@@ -12,7 +12,8 @@ use url::{Origin, Url};
 use super::part::file::PartFile;
 use super::pieces::Pieces;
 use super::setup::Outcome;
-use super::worker::{Inquiry, StopSignal, TransferId};
+use super::sources::{Inquiry, Sources};
+use super::worker::{StopSignal, TransferId};
 use crate::error::TransferError;
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
@@ -28,6 +29,7 @@ pub(crate) struct Transfer {
     pub(crate) request: TransferRequest,
     /// The URL as events show it.
     pub(crate) url: String,
+    pub(crate) sources: Sources,
     /// Its place in the lane.
     pub(crate) member: Member,
     /// Soft deadline, on the run's clock.
@@ -136,6 +138,7 @@ impl Transfer {
         Self {
             id,
             url: without_credentials(&request.url).into(),
+            sources: Sources::of(&request),
             request,
             member,
             deadline: None,
@@ -184,6 +187,14 @@ impl Transfer {
         self.phase = Phase::Closing { part, then };
     }
 
+    /// Begins anew with another source, which has failed in nothing yet.
+    pub(crate) fn change_source(&mut self, retry: RetrySettings) {
+        self.backoff = Backoff::new(retry);
+        self.not_before = Duration::ZERO;
+        (self.reprobes, self.range_refusals, self.discards) = (0, 0, 0);
+        self.close(Then::Probe);
+    }
+
     /// Ready for another probe.
     pub(crate) fn reopen(&mut self) {
         self.stop = watch::Sender::new(false);
@@ -200,7 +211,8 @@ impl Transfer {
     /// What the next probe is to find out.
     pub(crate) fn inquiry(&self, hint: Option<DeadlineHint>) -> Inquiry {
         Inquiry {
-            url: self.request.url.clone(),
+            url: self.sources.present().clone(),
+            sources: self.sources.all().cloned().collect(),
             target: self.request.target.clone(),
             // One refusal may be an accident on the way, and a part would be thrown away.
             as_stream: self.range_refusals >= 2,

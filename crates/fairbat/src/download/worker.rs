@@ -11,18 +11,16 @@ use dalbe::socket::TcpSocket;
 use jiff::Timestamp;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
-use url::Url;
 
 use super::part::file::{PartFile, Sink};
-use super::part::{Incoming, OpenedPart, PartError, PartStore, name};
+use super::part::{OpenedPart, PartError, PartStore};
 use super::pieces::{FinishedChunk, MIN_RELIEVED};
+use super::sources::Inquiry;
 use crate::blocking::blocking;
-use crate::checksum::sha256_hex;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
+use crate::http::Failure;
 use crate::http::priority::DeadlineHint;
-use crate::http::{Failure, without_credentials};
-use crate::settings::Target;
 use crate::transport::{
     AnnouncedSize, Body, HttpClient, Probe, RemoteFile, RequestContext, WindowGuard, WindowManager,
 };
@@ -184,17 +182,6 @@ async fn stopped(stop: &mut StopSignal) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// What a probe asks for.
-#[derive(Debug)]
-pub(crate) struct Inquiry {
-    pub(crate) url: Url,
-    pub(crate) target: Target,
-    /// Whether the file is fetched in one request, whatever the server says of ranges.
-    pub(crate) as_stream: bool,
-    /// The deadline, for a server that answers with the whole file.
-    pub(crate) hint: Option<DeadlineHint>,
-}
-
 /// Probes a URL and opens its part file.
 pub(crate) async fn probe(
     context: Arc<RunContext>,
@@ -223,7 +210,7 @@ pub(crate) async fn probe(
         let what = format!("the file has {total} bytes, and {max} are allowed");
         return guard.end(WorkerOutcome::Failed(too_large(what)));
     }
-    let incoming = incoming(&source, inquiry.as_stream);
+    let incoming = inquiry.incoming(&source);
     let opened = blocking(move || context.store.open(&inquiry.target, &incoming)).await;
     guard.end(match opened {
         Ok(Ok(opened)) => WorkerOutcome::Probed(Box::new(Probed {
@@ -234,21 +221,6 @@ pub(crate) async fn probe(
         Ok(Err(error)) => WorkerOutcome::Failed(Failure::Fatal(error.into())),
         Err(_lost) => WorkerOutcome::Lost,
     });
-}
-
-fn incoming(source: &RemoteFile, start_over: bool) -> Incoming {
-    let whole = without_credentials(&source.named);
-    let mut shown = whole.clone();
-    shown.set_query(None);
-    Incoming {
-        url: shown.into(),
-        resource: sha256_hex(whole.as_str().as_bytes()),
-        total: source.total,
-        validator: source.validator.clone(),
-        version: source.version.clone(),
-        name: name::name_for(source.suggested_name.as_deref(), &source.url),
-        start_over,
-    }
 }
 
 /// The failure of a file that is larger than it may be.

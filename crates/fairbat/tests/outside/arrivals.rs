@@ -57,6 +57,7 @@ impl Run {
 
     fn give(&self, name: &str) {
         let request = TransferRequest {
+            mirrors: Vec::new(),
             url: format!("http://{}/{name}", self.address)
                 .parse()
                 .expect("a URL"),

@@ -38,6 +38,7 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
     let settings = settings(300_000);
     let request = TransferRequest {
         url: url.parse().expect("a URL"),
+        mirrors: Vec::new(),
         target: Target::File(to.to_owned()),
         deadline,
         checksum: None,

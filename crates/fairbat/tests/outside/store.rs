@@ -32,6 +32,7 @@ fn incoming(etag: &str) -> Incoming {
     headers.insert(header::ETAG, HeaderValue::from_str(etag).unwrap());
     let validator = Validator::from_headers(&headers).unwrap();
     Incoming {
+        others: Vec::new(),
         url: "http://host/file".into(),
         resource: "resource".into(),
         total: Some(TOTAL),

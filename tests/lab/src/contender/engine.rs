@@ -131,6 +131,7 @@ pub(crate) fn settings(site: &Site) -> Settings {
 fn request(site: &Site, origin: &Origin) -> TransferRequest {
     TransferRequest {
         url: Url::parse(&origin.url()).expect("nginx has a URL"),
+        mirrors: Vec::new(),
         target: Target::File(site.download.join(FILE)),
         deadline: site.background.deadline_s.map(from_now),
         checksum: None,
@@ -214,6 +215,7 @@ pub(crate) fn run_queue(
         .map(|((number, arrival), url)| {
             let request = TransferRequest {
                 url: url.clone(),
+                mirrors: Vec::new(),
                 target: Target::File(site.download.join(name(number))),
                 deadline: None,
                 checksum: None,

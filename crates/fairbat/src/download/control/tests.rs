@@ -72,6 +72,7 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
         let url = format!("http://127.0.0.1:1/{index}");
         TransferRequest {
             url: url.parse().unwrap(),
+            mirrors: Vec::new(),
             target: Target::File(PathBuf::from("unused")),
             deadline: by.map(|s| start + SignedDuration::from_secs(s)),
             checksum: None,

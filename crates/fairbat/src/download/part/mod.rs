@@ -34,6 +34,9 @@ pub struct Incoming {
     pub url: String,
     /// SHA-256 (hex) of the URL without credentials and fragment.
     pub resource: String,
+    /// The same of all URLs that the user takes for those of the same file. What came from one of
+    /// them is in the part file of this download, but not continued from another one.
+    pub others: Vec<String>,
     /// Size in bytes, if known.
     pub total: Option<u64>,
     /// What tells this version from others, if anything does.
@@ -194,6 +197,7 @@ impl PartStore {
         if let FoundJournal::Journal(journal) = &found
             && !named
             && !incoming.may_continue(&journal.record)
+            && !incoming.others.contains(&journal.record.resource)
         {
             return Ok(None);
         }
@@ -304,11 +308,11 @@ fn reason_to_start_over(
     if incoming.version.is_none() {
         return Some("the server no longer serves ranges of this file");
     }
-    if left.version != incoming.version {
-        return Some("the file has changed on the server");
-    }
     if !incoming.may_continue(left) {
         return Some("it belongs to another URL");
+    }
+    if left.version != incoming.version {
+        return Some("the file has changed on the server");
     }
     let length = part.metadata().map_or(0, |meta| meta.len());
     let end = trusted.iter().last().map_or(0, |range| range.end);

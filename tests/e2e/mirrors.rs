@@ -1,0 +1,161 @@
+//! Several servers with the same file: one that fails is replaced by the next, and what two of
+//! them send is never joined.
+
+use fairbat_tests::content::{Content, sha256_hex};
+use fairbat_tests::fault::FaultServer;
+use fairbat_tests::message::{End, Reply};
+use fairbat_tests::nginx::{Config, Nginx};
+use fairbat_tests::version::Version;
+use fairbat_tests::workdir::Workdir;
+
+const SIZE: u64 = 3_000_000;
+const FILE: Content = Content::new(310, SIZE);
+/// Another version, with the same length.
+const STALE: Content = Content::new(311, SIZE);
+
+/// An address at which nobody listens.
+const NOBODY: &str = "http://127.0.0.1:9/file";
+
+fn serve(path: &str, content: &Content) -> FaultServer {
+    let server = FaultServer::start();
+    server.serve(path, Version::new(content));
+    server
+}
+
+#[test]
+fn a_server_that_fails_is_replaced_by_the_next() {
+    let good = serve("/pub/copy?of=file", &FILE);
+    let bad = FaultServer::start();
+    bad.script("/broken", |_| Reply::status(503));
+    for (url, said) in [
+        (bad.url("/absent"), "404"),
+        (bad.url("/broken"), "503"),
+        (NOBODY.to_owned(), "refused"),
+    ] {
+        let work = Workdir::new();
+        let outcome = work
+            .get()
+            .args(["--retry", "1", &url])
+            .args(["--mirror", &good.url("/pub/copy?of=file")])
+            .run();
+        outcome.expect_code(0);
+        let name = url.rsplit('/').next().expect("a name");
+        // The first URL gives the name.
+        work.assert_holds(&[(name, &FILE)]);
+        let event = outcome.event("source");
+        assert_eq!(event["url"], url.as_str(), "{outcome}");
+        let reason = event["reason"].as_str().expect("a reason");
+        assert!(reason.contains(said), "{outcome}");
+        assert_eq!(outcome.event("done")["url"], url.as_str(), "{outcome}");
+    }
+}
+
+#[test]
+fn the_last_failure_is_that_of_the_download() {
+    let bad = FaultServer::start();
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["--retry", "0", NOBODY, "--mirror", &bad.url("/absent")])
+        .run();
+    outcome.expect_said(&["404"]);
+    outcome.expect_code(1);
+    work.assert_holds(&[]);
+}
+
+#[test]
+fn bytes_of_two_servers_are_never_joined() {
+    // Both say the same of the file: its length, its date, and its ETag.
+    let tag = Some("\"same\"");
+    let first = FaultServer::start();
+    let version = Version::new(&STALE).etag(tag);
+    first.script("/file", move |request| match request.nth {
+        // Enough to look like progress, and then nothing more.
+        0..=2 => version.answer(request).end(End::Reset(SIZE / 2)),
+        _ => Reply::status(503),
+    });
+    let second = FaultServer::start();
+    second.serve("/file", Version::new(&FILE).etag(tag));
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["--retry", "1", "--chunk-size", "256K"])
+        .args([&first.url("/file"), "--mirror", &second.url("/file")])
+        .run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+}
+
+#[test]
+fn what_a_mirror_has_sent_is_not_continued_from_the_first_server() {
+    let slow = Nginx::start(&Config {
+        limit_rate: Some(1_000_000),
+        ..Config::default()
+    });
+    // The same date and length, so nginx gives both the same ETag.
+    slow.put("file", &STALE);
+    let work = Workdir::new();
+    let first = Nginx::start(&Config::default());
+    let url = first.url("file");
+    let get = || {
+        work.get()
+            .args(["--file-allocation", "none", &url])
+            .args(["--mirror", &slow.url("file")])
+    };
+    let mut begun = get().spawn();
+    begun.wait_for_progress(&work.join("file"), SIZE / 4);
+    begun.signal("KILL");
+    let _ = begun.wait();
+    first.put("file", &FILE);
+    let outcome = get().run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    assert_eq!(outcome.resumed_bytes(), 0, "{outcome}");
+}
+
+#[test]
+fn a_file_with_another_digest_comes_from_the_next_server() {
+    let (stale, good) = (serve("/file", &STALE), serve("/file", &FILE));
+    let checksum = format!("sha-256={}", sha256_hex(&FILE.all()));
+    let get = |urls: &[&str]| {
+        let work = Workdir::new();
+        let outcome = work
+            .get()
+            .args(["--checksum", &checksum, &stale.url("/file")])
+            .args(urls)
+            .run();
+        (work, outcome)
+    };
+    let (work, outcome) = get(&["--mirror", &good.url("/file")]);
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    let (work, outcome) = get(&["--mirror", &stale.url_by_name("/file")]);
+    outcome.expect_code(4);
+    work.assert_holds(&[]);
+}
+
+#[test]
+fn a_line_of_a_list_may_have_mirrors() {
+    let good = serve("/file", &FILE);
+    let work = Workdir::new();
+    let line = format!("{NOBODY} {} deadline=1h\n", good.url("/file"));
+    std::fs::write(work.join("list"), line).expect("a list");
+    let outcome = work
+        .get()
+        .args(["--retry", "0", "-d", "out", "-i", "list"])
+        .run();
+    outcome.expect_code(0);
+    let saved = work.join("out/file");
+    assert_eq!(FILE.first_difference(&saved).expect("a file"), None);
+}
+
+#[test]
+fn mirrors_are_of_one_url() {
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args([NOBODY, "http://127.0.0.1:9/other", "--mirror", NOBODY])
+        .run();
+    outcome.expect_code(2);
+    outcome.expect_said(&["--input-file"]);
+}
