@@ -15,12 +15,15 @@
 //! - [`hold`]: holds the connections of other programs back.
 //! - [`proxy`]: the proxy behind `fairbat proxy`.
 //! - [`http`]: header fields, validators, credentials, and what failures mean.
+//! - [`metalink`]: what a Metalink says of files and where they are.
+//! - [`arrival`]: over which way a chunk will have arrived first (STTF).
 //! - [`path_measurement`]: what a path gives, and whether a deadline is feasible.
 //!
 //! [`settings`] is what a caller chooses, [`event`] what a run reports, [`error`]
 //! how it fails. The other modules are small tools that several rooms use.
 
 pub mod accept;
+pub mod arrival;
 pub mod beneath;
 pub mod blocking;
 pub mod checksum;
@@ -37,6 +40,7 @@ pub mod lane;
 pub mod machine;
 #[cfg(feature = "manual")]
 pub mod manual;
+pub mod metalink;
 pub mod path_measurement;
 pub mod printable;
 pub mod proxy;

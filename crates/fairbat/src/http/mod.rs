@@ -11,6 +11,7 @@
 //! | [`priority`] | `Priority`, `Fairbat-Deadline` and `Fairbat` |
 //! | [`netrc`] | credentials in netrc files |
 //! | [`credentials`] | credentials in URLs, the hosts that may see credentials, and advice when they are refused |
+//! | [`link`] | other URLs of a file (RFC 6249) |
 //! | [`host`] | the hosts that a request may name |
 //! | `failure` | what a failed request means, and what to do about it |
 
@@ -20,6 +21,7 @@ pub mod digest;
 mod failure;
 pub mod fields;
 pub mod host;
+pub mod link;
 pub mod netrc;
 pub mod priority;
 pub mod range;

@@ -1,0 +1,127 @@
+//! Metalink documents (RFC 5854): what a file is, and where it is to be had.
+//!
+//! What identifies the file is its hash. Without one a Metalink is a list of servers, about
+//! which nothing is known. Torrents, signatures, languages and descriptions are skipped.
+
+mod read;
+
+use std::num::NonZeroU64;
+
+use url::Url;
+
+pub use self::read::parse;
+use crate::settings::Checksum;
+
+/// Largest document, bytes.
+pub const MAX_LENGTH: usize = 32 << 20;
+
+/// Files of one document.
+const MAX_FILES: usize = 10_000;
+
+/// URLs of one file. Later ones are skipped: those at the beginning are preferred.
+const MAX_URLS: usize = 100;
+
+/// A file of a Metalink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetalinkFile {
+    /// Its name: a relative path with `/` between the parts, none of which leads upwards.
+    pub name: String,
+    /// Size, bytes.
+    pub size: Option<u64>,
+    /// The strongest hash that is known here.
+    pub checksum: Option<Checksum>,
+    /// Hashes of its parts.
+    pub pieces: Option<PieceHashes>,
+    /// Where it is to be had, by priority and then in the order of the document.
+    pub urls: Vec<Url>,
+    /// URLs of other schemes, as `ftp`, which are skipped.
+    pub unsupported: usize,
+}
+
+/// Hashes of the parts of a file, each of which is `length` bytes long, the last one maybe less.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PieceHashes {
+    /// Length of a part, bytes.
+    pub length: NonZeroU64,
+    /// The hash of each, in order. All are of one algorithm.
+    pub hashes: Vec<Checksum>,
+}
+
+/// Why a document is no Metalink, or cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MetalinkError {
+    /// It is longer than [`MAX_LENGTH`].
+    #[error("it is longer than {MAX_LENGTH} bytes")]
+    TooLong,
+    /// The XML is damaged.
+    #[error("it is no XML: {0}")]
+    Xml(String),
+    /// The XML ends in the middle.
+    #[error("it ends in the middle")]
+    Cut,
+    /// It is XML of another kind.
+    #[error("it is no Metalink: its outermost element is {0:?}, and not metalink")]
+    Other(String),
+    /// It is a Metalink of version 3.
+    #[error("it is a Metalink of version 3, and only version 4 (RFC 5854, .meta4) is known")]
+    Version3,
+    /// No file is in it, or too many.
+    #[error("it has {0} files; 1 to {MAX_FILES} are allowed")]
+    Files(usize),
+    /// A file has no name, or one that leads out of the directory.
+    #[error("the name {0:?} of a file is none, or leads out of the directory")]
+    Name(String),
+    /// Two files have the same name.
+    #[error("two files have the name {0:?}")]
+    SameName(String),
+    /// A size or a length is no number.
+    #[error("{file}: the {what} {text:?} is no number of bytes")]
+    Number {
+        /// Name of the file.
+        file: String,
+        /// What it is of.
+        what: &'static str,
+        /// What stands there.
+        text: String,
+    },
+    /// A hash cannot be one.
+    #[error("{file}: a hash of the type {algorithm} is not right: {text:?}")]
+    Hash {
+        /// Name of the file.
+        file: String,
+        /// Its type.
+        algorithm: String,
+        /// What stands there.
+        text: String,
+    },
+    /// There are more or fewer hashes of parts than parts.
+    #[error("{file}: {found} hashes of pieces, where its size makes {expected} pieces")]
+    Pieces {
+        /// Name of the file.
+        file: String,
+        /// Hashes in the document.
+        found: usize,
+        /// Pieces of the file.
+        expected: u64,
+    },
+    /// A URL cannot be one.
+    #[error("{file}: {text:?} is no URL")]
+    Url {
+        /// Name of the file.
+        file: String,
+        /// What stands there.
+        text: String,
+    },
+    /// A file has no URL that can be used.
+    #[error("{0}: it has no http or https URL")]
+    NoUrl(String),
+}
+
+/// Whether a name is a relative path that stays where it is put (RFC 5854, section 4.1.2.1).
+fn is_safe_name(name: &str) -> bool {
+    let is_part = |part: &str| !matches!(part, "" | "." | "..");
+    !name.contains(['\\', '\0']) && name.split('/').all(is_part)
+}
+
+#[cfg(test)]
+mod tests;

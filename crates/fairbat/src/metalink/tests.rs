@@ -1,0 +1,157 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::checksum::sha256_hex;
+
+/// A document with these elements.
+fn document(inside: &str) -> String {
+    format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<metalink xmlns="urn:ietf:params:xml:ns:metalink">{inside}</metalink>"#
+    )
+}
+
+/// A file with these elements and one URL.
+fn file(inside: &str) -> String {
+    let url = "<url>http://example.com/a</url>";
+    document(&format!(r#"<file name="a">{inside}{url}</file>"#))
+}
+
+fn read(document: &str) -> Result<Vec<MetalinkFile>, MetalinkError> {
+    parse(document.as_bytes())
+}
+
+#[test]
+fn files_are_read_with_their_sources_by_priority() {
+    let digest = sha256_hex(b"example");
+    let text = document(&format!(
+        r#"
+  <published>2009-05-15T12:23:23Z</published>
+  <file name="example.ext">
+    <size>14471447</size>
+    <identity>Example</identity>
+    <version>1.0</version>
+    <language>en</language>
+    <description>A file &amp; what it is.</description>
+    <hash type="md5">05c7d97c0e3a16ced35c2d9e4554f906</hash>
+    <hash type="sha-256">{digest}</hash>
+    <url location="de" priority="2">ftp://ftp.example.com/example.ext</url>
+    <url priority="2">http://second.example.com/example.ext</url>
+    <url>http://last.example.com/example.ext</url>
+    <url location="fr" priority="1">
+      https://example.com/example.ext?a=1&amp;b=2
+    </url>
+    <metaurl mediatype="torrent" priority="1">http://example.com/example.ext.torrent</metaurl>
+  </file>
+  <file name="directory/example2.ext">
+    <url><![CDATA[http://example.com/example2.ext]]></url>
+  </file>"#
+    ));
+    let files = read(&text).expect("a Metalink");
+    let [first, second] = &files[..] else {
+        panic!("{files:?}");
+    };
+    let urls: Vec<&str> = first.urls.iter().map(Url::as_str).collect();
+    assert_eq!(
+        urls,
+        [
+            "https://example.com/example.ext?a=1&b=2",
+            "http://second.example.com/example.ext",
+            "http://last.example.com/example.ext"
+        ]
+    );
+    assert_eq!((first.size, first.unsupported), (Some(14_471_447), 1));
+    let checksum = first.checksum.as_ref().map(Checksum::hex);
+    assert_eq!(checksum, Some(digest));
+    assert_eq!(second.name, "directory/example2.ext");
+    assert_eq!((second.size, &second.checksum), (None, &None));
+}
+
+#[test]
+fn elements_count_by_their_namespace() {
+    let text = r#"<m:metalink xmlns:m="urn:ietf:params:xml:ns:metalink" xmlns:o="urn:other">
+        <m:file name="a"><o:url>http://other.example/a</o:url><o:size>3</o:size>
+        <m:url>http://example.com/a</m:url></m:file></m:metalink>"#;
+    let files = read(text).expect("a Metalink");
+    assert_eq!((files[0].urls.len(), files[0].size), (1, None));
+}
+
+#[test]
+fn hashes_of_pieces_belong_to_a_size() {
+    let hash = format!("<hash>{}</hash>", sha256_hex(b"piece"));
+    let pieces = |count| {
+        let hashes = hash.repeat(count);
+        format!(r#"<pieces length="10" type="sha-256">{hashes}</pieces>"#)
+    };
+    let read = |text: String| read(&file(&text)).map(|files| files[0].pieces.clone());
+    let kept = read(format!("<size>25</size>{}", pieces(3))).expect("three pieces");
+    let kept = kept.expect("pieces");
+    assert_eq!((kept.length.get(), kept.hashes.len()), (10, 3));
+    let wrong = read(format!("<size>25</size>{}", pieces(2)));
+    assert!(matches!(
+        wrong,
+        Err(MetalinkError::Pieces { expected: 3, .. })
+    ));
+    assert_eq!(read(pieces(3)), Ok(None), "nobody knows how many");
+    // A kind that is not known is skipped, and the next one counts.
+    let other = r#"<pieces length="5" type="crc"><hash>00</hash></pieces>"#;
+    let kept = read(format!("<size>25</size>{other}{}", pieces(3)));
+    assert_eq!(kept.map(|it| it.map(|it| it.length.get())), Ok(Some(10)));
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let name = |name: &str| {
+        document(&format!(
+            r#"<file name="{name}"><url>http://example.com/a</url></file>"#
+        ))
+    };
+    let cases = [
+        ("", "in the middle"),
+        ("hello", "in the middle"),
+        ("<html/>", "outermost element is \"html\""),
+        ("<metalink/>", "no Metalink"),
+        (
+            r#"<metalink version="3.0" xmlns="http://www.metalinker.org/"/>"#,
+            "version 3",
+        ),
+        (&document("<file name=\"a\">"), "no XML"),
+        (&document("").replace("</metalink>", ""), "in the middle"),
+        (&document(""), "0 files"),
+        (&document(r#"<file name="a"/>"#), "no http or https URL"),
+        (&document("<file><url>http://h/a</url></file>"), "\"\""),
+        (&name("../a"), "leads out"),
+        (&name("/etc/passwd"), "leads out"),
+        (&name("a/./b"), "leads out"),
+        (&format!("{}{}", name("a"), name("a")), "outermost"),
+        (&file("<size>much</size>"), "the size \"much\""),
+        (&file("<size>-1</size>"), "the size \"-1\""),
+        (&file(r#"<hash type="sha-256">12</hash>"#), "sha-256"),
+        (&file(r#"<pieces length="0" type="sha-256"/>"#), "length"),
+        (&file("<url>no url</url>"), "\"no url\" is no URL"),
+        (&file("&unknown;"), "&unknown; is not known"),
+        (&"<a>".repeat(100), "outermost"),
+        (&document(&"<a>".repeat(100)), "deeply"),
+    ];
+    for (text, expected) in cases {
+        let said = read(text).expect_err(text).to_string();
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    let twice = file("").replace("</metalink>", "")
+        + r#"<file name="a"><url>http://h/a</url></file></metalink>"#;
+    let said = read(&twice).expect_err("a name twice").to_string();
+    assert!(said.contains("two files"), "{said}");
+    assert_eq!(
+        parse(&vec![b' '; MAX_LENGTH + 1]),
+        Err(MetalinkError::TooLong)
+    );
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_read_can_be_used(inside in "(<(file|url|size|hash|pieces)( name=\"[a./]{1,4}\")?>|</(file|url|size|hash|pieces)>|http://a/|[0-9a-f]{1,8}){0,12}") {
+        for file in read(&document(&inside)).unwrap_or_default() {
+            prop_assert!(is_safe_name(&file.name) && !file.urls.is_empty());
+        }
+    }
+}
