@@ -3,7 +3,7 @@
 
 use fairbat_tests::content::{Content, sha256_hex};
 use fairbat_tests::fault::FaultServer;
-use fairbat_tests::message::{End, Reply};
+use fairbat_tests::message::{End, Framing, Reply};
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::version::Version;
 use fairbat_tests::workdir::Workdir;
@@ -84,6 +84,85 @@ fn bytes_of_two_servers_are_never_joined() {
         .run();
     outcome.expect_code(0);
     work.assert_holds(&[("file", &FILE)]);
+}
+
+#[test]
+fn nor_those_of_two_queries_of_one_url() {
+    // As where a query chooses the server to which a redirect leads.
+    let server = FaultServer::start();
+    let tag = Some("\"same\"");
+    let stale = Version::new(&STALE).etag(tag);
+    server.script("/file?from=a", move |request| match request.nth {
+        0..=2 => stale.answer(request).end(End::Reset(SIZE / 2)),
+        _ => Reply::status(404),
+    });
+    server.serve("/file?from=b", Version::new(&FILE).etag(tag));
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["--chunk-size", "256K", &server.url("/file?from=a")])
+        .args(["--mirror", &server.url("/file?from=b")])
+        .run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+}
+
+#[test]
+fn the_first_server_that_has_the_file_names_it() {
+    let first = FaultServer::start();
+    let version = Version::new(&STALE).etag(Some("\"v\""));
+    first.script("/latest", move |request| match request.nth {
+        0..=2 => {
+            let reply = version.answer(request);
+            let reply = reply.header("Content-Disposition", "attachment; filename=\"v2.iso\"");
+            reply.end(End::Reset(SIZE / 2))
+        }
+        _ => Reply::status(404),
+    });
+    let second = FaultServer::start();
+    // It serves no ranges, so that nothing could be continued.
+    let whole = Version::new(&FILE);
+    second.script("/copy", move |_| whole.whole());
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["--retry", "0", "--chunk-size", "256K"])
+        .args([&first.url("/latest"), "--mirror", &second.url("/copy")])
+        .run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("v2.iso", &FILE)]);
+}
+
+#[test]
+fn what_one_server_has_asked_for_does_not_hold_for_the_next() {
+    let busy = FaultServer::start();
+    busy.script("/file", |_| {
+        Reply::status(503).header("Retry-After", "3600")
+    });
+    let good = serve("/file", &FILE);
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["--retry", "0", "--max-time", "60s", &busy.url("/file")])
+        .args(["--mirror", &good.url("/file")])
+        .run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+}
+
+#[test]
+fn nothing_is_kept_of_a_file_that_is_too_large_for_one_and_missing_at_the_next() {
+    let endless = FaultServer::start();
+    let version = Version::new(&FILE);
+    endless.script("/file", move |_| version.whole().framing(Framing::Chunked));
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["--max-size", "1M", &endless.url("/file")])
+        .args(["--mirror", &endless.url("/absent")])
+        .run();
+    outcome.expect_code(1);
+    work.assert_holds(&[]);
 }
 
 #[test]

@@ -91,10 +91,14 @@ pub(crate) struct FileArgs {
     /// Another URL of the same file, for when URL fails; with one URL only
     ///
     /// May be given several times; FAIRBAT_MIRROR holds one URL per line. The mirrors are tried in
-    /// this order. Each one begins with the
-    /// first byte: what two servers send is never joined. A server is given up when it refuses
-    /// the file, when --retry tries in a row have failed, or when the file has not the digest of
-    /// --checksum.
+    /// this order. Each one begins with the first byte: what two servers send is never joined.
+    ///
+    /// A server is given up when it refuses the file, when --retry tries in a row have failed, or
+    /// when the file is larger than --max-size, keeps changing, or has another digest than it
+    /// should. With --retry inf, a server that is out of reach is never given up.
+    ///
+    /// The name is that of the first server that has the file. A file in DIR that came from
+    /// another server than the one that answers now is fetched again, under a free name.
     #[arg(
         long = "mirror",
         value_name = "URL",

@@ -37,6 +37,7 @@ impl Run {
         }
         let source = Arc::new(probed.source);
         transfer.backoff.answered();
+        transfer.sources.set_name(probed.name);
         transfer.total = source.total;
         if self.place.is_none() {
             self.transfer(id).member.set_host(&host_of(&source.url));
@@ -59,6 +60,7 @@ impl Run {
                 if let Some(reason) = restarted
                     && !self.may_start_over(id, reason)
                 {
+                    self.context.store.release(part.target());
                     return;
                 }
                 let missing = Work::missing(source.total, source.version.is_some(), &have);
@@ -204,12 +206,17 @@ impl Run {
         let retry = self.retry;
         let transfer = self.transfer(id);
         if transfer.sources.give_up(error.kind) {
-            transfer.change_source(retry);
+            transfer.change_source(retry, error.kind);
             let event = Event::Source {
                 url: transfer.url.clone(),
                 source: without_credentials(transfer.sources.present()).into(),
                 reason: error.message,
             };
+            // What the server before has asked for does not hold for this one.
+            let host = host_of(transfer.sources.present());
+            if self.place.is_none() {
+                self.transfer(id).member.set_host(&host);
+            }
             self.emit(event);
         } else {
             transfer.close(Then::Fail(error));
@@ -224,13 +231,12 @@ impl Run {
         if transfer.tasks > 0 {
             return;
         }
-        if let Phase::Closing { part, then } = &mut transfer.phase
+        if let Phase::Closing { part, discards, .. } = &mut transfer.phase
             && let Some(part) = part.take()
         {
-            // Nobody wants the beginning of a file that may not be whole.
-            let is_useless = matches!(then, Then::Fail(error) if error.kind == ErrorKind::TooLarge);
+            let discards = *discards;
             self.context.store.release(part.target());
-            return self.checkpoint(id, part, is_useless);
+            return self.checkpoint(id, part, discards);
         }
         match std::mem::replace(&mut transfer.phase, Phase::Waiting) {
             Phase::Closing { then, .. } => match then {

@@ -96,6 +96,8 @@ impl Run {
             return;
         }
         transfer.total = match size {
+            // A mirror may have it.
+            AnnouncedSize::Absent if transfer.sources.has_next() => None,
             AnnouncedSize::Absent => Some(0),
             // Servers that make a file only when it is fetched say 0.
             AnnouncedSize::Known(0) | AnnouncedSize::Unknown => None,

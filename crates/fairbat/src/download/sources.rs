@@ -6,7 +6,8 @@
 
 use url::Url;
 
-use super::part::{Incoming, name};
+use super::part::Incoming;
+use super::part::name::{FileName, name_for};
 use crate::checksum::sha256_hex;
 use crate::error::ErrorKind;
 use crate::http::priority::DeadlineHint;
@@ -20,6 +21,8 @@ pub(crate) struct Sources {
     /// The first is the URL of the transfer.
     urls: Vec<Url>,
     present: usize,
+    /// What the file is called, as far as it is known.
+    name: Option<FileName>,
 }
 
 impl Sources {
@@ -30,7 +33,11 @@ impl Sources {
                 urls.push(mirror.clone());
             }
         }
-        Self { urls, present: 0 }
+        Self {
+            urls,
+            present: 0,
+            name: None,
+        }
     }
 
     /// The one that is asked.
@@ -38,9 +45,34 @@ impl Sources {
         &self.urls[self.present]
     }
 
-    /// All of them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Url> {
-        self.urls.iter()
+    /// Whether there is another one, which has not been asked.
+    pub(crate) fn has_next(&self) -> bool {
+        self.present + 1 < self.urls.len()
+    }
+
+    /// A source has been found to have the file. It has this name from now on.
+    pub(crate) fn set_name(&mut self, name: FileName) {
+        self.name = Some(name);
+    }
+
+    /// What the next probe is to find out.
+    pub(crate) fn inquiry(
+        &self,
+        target: Target,
+        as_stream: bool,
+        hint: Option<DeadlineHint>,
+    ) -> Inquiry {
+        // A mirror may call the file anything.
+        let of_first = || name_for(None, &self.urls[0]);
+        let name = (self.present > 0).then(|| self.name.clone().unwrap_or_else(of_first));
+        Inquiry {
+            url: self.present().clone(),
+            sources: self.urls.clone(),
+            name,
+            target,
+            as_stream,
+            hint,
+        }
     }
 
     /// The file is there already, so no other source is asked.
@@ -61,7 +93,7 @@ impl Sources {
                 false
             }
         };
-        let has_next = is_of_source && self.present + 1 < self.urls.len();
+        let has_next = is_of_source && self.has_next();
         self.present += usize::from(has_next);
         has_next
     }
@@ -71,8 +103,10 @@ impl Sources {
 #[derive(Debug)]
 pub(crate) struct Inquiry {
     pub(crate) url: Url,
-    /// All sources of the file, this one among them. The first gives the file its name.
+    /// All sources of the file, this one among them.
     pub(crate) sources: Vec<Url>,
+    /// The name of the file, if this source is not to give it.
+    pub(crate) name: Option<FileName>,
     pub(crate) target: Target,
     /// Whether the file is fetched in one request, whatever the server says of ranges.
     pub(crate) as_stream: bool,
@@ -86,11 +120,7 @@ impl Inquiry {
         let mut shown = without_credentials(&source.named);
         shown.set_query(None);
         let resource = |url: &Url| sha256_hex(without_credentials(url).as_str().as_bytes());
-        let name = match self.sources.first() {
-            // A mirror may call it anything.
-            Some(first) if *first != self.url => name::name_for(None, first),
-            _ => name::name_for(source.suggested_name.as_deref(), &source.url),
-        };
+        let own_name = || name_for(source.suggested_name.as_deref(), &source.url);
         Incoming {
             url: shown.into(),
             resource: resource(&source.named),
@@ -98,7 +128,7 @@ impl Inquiry {
             total: source.total,
             validator: source.validator.clone(),
             version: source.version.clone(),
-            name,
+            name: self.name.clone().unwrap_or_else(own_name),
             start_over: self.as_stream,
         }
     }

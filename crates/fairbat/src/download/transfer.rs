@@ -14,7 +14,7 @@ use super::pieces::Pieces;
 use super::setup::Outcome;
 use super::sources::{Inquiry, Sources};
 use super::worker::{StopSignal, TransferId};
-use crate::error::TransferError;
+use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
 use crate::lane::{EvenPace, Member, Rank};
@@ -72,6 +72,8 @@ pub(crate) enum Phase {
     Closing {
         /// The part file, until its last checkpoint is taken.
         part: Option<Arc<PartFile>>,
+        /// Whether that is thrown away: nobody wants the beginning of a file that may not be whole.
+        discards: bool,
         /// What comes after that.
         then: Then,
     },
@@ -179,20 +181,31 @@ impl Transfer {
 
     /// Ends the tasks; `then` follows.
     pub(crate) fn close(&mut self, then: Then) {
+        let discards = matches!(&then, Then::Fail(error) if error.kind == ErrorKind::TooLarge);
+        self.close_part(then, discards);
+    }
+
+    fn close_part(&mut self, then: Then, discards: bool) {
         self.stop.send_replace(true);
         let part = match &self.phase {
             Phase::Moving(moving) => Some(Arc::clone(&moving.part)),
             _ => None,
         };
-        self.phase = Phase::Closing { part, then };
+        self.phase = Phase::Closing {
+            part,
+            discards,
+            then,
+        };
     }
 
-    /// Begins anew with another source, which has failed in nothing yet.
-    pub(crate) fn change_source(&mut self, retry: RetrySettings) {
+    /// Begins anew with another source, which has failed in nothing yet. `error` is that of the
+    /// one before.
+    pub(crate) fn change_source(&mut self, retry: RetrySettings, error: ErrorKind) {
         self.backoff = Backoff::new(retry);
         self.not_before = Duration::ZERO;
         (self.reprobes, self.range_refusals, self.discards) = (0, 0, 0);
-        self.close(Then::Probe);
+        (self.done, self.total, self.even_pace) = (0, None, None);
+        self.close_part(Then::Probe, error == ErrorKind::TooLarge);
     }
 
     /// Ready for another probe.
@@ -210,14 +223,10 @@ impl Transfer {
 
     /// What the next probe is to find out.
     pub(crate) fn inquiry(&self, hint: Option<DeadlineHint>) -> Inquiry {
-        Inquiry {
-            url: self.sources.present().clone(),
-            sources: self.sources.all().cloned().collect(),
-            target: self.request.target.clone(),
-            // One refusal may be an accident on the way, and a part would be thrown away.
-            as_stream: self.range_refusals >= 2,
-            hint,
-        }
+        // One refusal may be an accident on the way, and a part would be thrown away.
+        let as_stream = self.range_refusals >= 2;
+        let target = self.request.target.clone();
+        self.sources.inquiry(target, as_stream, hint)
     }
 
     /// Forgets failures: bytes have arrived, and they stay.

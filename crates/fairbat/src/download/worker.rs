@@ -13,6 +13,7 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::part::file::{PartFile, Sink};
+use super::part::name::FileName;
 use super::part::{OpenedPart, PartError, PartStore};
 use super::pieces::{FinishedChunk, MIN_RELIEVED};
 use super::sources::Inquiry;
@@ -81,6 +82,8 @@ pub(crate) enum WorkerOutcome {
 pub(crate) struct Probed {
     pub(crate) source: RemoteFile,
     pub(crate) body: Option<Body>,
+    /// What the file is called.
+    pub(crate) name: FileName,
     pub(crate) opened: OpenedPart,
 }
 
@@ -211,11 +214,13 @@ pub(crate) async fn probe(
         return guard.end(WorkerOutcome::Failed(too_large(what)));
     }
     let incoming = inquiry.incoming(&source);
+    let name = incoming.name.clone();
     let opened = blocking(move || context.store.open(&inquiry.target, &incoming)).await;
     guard.end(match opened {
         Ok(Ok(opened)) => WorkerOutcome::Probed(Box::new(Probed {
             source,
             body,
+            name,
             opened,
         })),
         Ok(Err(error)) => WorkerOutcome::Failed(Failure::Fatal(error.into())),

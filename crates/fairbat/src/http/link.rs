@@ -43,7 +43,9 @@ impl Links {
                 let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) else {
                     continue;
                 };
-                if link.has_relation("duplicate") {
+                if link.parameter("anchor").is_some() {
+                    // It says something of another file.
+                } else if link.has_relation("duplicate") {
                     found.push((link.priority(), url));
                 } else if link.has_relation("describedby") && link.is_metalink() {
                     metalink.get_or_insert(url);
@@ -186,6 +188,7 @@ mod tests {
             "<http://a/>; rel=\"duplicate\" x",
             "<mailto:a>; rel=duplicate",
             "<http://a/>; rel=duplicates",
+            "<http://a/>; rel=duplicate; anchor=\"/other\"",
         ] {
             let good = "<http://b/>; rel=duplicate";
             let links = links(&[line, good]);

@@ -18,7 +18,7 @@ pub const MAX_LENGTH: usize = 32 << 20;
 /// Files of one document.
 const MAX_FILES: usize = 10_000;
 
-/// URLs of one file. Later ones are skipped: those at the beginning are preferred.
+/// URLs of one file. Those of the lowest priority are skipped.
 const MAX_URLS: usize = 100;
 
 /// A file of a Metalink.
@@ -28,7 +28,7 @@ pub struct MetalinkFile {
     pub name: String,
     /// Size, bytes.
     pub size: Option<u64>,
-    /// The strongest hash that is known here.
+    /// Its SHA-256, or its SHA-512 if it has none.
     pub checksum: Option<Checksum>,
     /// Hashes of its parts.
     pub pieces: Option<PieceHashes>,

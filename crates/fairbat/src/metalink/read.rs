@@ -19,7 +19,10 @@ const METALINK: Namespace<'_> = Namespace(b"urn:ietf:params:xml:ns:metalink");
 const METALINK_3: Namespace<'_> = Namespace(b"http://www.metalinker.org/");
 
 /// Deepest nesting of elements. The known elements need four levels.
-const MAX_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 8;
+
+/// Namespaces that one element may declare. Each element is looked up among all that are open.
+const MAX_DECLARATIONS: usize = 16;
 
 /// Lowest priority of a URL, which those without one have.
 const LAST: u32 = 999_999;
@@ -38,6 +41,9 @@ pub fn parse(document: &[u8]) -> Result<Vec<MetalinkFile>, MetalinkError> {
     }
     let mut reader = NsReader::from_reader(document);
     reader.config_mut().expand_empty_elements = true;
+    reader
+        .resolver_mut()
+        .set_max_declarations_per_element(MAX_DECLARATIONS);
     let (mut reading, mut buffer) = (Reading::default(), Vec::new());
     loop {
         buffer.clear();
@@ -285,7 +291,7 @@ impl FileReading {
             text: text.to_owned(),
         })?;
         match url.scheme() {
-            "http" | "https" if self.urls.len() < MAX_URLS => self.urls.push((priority, url)),
+            "http" | "https" => self.urls.push((priority, url)),
             _ => self.unsupported += 1,
         }
         Ok(())
@@ -307,6 +313,7 @@ impl FileReading {
         }
         // A stable sort: the order of the document decides among equals.
         self.urls.sort_by_key(|(priority, _)| *priority);
+        self.urls.truncate(MAX_URLS);
         Ok(MetalinkFile {
             name: self.name,
             size: self.size,

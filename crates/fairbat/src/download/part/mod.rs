@@ -197,7 +197,7 @@ impl PartStore {
         if let FoundJournal::Journal(journal) = &found
             && !named
             && !incoming.may_continue(&journal.record)
-            && !incoming.others.contains(&journal.record.resource)
+            && !incoming.is_of_another_source(&journal.record)
         {
             return Ok(None);
         }
@@ -240,7 +240,8 @@ impl PartStore {
         let mut restarted = None;
         if let Some(left) = left.filter(|_| self.resume) {
             let trusted = left.trusted(&record.instance);
-            if incoming.version.is_none() && !trusted.is_empty() && !incoming.start_over {
+            let may_be_lost = incoming.start_over || incoming.is_of_another_source(&left.record);
+            if incoming.version.is_none() && !trusted.is_empty() && !may_be_lost {
                 return Ok(OpenedPart::Unidentified);
             }
             match reason_to_start_over(&left.record, &trusted, incoming, &file) {
@@ -305,14 +306,17 @@ fn reason_to_start_over(
     incoming: &Incoming,
     part: &File,
 ) -> Option<&'static str> {
+    if incoming.is_of_another_source(left) {
+        return Some("it came from another server");
+    }
     if incoming.version.is_none() {
         return Some("the server no longer serves ranges of this file");
     }
-    if !incoming.may_continue(left) {
-        return Some("it belongs to another URL");
-    }
     if left.version != incoming.version {
         return Some("the file has changed on the server");
+    }
+    if !incoming.may_continue(left) {
+        return Some("it belongs to another URL");
     }
     let length = part.metadata().map_or(0, |meta| meta.len());
     let end = trusted.iter().last().map_or(0, |range| range.end);
@@ -325,7 +329,16 @@ impl Incoming {
     /// the same strong tag and length. A tag is unique under its own URL only.
     fn may_continue(&self, left: &JournalRecord) -> bool {
         left.resource == self.resource
-            || left.url == self.url && self.has_strong_tag() && left.version == self.version
+            || left.url == self.url
+                && !self.is_of_another_source(left)
+                && self.has_strong_tag()
+                && left.version == self.version
+    }
+
+    /// Whether a part with this record is of this download, but of another one of its sources.
+    /// Between these not even a strong tag proves anything.
+    fn is_of_another_source(&self, left: &JournalRecord) -> bool {
+        left.resource != self.resource && self.others.contains(&left.resource)
     }
 
     fn has_strong_tag(&self) -> bool {
