@@ -282,7 +282,7 @@ fn fleet_line(fleet: &Fleet) -> String {
         } => "this agent coordinates it: see fairbat fleet status",
         Fleet { .. } => "this agent shares its lane: see fairbat fleet status",
     };
-    let problem = fleet.problem.as_deref().filter(|_| !fleet.member);
+    let problem = fleet.problem.as_deref();
     let problem = problem.map_or(String::new(), |why| format!(": {why}"));
     printable(&format!("site {}: {state}{problem}", fleet.site)) + "\n"
 }

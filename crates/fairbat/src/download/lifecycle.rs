@@ -9,6 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use url::Url;
+
 use super::part::file::PartFile;
 use super::part::{OpenedPart, PartError};
 use super::pieces::{Pieces, Work};
@@ -39,9 +41,7 @@ impl Run {
         transfer.backoff.answered();
         transfer.sources.set_name(probed.name);
         transfer.total = source.total;
-        if self.place.is_none() {
-            self.transfer(id).member.set_host(&host_of(&source.url));
-        }
+        self.count_at(id, &source.url);
         match probed.opened {
             OpenedPart::Unidentified => self.on_failure(id, Failure::WholeFile, None),
             OpenedPart::Complete(path) => {
@@ -81,6 +81,14 @@ impl Run {
                     self.begin_finish(id, have.total());
                 }
             }
+        }
+    }
+
+    /// The connections of a transfer count at the host of this URL from now on. In a shared lane
+    /// they stay at that with which the member has entered.
+    fn count_at(&self, id: TransferId, url: &Url) {
+        if self.place.is_none() {
+            self.transfers[id.0 as usize].member.set_host(&host_of(url));
         }
     }
 
@@ -207,17 +215,14 @@ impl Run {
         let transfer = self.transfer(id);
         if transfer.sources.give_up(error.kind) {
             transfer.change_source(retry, error.kind);
-            let event = Event::Source {
-                url: transfer.url.clone(),
-                source: without_credentials(transfer.sources.present()).into(),
-                reason: error.message,
-            };
+            let (url, source) = (transfer.url.clone(), transfer.sources.present().clone());
             // What the server before has asked for does not hold for this one.
-            let host = host_of(transfer.sources.present());
-            if self.place.is_none() {
-                self.transfer(id).member.set_host(&host);
-            }
-            self.emit(event);
+            self.count_at(id, &source);
+            self.emit(Event::Source {
+                url,
+                source: without_credentials(&source).into(),
+                reason: error.message,
+            });
         } else {
             transfer.close(Then::Fail(error));
         }

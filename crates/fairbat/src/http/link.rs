@@ -8,7 +8,7 @@ use url::Url;
 /// Links that are read of one answer. Later ones are skipped.
 const MAX_LINKS: usize = 100;
 
-/// Lowest priority, which links without one have.
+/// Lowest priority.
 const LAST: u32 = 999_999;
 
 /// The media type of a Metalink (RFC 5854, section 6).
@@ -46,7 +46,7 @@ impl Links {
                 if link.parameter("anchor").is_some() {
                     // It says something of another file.
                 } else if link.has_relation("duplicate") {
-                    found.push((link.priority(), url));
+                    found.push((priority_of(link.parameter("pri")), url));
                 } else if link.has_relation("describedby") && link.is_metalink() {
                     metalink.get_or_insert(url);
                 }
@@ -84,11 +84,13 @@ impl Link<'_> {
         let media_type = self.parameter("type");
         media_type.is_some_and(|it| it.eq_ignore_ascii_case(METALINK))
     }
+}
 
-    fn priority(&self) -> u32 {
-        let priority = self.parameter("pri").and_then(|text| text.parse().ok());
-        priority.unwrap_or(LAST).clamp(1, LAST)
-    }
+/// The priority of one of several URLs, 1 to 999,999, where 1 comes first (RFC 5854, section
+/// 4.2.16.2; RFC 6249, section 3.1). Without one that can be read, it is the last.
+pub(crate) fn priority_of(text: Option<&str>) -> u32 {
+    let priority = text.and_then(|text| text.parse().ok());
+    priority.unwrap_or(LAST).clamp(1, LAST)
 }
 
 /// The next link of a line, and what comes after it; `None` at the end, and where it is malformed.

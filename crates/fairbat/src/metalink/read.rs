@@ -12,6 +12,7 @@ use super::{
     MAX_FILES, MAX_LENGTH, MAX_URLS, MetalinkError, MetalinkFile, PieceHashes, is_safe_name,
 };
 use crate::checksum::ChecksumError;
+use crate::http::link::priority_of;
 use crate::settings::Checksum;
 
 const METALINK: Namespace<'_> = Namespace(b"urn:ietf:params:xml:ns:metalink");
@@ -23,9 +24,6 @@ const MAX_DEPTH: usize = 8;
 
 /// Namespaces that one element may declare. Each element is looked up among all that are open.
 const MAX_DECLARATIONS: usize = 16;
-
-/// Lowest priority of a URL, which those without one have.
-const LAST: u32 = 999_999;
 
 /// Known kinds of hashes, the one that is preferred first.
 const OF_FILES: [&str; 2] = ["sha-256", "sha-512"];
@@ -166,8 +164,7 @@ impl Reading {
             }
             Tag::Url => {
                 let priority = attribute(start, "priority")?;
-                let priority = priority.and_then(|text| text.trim().parse().ok());
-                self.priority = priority.unwrap_or(LAST).clamp(1, LAST);
+                self.priority = priority_of(priority.as_deref().map(str::trim));
             }
             _ => {}
         }
