@@ -27,6 +27,7 @@ mod forward;
 mod harness;
 mod input;
 mod integrity;
+mod joined;
 mod kills;
 mod links;
 mod many;

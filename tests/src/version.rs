@@ -25,7 +25,12 @@ impl Version {
     /// This content with a strong ETag of its own and [`LAST_MODIFIED`].
     #[must_use]
     pub fn new(content: &Content) -> Self {
-        let bytes = content.all();
+        Self::of(content.all())
+    }
+
+    /// The same with these bytes.
+    #[must_use]
+    pub fn of(bytes: Vec<u8>) -> Self {
         let tag = crate::content::sha256_hex(&bytes[..bytes.len().min(64)]);
         Self {
             bytes: Arc::new(bytes),

@@ -31,7 +31,9 @@ pub(crate) use proxy::ProxyArgs;
 pub(crate) use put::PutArgs;
 pub(crate) use run::{ProgressFormat, RunArgs, RunSpeedArgs, RunsArgs};
 pub(crate) use serve::ServeArgs;
-pub(crate) use shared::{FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs};
+pub(crate) use shared::{
+    FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs, rate, weight,
+};
 
 #[derive(Debug, Parser)]
 #[command(

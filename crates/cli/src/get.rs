@@ -1,20 +1,24 @@
 //! `fairbat get`: turns its flags into settings and makes the library call.
 
 mod follow;
+mod metalink;
 
 use std::io;
 use std::path::PathBuf;
 
 use fairbat::download::{self, Arrivals, RunMode};
 use fairbat::lane::{AdmissionSettings, InvalidSettings, LawChanges};
-use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
+use fairbat::metalink::MetalinkFile;
+use fairbat::settings::{FileAllocation, KnownFile, Mirror, Settings, Target, TransferRequest};
 
 use self::follow::{Following, UrlReader};
 use crate::args::{AllocationMethod, GetArgs, LawName, StreamArgs};
 use crate::console::log_filter;
 use crate::exit::ExitCode;
 use crate::session::{self, Options, now, random_seed, warn_if_late};
-use crate::settings::{Environment, UsageError, http, nonzero, optional_deadline, retry, urls};
+use crate::settings::{
+    Environment, UsageError, http, nonzero, optional_deadline, paths, retry, urls,
+};
 
 /// Default of `--max-connections` (m_max). Four connections are enough to catch up on a
 /// long path, and no server minds them.
@@ -22,6 +26,10 @@ const DEFAULT_MAX_CONNECTIONS: u32 = 4;
 
 /// Runs the command.
 pub(crate) fn run(args: &GetArgs) -> ExitCode {
+    let metalink = match metalink::read(args) {
+        Ok(metalink) => metalink,
+        Err(code) => return code,
+    };
     let arguments = resolve(
         args,
         &mut Environment {
@@ -30,6 +38,7 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
             stdin: &mut io::stdin().lock(),
             seed: random_seed(),
         },
+        metalink,
     );
     let arguments = arguments.and_then(|arguments| Ok((arguments, log_filter(&args.log)?)));
     session::with_valid(arguments, |((settings, work), filter)| {
@@ -79,9 +88,13 @@ pub(crate) enum Work {
 pub(crate) fn resolve(
     args: &GetArgs,
     environment: &mut Environment<'_>,
+    metalink: Vec<MetalinkFile>,
 ) -> Result<(Settings, Work), UsageError> {
+    let paths = paths::paths(&args.speed.interfaces)?;
+    paths::check(&paths)?;
     let settings = Settings {
         http: http(&args.requests, &args.timeouts, environment.variable)?,
+        paths,
         split: args.speed.split,
         max_connections: max_connections(args.speed.split, args.speed.max_connections)?,
         weight: args.speed.weight,
@@ -108,7 +121,7 @@ pub(crate) fn resolve(
             target: target(args)?,
             law: law(&args.stream, &settings)?,
         }),
-        _ => Work::Batch(transfers(args, environment)?),
+        _ => Work::Batch(transfers(args, environment, metalink)?),
     };
     Ok((settings, work))
 }
@@ -156,36 +169,56 @@ fn max_connections(split: u32, given: Option<u32>) -> Result<u32, UsageError> {
 fn transfers(
     args: &GetArgs,
     environment: &mut Environment<'_>,
+    metalink: Vec<MetalinkFile>,
 ) -> Result<Vec<TransferRequest>, UsageError> {
     let deadline = optional_deadline(args.speed.deadline.as_deref(), environment.now)?;
     let checksum = &args.files.checksum;
     let urls = urls::all(&args.urls, args.files.input_file.as_deref(), environment)?;
+    let count = urls.len() + metalink.len();
     let only_one = |flag: &str, advice: &str| {
-        let count = urls.len();
         UsageError::new(format!(
-            "{flag} is for one URL, but there are {count}: {advice}"
+            "{flag} is for one file, but there are {count}: {advice}"
         ))
     };
-    if urls.len() > 1 && args.files.output.is_some() {
+    if count > 1 && args.files.output.is_some() {
         return Err(only_one("--output", "use --directory for several"));
     }
-    if urls.len() > 1 && !args.files.mirrors.is_empty() {
+    if count > 1 && !args.files.mirrors.is_empty() {
         let advice = "write the mirrors of each after it, in the lines of --input-file";
         return Err(only_one("--mirror", advice));
     }
-    if urls.len() > 1 && checksum.is_some() {
+    if count > 1 && checksum.is_some() {
         return Err(only_one("--checksum", "run one command for each"));
     }
     let target = target(args)?;
     let mirrors = urls::given(&args.files.mirrors)?;
+    let named = |url| Mirror {
+        url,
+        is_named: true,
+    };
+    let mirrors: Vec<Mirror> = mirrors.into_iter().map(named).collect();
     let request = |listed: urls::ListedUrl| TransferRequest {
         url: listed.url,
-        mirrors: [listed.mirrors, mirrors.clone()].concat(),
+        mirrors: listed
+            .mirrors
+            .into_iter()
+            .map(named)
+            .chain(mirrors.clone())
+            .collect(),
         target: target.clone(),
         deadline: listed.deadline.or(deadline),
         checksum: checksum.clone(),
+        known: KnownFile::default(),
     };
-    Ok(urls.into_iter().map(request).collect())
+    let mut requests: Vec<TransferRequest> = urls.into_iter().map(request).collect();
+    for file in metalink {
+        let mut request = metalink::request(file, &target);
+        request.deadline = deadline;
+        request.mirrors.extend(mirrors.clone());
+        request.checksum = checksum.clone().or(request.checksum);
+        requests.push(request);
+    }
+    Ok(requests)
 }
 
 /// Joins `--output` to `--directory`, as curl and aria2 do. So a directory from the

@@ -173,7 +173,11 @@ impl Progress {
                 url,
                 source,
                 reason,
-            } if results => Some(messages::next_source(url, source, reason)),
+                next,
+            } if results => Some(messages::dropped(url, source, reason, next.as_deref())),
+            Event::Path { interface, up } if results => {
+                Some(messages::path_changed(interface, *up))
+            }
             Event::Done {
                 url,
                 path,

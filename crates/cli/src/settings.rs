@@ -4,6 +4,7 @@
 //! Nothing here reads a clock, a terminal or the environment: [`Environment`] carries
 //! what the settings depend on.
 
+pub(crate) mod paths;
 pub(crate) mod urls;
 
 use std::ffi::OsString;
@@ -149,6 +150,7 @@ pub(crate) fn http(
         },
         cacert: flags.cacert.clone(),
         has_flags: true,
+        local_end: None,
         connect_timeout: nonzero(timeouts.connect_timeout),
         stall_timeout: nonzero(timeouts.stall_timeout),
     })

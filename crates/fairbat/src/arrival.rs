@@ -25,6 +25,9 @@ const SEGMENT: f64 = 1448.0;
 /// Shortest round trip that is reckoned with, s.
 const MIN_RTT: f64 = 1e-5;
 
+/// Steps of a bisection: to a billionth of where it began.
+const STEPS: usize = 30;
+
 /// Lowest rate that is reckoned with, byte/s.
 const MIN_RATE: f64 = 1.0;
 
@@ -45,11 +48,22 @@ pub struct WayState {
     /// Round trips before the first byte of the chunk: one for the request, and two or three more
     /// where a connection has to be opened.
     pub round_trips: f64,
-    /// Whether a chunk can begin there at once. Elsewhere it begins when what is queued is there.
-    pub is_free: bool,
 }
 
 impl WayState {
+    /// The same, of which no more is to be expected than this rate, byte/s.
+    #[must_use]
+    pub fn at_most(self, rate: f64) -> Self {
+        let max_rate = self.max_rate.min(rate);
+        let window = self.window.min(max_rate * self.rtt.as_secs_f64());
+        Self {
+            window,
+            threshold: self.threshold.min(window),
+            max_rate,
+            ..self
+        }
+    }
+
     /// How long it will take until a chunk of so many bytes is there, with all that is queued
     /// before it.
     #[must_use]
@@ -57,6 +71,35 @@ impl WayState {
         let rtt = self.rtt.as_secs_f64().max(MIN_RTT);
         let seconds = rtt * self.round_trips + self.stream_time(rtt, self.queued + bytes);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    /// How many bytes of a chunk are there after this time, s, behind those that are queued.
+    fn bytes_within(&self, time: f64) -> f64 {
+        let rtt = self.rtt.as_secs_f64().max(MIN_RTT);
+        let time = time - rtt * self.round_trips;
+        if time <= 0.0 {
+            return 0.0;
+        }
+        (self.streamed(rtt, time) - self.queued).max(0.0)
+    }
+
+    /// The inverse of [`Self::stream_time`]: bytes that come within this time, s.
+    fn streamed(&self, rtt: f64, time: f64) -> f64 {
+        let most = (self.max_rate.max(MIN_RATE) * rtt).max(1.0);
+        let window = self.window.max(1.0);
+        if window >= most {
+            return time * most / rtt;
+        }
+        let threshold = self.threshold.clamp(window, most);
+        let doublings = (threshold / window).log2();
+        let mut rounds = time / rtt;
+        if rounds <= doublings {
+            return window * (rounds.exp2() - 1.0);
+        }
+        rounds -= doublings;
+        let growing = ((most - threshold) / SEGMENT).min(rounds);
+        let grown = growing * threshold + SEGMENT * growing * growing / 2.0;
+        (threshold - window) + grown + (rounds - growing) * most
     }
 
     /// The time from the first byte to the last one, s.
@@ -87,25 +130,46 @@ impl WayState {
     }
 }
 
-/// Where the next chunk goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
-    /// Over this way, now.
-    Now(usize),
-    /// Over this way, which is busy: all others would bring it later.
-    Wait(usize),
+/// How many of `bytes` this way takes now, `most` at once, while the others take the rest: as many
+/// as it brings no later than they bring theirs. It is little or nothing where a faster way that
+/// is busy brings all of it sooner.
+#[must_use]
+pub fn share(way: &WayState, others: &[WayState], bytes: f64, most: f64) -> f64 {
+    let is_in_time = |taken: f64| way.transfer_time(taken) <= finish(others, bytes - taken);
+    let most = most.min(bytes);
+    if is_in_time(most) {
+        return most;
+    }
+    let (mut least, mut most) = (0.0, most);
+    for _ in 0..STEPS {
+        let middle = (least + most) / 2.0;
+        if is_in_time(middle) {
+            least = middle;
+        } else {
+            most = middle;
+        }
+    }
+    least
 }
 
-/// The way on which a chunk of so many bytes will have arrived first; `None` without any. Among
-/// equals, the first counts.
+/// When so many bytes will be there that come over all of these ways together; never without any.
 #[must_use]
-pub fn first(ways: &[WayState], bytes: f64) -> Option<Choice> {
-    let times = ways.iter().map(|way| way.transfer_time(bytes));
-    let (index, _) = times.enumerate().min_by_key(|(_, time)| *time)?;
-    Some(match ways[index].is_free {
-        true => Choice::Now(index),
-        false => Choice::Wait(index),
-    })
+pub fn finish(ways: &[WayState], bytes: f64) -> Duration {
+    let arrived = |time: f64| ways.iter().map(|way| way.bytes_within(time)).sum::<f64>();
+    let alone = ways.iter().map(|way| way.transfer_time(bytes));
+    let Some(longest) = alone.min() else {
+        return Duration::MAX;
+    };
+    let (mut early, mut late) = (0.0, longest.as_secs_f64());
+    for _ in 0..STEPS {
+        let middle = (early + late) / 2.0;
+        if arrived(middle) < bytes {
+            early = middle;
+        } else {
+            late = middle;
+        }
+    }
+    Duration::try_from_secs_f64(late).unwrap_or(Duration::MAX)
 }
 
 #[cfg(test)]
@@ -122,7 +186,6 @@ mod tests {
             max_rate: f64::INFINITY,
             queued: 0.0,
             round_trips: 1.0,
-            is_free: true,
         }
     }
 
@@ -174,39 +237,57 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn what_has_come_is_the_inverse_of_the_time_that_it_takes(
+            rtt in 1_u64..300,
+            window in 1.0..1e6,
+            threshold in 1e4..1e8,
+            rate in 1e4..1e9,
+            bytes in 1.0..1e8,
+            queued in 0.0..1e7,
+        ) {
+            let way = WayState { window, threshold, max_rate: rate, queued, ..way(rtt) };
+            let there = way.bytes_within(way.transfer_time(bytes).as_secs_f64());
+            prop_assert!((there - bytes).abs() <= 1e-3 * (bytes + queued) + 1.0, "{there} {bytes}");
+        }
+
+        #[test]
+        fn two_ways_end_together(rates in (1e5..1e7, 1e5..1e7), bytes in 1e6..1e8) {
+            let of = |rate| WayState { window: f64::INFINITY, max_rate: rate, ..way(10) };
+            let (here, there) = (of(rates.0), of(rates.1));
+            let taken = share(&here, &[there], bytes, bytes);
+            let expected = bytes * rates.0 / (rates.0 + rates.1);
+            prop_assert!((taken - expected).abs() < 0.01 * bytes, "{taken} {expected}");
+        }
+    }
+
     #[test]
-    fn a_short_chunk_waits_for_a_fast_way_and_a_long_one_does_not() {
+    fn a_slow_way_takes_nothing_of_what_a_fast_one_brings_sooner() {
         let fast = WayState {
+            window: 12_500.0,
+            threshold: 12_500.0,
             max_rate: 1.25e6,
             queued: 100_000.0,
-            is_free: false,
             ..way(10)
         };
         let slow = WayState {
             max_rate: 1.25e6,
             ..way(200)
         };
-        // 15 segments are there after three round trips of 100 ms, or behind 80 ms of others.
-        assert_eq!(first(&[fast, slow], 15.0 * SEGMENT), Some(Choice::Wait(0)));
-        let busy = WayState {
-            queued: 10e6,
-            ..fast
-        };
-        assert_eq!(first(&[busy, slow], 1e6), Some(Choice::Now(1)));
-        assert_eq!(first(&[], 1.0), None);
+        // 15 segments are there behind 80 ms of others, or after two round trips of 200 ms.
+        assert!(share(&slow, &[fast], 15.0 * SEGMENT, 1e6) < 1.0);
+        // Of 10 MB it takes nearly half.
+        let taken = share(&slow, &[fast], 10e6, 10e6);
+        assert!((4.5e6..5e6).contains(&taken), "{taken}");
+        assert!(share(&slow, &[], 1e6, 1e5) >= 1e5);
     }
 
     #[test]
-    fn a_warm_connection_is_preferred_to_a_cold_one_of_the_same_path() {
-        let cold = WayState {
-            round_trips: 3.0,
-            ..way(100)
-        };
-        let warm = WayState {
-            window: 1e6,
-            threshold: 1e6,
-            ..way(100)
-        };
-        assert_eq!(first(&[cold, warm], 1e6), Some(Choice::Now(1)));
+    fn a_cold_way_knows_only_its_round_trip_time() {
+        // Nothing is known of either: the near one brings a short file alone.
+        let (near, far) = (way(10), way(200));
+        assert!(share(&far, &[near], 100_000.0, 1e6) < 1.0);
+        assert!(share(&near, &[far], 100_000.0, 1e6) >= 100_000.0);
     }
 }

@@ -1,11 +1,12 @@
 //! Checksums of whole files: their text form and their computation.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::settings::Checksum;
+use crate::settings::{Checksum, PieceHashes};
 
 /// Why a text is not a checksum.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +83,27 @@ impl FromStr for Checksum {
     }
 }
 
+impl PieceHashes {
+    /// Whether nobody can make two files with the same hashes.
+    #[must_use]
+    pub fn is_strong(&self) -> bool {
+        !self.hashes.is_empty()
+    }
+
+    /// The bytes of a piece in a file of `total` bytes.
+    #[must_use]
+    pub fn range(&self, index: usize, total: u64) -> Range<u64> {
+        let start = (index as u64).saturating_mul(self.length.get());
+        start.min(total)..start.saturating_add(self.length.get()).min(total)
+    }
+
+    /// Whether a file of `total` bytes has so many pieces.
+    #[must_use]
+    pub fn fits(&self, total: u64) -> bool {
+        total.div_ceil(self.length.get()) == self.hashes.len() as u64
+    }
+}
+
 /// The SHA-256 of `bytes` in lower-case hexadecimal digits.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     to_hex(&Sha256::digest(bytes))
@@ -114,6 +136,54 @@ fn from_hex<const N: usize>(algorithm: &'static str, hex: &str) -> Result<[u8; N
             .expect("two hexadecimal digits are at most 255");
     }
     Ok(digest)
+}
+
+/// Bytes read at once while hashing.
+const READ: u64 = 1024 * 1024;
+
+/// Reads a range of a file in order, for hashing.
+fn read_all<E>(
+    range: Range<u64>,
+    read: impl Fn(u64, &mut [u8]) -> Result<(), E>,
+    mut take: impl FnMut(&[u8]),
+) -> Result<(), E> {
+    let mut buffer = vec![0; usize::try_from((range.end - range.start).min(READ)).unwrap_or(0)];
+    let mut offset = range.start;
+    while offset < range.end {
+        let length = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
+        let piece = &mut buffer[..length.min(READ as usize)];
+        read(offset, piece)?;
+        take(piece);
+        offset += piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// Whether a range of a file has this hash. `read` fills a buffer from an offset on.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn matches<E>(
+    hash: &Checksum,
+    range: Range<u64>,
+    read: impl Fn(u64, &mut [u8]) -> Result<(), E>,
+) -> Result<bool, E> {
+    let mut hasher = hash.hasher();
+    read_all(range, read, |bytes| hasher.update(bytes))?;
+    Ok(hasher.finish() == *hash)
+}
+
+/// The SHA-256 of a range of a file.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn digest_of<E>(
+    range: Range<u64>,
+    read: impl Fn(u64, &mut [u8]) -> Result<(), E>,
+) -> Result<[u8; 32], E> {
+    let mut hasher = Sha256::new();
+    read_all(range, read, |bytes| hasher.update(bytes))?;
+    Ok(hasher.finalize().into())
 }
 
 /// Computes a digest over the pieces of a file, in order.

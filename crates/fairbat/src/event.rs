@@ -98,14 +98,23 @@ pub enum Event {
         #[serde(skip)]
         cause: RetryCause,
     },
-    /// A source has been given up, and the download begins anew from another one.
+    /// A source has been given up.
     Source {
         /// The URL as given, without credentials.
         url: String,
-        /// That of the source that is asked now, without credentials.
+        /// That of the source, without credentials.
         source: String,
-        /// Why the one before it has been given up.
+        /// Why it has been given up.
         reason: String,
+        /// The source from which the download begins anew; `None` if others go on.
+        next: Option<String>,
+    },
+    /// A path that the user named has come or gone.
+    Path {
+        /// What its connections leave the machine by: a name or an address, as given.
+        interface: String,
+        /// Whether the machine has it now.
+        up: bool,
     },
     /// A file is finished, verified and in its place.
     Done {
@@ -240,10 +249,32 @@ pub struct Control {
     pub bytes_done: u64,
     /// Bytes of all transfers; `None` while any size is unknown.
     pub bytes_total: Option<u64>,
+    /// Each of the paths that the user named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathSample>,
     /// Each unfinished file, for progress bars; not part of the JSON
     /// interface.
     #[serde(skip)]
     pub files: Vec<FileProgress>,
+}
+
+/// How one of several paths stands.
+#[derive(Debug, Clone, Serialize)]
+pub struct PathSample {
+    /// What its connections leave the machine by: a name or an address, as given.
+    pub interface: String,
+    /// Whether the machine has that now.
+    pub up: bool,
+    /// Connections in use now.
+    pub active: usize,
+    /// Limit on active connections.
+    pub m: f64,
+    /// Weight of each flow.
+    pub w: f64,
+    /// Mean rate over the last period, byte/s.
+    pub rate: f64,
+    /// Bytes that have come over it in this run.
+    pub bytes_done: u64,
 }
 
 /// How far one file is.

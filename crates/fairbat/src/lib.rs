@@ -36,6 +36,7 @@ mod file_version;
 pub mod hold;
 pub mod hours;
 pub mod http;
+pub mod interfaces;
 pub mod lane;
 pub mod machine;
 #[cfg(feature = "manual")]

@@ -1,6 +1,8 @@
 //! What a caller may choose, as resolved values. The binaries parse flags, environment and
 //! configuration files.
 
+use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,13 +20,44 @@ pub struct TransferRequest {
     /// are used for its host only and never shown.
     pub url: Url,
     /// Other URLs of the same file, in the order in which they are tried.
-    pub mirrors: Vec<Url>,
+    pub mirrors: Vec<Mirror>,
     /// Where to.
     pub target: Target,
     /// Soft deadline: the moment by which the file should be there.
     pub deadline: Option<jiff::Timestamp>,
     /// What the finished file must hash to.
     pub checksum: Option<Checksum>,
+    /// What else is known of the file, from a Metalink.
+    pub known: KnownFile,
+}
+
+/// Another URL of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirror {
+    /// `http` or `https`.
+    pub url: Url,
+    /// Whether the user named it. Only hosts that the user named see the user's credentials.
+    pub is_named: bool,
+}
+
+/// What is known of a file before a server is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KnownFile {
+    /// Its name in a [`Target::Directory`]; `None` lets the server or the URL suggest one.
+    pub name: Option<String>,
+    /// Its size, bytes.
+    pub size: Option<u64>,
+    /// Hashes of its pieces.
+    pub pieces: Option<PieceHashes>,
+}
+
+/// Hashes of the pieces of a file, each of which is `length` bytes long, the last one maybe less.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PieceHashes {
+    /// Length of a piece, bytes.
+    pub length: NonZeroU64,
+    /// The hash of each, in order. All are of one algorithm.
+    pub hashes: Vec<Checksum>,
 }
 
 /// Where a finished file goes.
@@ -59,6 +92,8 @@ pub enum Checksum {
 pub struct Settings {
     /// How to speak to servers.
     pub http: HttpSettings,
+    /// The ways out of the machine to use at once; empty leaves it to the routes of the system.
+    pub paths: Vec<PathSettings>,
     /// m_min: connections that may be active although nothing is behind schedule; at least 1.
     pub split: u32,
     /// m_max: the run never uses more connections; at least `split`.
@@ -111,10 +146,43 @@ pub struct HttpSettings {
     /// Whether the user sets the fields above with flags of `fairbat`, so that advice may
     /// name these.
     pub has_flags: bool,
+    /// What every connection leaves the machine by; `None` leaves it to the routes of the system.
+    pub local_end: Option<LocalEnd>,
     /// How long a connection may take to open.
     pub connect_timeout: Option<Duration>,
     /// How long a response may stay silent before the connection is given up.
     pub stall_timeout: Option<Duration>,
+}
+
+/// What a connection leaves the machine by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LocalEnd {
+    /// This network interface (`SO_BINDTODEVICE`).
+    Interface(String),
+    /// The interface that has this address.
+    Address(IpAddr),
+}
+
+impl std::fmt::Display for LocalEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Interface(name) => f.write_str(name),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+/// A way out of the machine, for a run that uses several at once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PathSettings {
+    /// What its connections leave by.
+    pub local_end: LocalEnd,
+    /// w_min of the flows over it, 0.02 to 1; `None` takes that of the run.
+    pub weight: Option<f64>,
+    /// Whether its bytes cost money. Then it is used only when a deadline needs it.
+    pub is_metered: bool,
+    /// Limit on the rate over it, byte/s.
+    pub limit_rate: Option<u64>,
 }
 
 /// A user name and a password; `Debug` does not show the password.

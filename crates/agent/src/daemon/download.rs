@@ -9,7 +9,7 @@ use fairbat::download::{self, LanePlace, Outcome, RunMode, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
 use fairbat::lane::{Lane, Service};
-use fairbat::settings::{FileAllocation, Settings, Target, TransferRequest};
+use fairbat::settings::{FileAllocation, KnownFile, Settings, Target, TransferRequest};
 use fairbat::transport::{HttpClient, RateLimit};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -57,6 +57,7 @@ pub(crate) async fn download(
         chunks: progress.chunks(),
     };
     let settings = Settings {
+        paths: Vec::new(),
         http: http_settings(None),
         split: 1,
         max_connections: agent.connections,
@@ -80,6 +81,7 @@ pub(crate) async fn download(
         target: target(&download.to),
         deadline: download.service.deadline(),
         checksum: None,
+        known: KnownFile::default(),
     };
     let run_stop = Stop::default();
     let (events, seen) = unbounded_channel();

@@ -31,7 +31,8 @@ use super::shared::{
         value, the variable can be 0, no, off, false or empty to mean no. If a flag is given \
         twice, the last one counts.",
     override_usage = "fairbat get [OPTIONS] URL...\n       \
-        fairbat get [OPTIONS] --input-file FILE [--follow] [URL]..."
+        fairbat get [OPTIONS] --input-file FILE [--follow] [URL]...\n       \
+        fairbat get [OPTIONS] --metalink FILE [URL]..."
 )]
 pub(crate) struct GetArgs {
     /// The http or https URLs to download
@@ -39,7 +40,7 @@ pub(crate) struct GetArgs {
     /// A user name and password in a URL are used for its host only. They are never shown.
     #[arg(
         value_name = "URL",
-        required_unless_present = "input_file",
+        required_unless_present_any = ["input_file", "metalink"],
         value_hint = ValueHint::Url
     )]
     pub(crate) urls: Vec<String>,
@@ -88,17 +89,22 @@ pub(crate) struct FileArgs {
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
 
-    /// Another URL of the same file, for when URL fails; with one URL only
+    /// Another URL of the same file; with one URL only
     ///
-    /// May be given several times; FAIRBAT_MIRROR holds one URL per line. The mirrors are tried in
-    /// this order. Each one begins with the first byte: what two servers send is never joined.
+    /// May be given several times; FAIRBAT_MIRROR holds one URL per line. With --checksum, or if the
+    /// first server sends a digest (Repr-Digest), all of them are used at once, and what they send
+    /// is joined under that digest. A server that has another version of the file is not used.
+    ///
+    /// Without a digest, the mirrors are for when URL fails. They are tried in this order. Each one
+    /// begins with the first byte: an ETag or a length does not show that two servers have the
+    /// same file.
     ///
     /// A server is given up when it refuses the file, when --retry tries in a row have failed, or
     /// when the file is larger than --max-size, keeps changing, or has another digest than it
     /// should. With --retry inf, a server that is out of reach is never given up.
     ///
-    /// The name is that of the first server that has the file. A file in DIR that came from
-    /// another server than the one that answers now is fetched again, under a free name.
+    /// The name is that of the first server that has the file. Without a digest, a file in DIR that
+    /// came from another server than the one that answers now is fetched again, under a free name.
     #[arg(
         long = "mirror",
         value_name = "URL",
@@ -106,6 +112,14 @@ pub(crate) struct FileArgs {
         value_hint = ValueHint::Url
     )]
     pub(crate) mirrors: Vec<String>,
+
+    /// Download the files of a Metalink (.meta4, RFC 5854): FILE, or its URL
+    ///
+    /// A Metalink says what its files are called, where they are, and what they hash to. Hashes of
+    /// pieces find a wrong server as soon as it has sent a piece. The names count in DIR; existing
+    /// files are never replaced. User names, passwords and --header go to none of its servers.
+    #[arg(short = 'M', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) metalink: Option<String>,
 
     /// Also read URLs from FILE, one file per line; `-` is standard input
     ///
@@ -250,6 +264,19 @@ pub(crate) struct SpeedArgs {
     )]
     pub(crate) max_connections: Option<u32>,
 
+    /// Use these network interfaces at once: names or addresses, separated by commas
+    ///
+    /// Each piece of a file goes over the interface by which it will have arrived first. Options
+    /// follow after colons: eth0,wwan0:cost=metered:limit=500K
+    ///
+    /// weight=W is the lowest weight on this path, limit=RATE its highest rate. A path with
+    /// cost=metered is used only if a deadline needs it, and then as late and as little as will
+    /// do. Write an IPv6 address in brackets before options: [2001:db8::1]:cost=metered
+    ///
+    /// A path may go and come back during the download. If several share a bottleneck, name one.
+    #[arg(long = "interface", value_name = "LIST", value_delimiter = ',')]
+    pub(crate) interfaces: Vec<String>,
+
     /// Fetch pieces of this many bytes (1M, 512K) [default: depends on the speed]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) chunk_size: Option<u64>,
@@ -313,8 +340,9 @@ impl StreamArgs {
     pub(super) const OF_FOLLOW: [&str; 5] = ["law", "tau", "gamma", "kappa", "min_connections"];
 
     /// What has no meaning with --follow.
-    pub(super) const OF_BATCH: [&str; 8] = [
+    pub(super) const OF_BATCH: [&str; 9] = [
         "output",
+        "metalink",
         "mirrors",
         "checksum",
         "deadline",

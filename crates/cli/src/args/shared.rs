@@ -262,7 +262,7 @@ pub(crate) fn weight(text: &str) -> Result<f64, String> {
 
 /// Parses a rate in byte/s. Zero is valid: the command line can lift a limit from the
 /// environment.
-fn rate(text: &str) -> Result<u64, SizeError> {
+pub(crate) fn rate(text: &str) -> Result<u64, SizeError> {
     match parse_size(text) {
         Err(SizeError::Zero(_)) => Ok(0),
         rate => rate,

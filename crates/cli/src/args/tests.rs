@@ -132,6 +132,15 @@ fn each_flag_reaches_its_field() {
         (&["--mirror", "http://a/", "--mirror", "http://b/"], |a| {
             a.files.mirrors == ["http://a/", "http://b/"]
         }),
+        (&["-M", "f.meta4"], |a| {
+            a.files.metalink.as_deref() == Some("f.meta4")
+        }),
+        (&["--metalink", "f.meta4"], |a| {
+            a.files.metalink.as_deref() == Some("f.meta4")
+        }),
+        (&["--interface", "a,b:cost=metered"], |a| {
+            a.speed.interfaces == ["a", "b:cost=metered"]
+        }),
         (&["-c"], |a| a.files.resume),
         (&["--no-continue"], |a| !a.files.resume),
         (&["--no-continue", "-c"], |a| a.files.resume),

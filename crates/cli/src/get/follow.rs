@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use fairbat::lane::AdmissionSettings;
-use fairbat::settings::{Target, TransferRequest};
+use fairbat::settings::{KnownFile, Target, TransferRequest};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use url::Url;
 
@@ -120,6 +120,7 @@ impl UrlReader {
             target: self.target.clone(),
             deadline: None,
             checksum: None,
+            known: KnownFile::default(),
         });
     }
 }

@@ -32,7 +32,7 @@ impl Process {
             stdin: &mut self.stdin.as_bytes(),
             seed: 42,
         };
-        resolve(&args, environment).map_err(|error| error.to_string())
+        resolve(&args, environment, Vec::new()).map_err(|error| error.to_string())
     }
 
     /// What is downloaded without --follow.

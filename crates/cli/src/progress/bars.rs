@@ -97,9 +97,12 @@ impl Bars {
                 self.status
                     .set_message(printable(&format!("next try in {after_s:.1} s: {reason}")));
             }
-            Event::Source { source, .. } => self
+            Event::Source { next: None, .. } | Event::Path { .. } => {}
+            Event::Source {
+                next: Some(next), ..
+            } => self
                 .status
-                .set_message(printable(&format!("starting over from {source}"))),
+                .set_message(printable(&format!("starting over from {next}"))),
             Event::Done { url, .. } | Event::Sent { url, .. } | Event::Error { url, .. } => {
                 match event {
                     Event::Error { .. } => self.counts.failed += 1,

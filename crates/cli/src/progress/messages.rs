@@ -93,11 +93,20 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
-/// A source of `url` is given up, and the next one is asked.
-pub(crate) fn next_source(url: &str, source: &str, reason: &str) -> String {
-    printable(&format!(
-        "{url}: {reason}; starting over from the mirror {source}"
-    ))
+/// A source of `url` is given up, and the next one is asked, if others do not go on.
+pub(crate) fn dropped(url: &str, source: &str, reason: &str, next: Option<&str>) -> String {
+    printable(&match next {
+        Some(next) => format!("{url}: {reason}; starting over from the mirror {next}"),
+        None => format!("{url}: {source} is not used any more: {reason}"),
+    })
+}
+
+/// A path has come or gone.
+pub(crate) fn path_changed(interface: &str, up: bool) -> String {
+    printable(&match up {
+        true => format!("{interface} is up, and used"),
+        false => format!("{interface} is down; what came over it comes over the other paths"),
+    })
 }
 
 pub(crate) fn retrying(url: &str, reason: &str, after_s: f64) -> String {

@@ -84,6 +84,7 @@ fn control(bytes_done: u64) -> Event {
 
 fn control_while(bytes_done: u64, brake: Option<ReceiveWindowState>) -> Event {
     Event::Control(Control {
+        paths: Vec::new(),
         tau: None,
         n: 0.0,
         m: 1.25,

@@ -36,6 +36,7 @@ fn samples() -> Vec<Event> {
             ranges: true,
         },
         Event::Control(Control {
+            paths: Vec::new(),
             tau: None,
             n: 0.0,
             m: 1.0,
@@ -70,6 +71,11 @@ fn samples() -> Vec<Event> {
             url: url(),
             source: url(),
             reason: "gone".to_owned(),
+            next: Some(url()),
+        },
+        Event::Path {
+            interface: "eth0".to_owned(),
+            up: false,
         },
         Event::Done {
             url: url(),
@@ -112,6 +118,7 @@ fn name(event: &Event) -> &'static str {
         Event::Forecast { .. } => "forecast",
         Event::Retry { .. } => "retry",
         Event::Source { .. } => "source",
+        Event::Path { .. } => "path",
         Event::Done { .. } | Event::Sent { .. } => "done",
         Event::Error { .. } => "error",
     }

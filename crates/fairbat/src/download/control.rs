@@ -2,6 +2,8 @@
 //! against its deadlines, and servers when the bytes are needed.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
 
 use dalbe::deadline::Deadline;
 use dalbe::receive_window::{BottleneckKind, HELD_BACK_SHARE, ReceiveWindowState};
@@ -12,23 +14,86 @@ use super::run::Run;
 use super::transfer::{Phase, Transfer};
 use super::worker::TransferId;
 use crate::clock::jump;
-use crate::event::{Control, Event, FileProgress};
+use crate::event::{Control, Event, FileProgress, PathSample};
 use crate::http::priority::DeadlineHint;
+use crate::lane::core::Core;
 use crate::lane::{Backlog, EvenPace, Extent, LaneSample};
+use crate::transport::WindowManager;
 
 #[cfg(test)]
 mod tests;
 
 impl Run {
+    /// Ends a control period: tells the lanes what is left, samples them, and reports.
+    pub(crate) fn on_tick(&mut self) {
+        self.notice_clock();
+        let rtt_ms = self.rtt_ms();
+        let sample = if self.place.is_some() {
+            self.sample_shared_lane()
+        } else {
+            self.sample_own_lanes(rtt_ms)
+        };
+        self.report_control(&sample, rtt_ms);
+        self.take_checkpoints();
+        let now = self.now;
+        for worker in self.workers.values_mut() {
+            worker.recent = Some((now, worker.written));
+        }
+        if self.place.is_some() {
+            self.set_backlogs();
+        }
+    }
+
+    /// Ends a control period of the run's own lanes, and reports which transfers will be late.
+    fn sample_own_lanes(&mut self, rtt_ms: Option<f64>) -> LaneSample {
+        for path in &self.paths {
+            path.lane.notice_clock();
+        }
+        self.set_backlogs();
+        for path in &mut self.paths {
+            let natural = path.sizer.natural_length();
+            path.lane.with_core(|core, _| {
+                core.rtt = rtt_ms.map(|ms| Duration::from_secs_f64(ms / 1e3));
+                core.chunk_len = natural;
+            });
+            path.sample = path.lane.sample();
+        }
+        if self.knows_sizes() {
+            self.report_late();
+        }
+        let samples = self.paths.iter().map(|path| path.sample);
+        samples
+            .reduce(|sum, sample| sum.beside(&sample))
+            .unwrap_or_default()
+    }
+
+    /// Reports which transfers will be late. What one of several paths carries says nothing.
+    fn report_late(&self) {
+        let [path] = self.paths.as_slice() else {
+            return;
+        };
+        for late in path.lane.with_core(Core::report_late) {
+            let of = |transfer: &&Transfer| {
+                let mut ways = transfer.ways().iter();
+                ways.any(|way| way.member.id() == late.id)
+            };
+            if let Some(transfer) = self.transfers.iter().find(of) {
+                self.emit(Event::late(&transfer.url, &late));
+            }
+        }
+    }
+
     /// Reports the state of the control loop.
-    pub(crate) fn report_control(&mut self, sample: &LaneSample, rtt_ms: Option<f64>) {
+    fn report_control(&mut self, sample: &LaneSample, rtt_ms: Option<f64>) {
         let lag = self.lag();
         let window = self.window();
-        if let (Some(_), Some(window)) = (&self.place, window) {
-            self.lane.set_window(window, None);
-        }
-        if let (None, Some(manager)) = (&self.place, &self.context.window_manager) {
-            self.lane.set_path_limited(manager.is_path_limited());
+        for path in &self.paths {
+            if let (Some(_), Some(window)) = (&self.place, window) {
+                path.lane.set_window(window, None);
+            }
+            if let (None, Some(manager)) = (&self.place, &path.context.window_manager) {
+                path.lane.set_path_limited(manager.is_path_limited());
+            }
         }
         let done = self.transfers.iter().map(|transfer| transfer.done);
         let mut totals = self.transfers.iter().map(|transfer| transfer.total);
@@ -53,13 +118,33 @@ impl Run {
             rtt_ms,
             bytes_done: done.fold(0, u64::saturating_add),
             bytes_total: totals.try_fold(0, |sum: u64, total| Some(sum.saturating_add(total?))),
+            paths: self.path_samples(),
             files: files.collect(),
         }));
     }
 
+    /// How each of the named paths stands.
+    fn path_samples(&self) -> Vec<PathSample> {
+        let paths = self.paths.iter().enumerate();
+        let named = paths.filter_map(|(index, path)| {
+            let settings = path.settings.as_ref()?;
+            let workers = self.workers.values();
+            Some(PathSample {
+                interface: settings.local_end.to_string(),
+                up: path.is_up,
+                active: workers.filter(|it| it.way.path == index).count(),
+                m: path.sample.m,
+                w: path.sample.w,
+                rate: path.sample.rate,
+                bytes_done: path.bytes,
+            })
+        });
+        named.collect()
+    }
+
     /// The last sample of a shared lane, with the rate of this run.
     pub(crate) fn sample_shared_lane(&mut self) -> LaneSample {
-        let mut sample = *self.lane.samples().borrow();
+        let mut sample = *self.paths[0].lane.samples().borrow();
         if let Some(place) = &mut self.place {
             let elapsed = self.now.saturating_sub(place.sampled).as_secs_f64();
             let bytes = std::mem::take(&mut place.bytes) as f64;
@@ -82,7 +167,7 @@ impl Run {
 
     /// Mean receive window of the connections in use, bytes.
     fn window(&self) -> Option<f64> {
-        self.context.window_manager.as_ref()?;
+        self.paths[0].context.window_manager.as_ref()?;
         self.mean_over_sockets(|socket| socket.receiver().window_clamp().ok().map(f64::from))
     }
 
@@ -90,7 +175,8 @@ impl Run {
     /// nobody, although connections beyond its largest weight do. Nor do connections that hold
     /// each other back, and together carry what the path does or what the user allows.
     fn window_state(&self, sample: &LaneSample) -> Option<ReceiveWindowState> {
-        let state = self.context.window_manager.as_ref()?.activity(self.now)?;
+        let managers = self.window_managers();
+        let state = managers.filter_map(|it| it.activity(self.now)).max()?;
         let limit = self.limit_rate.unwrap_or(f64::INFINITY);
         let is_held_back = sample.rate < HELD_BACK_SHARE * sample.capacity.min(limit);
         Some(match state {
@@ -102,7 +188,14 @@ impl Run {
 
     /// The kind of bottleneck that the connections have seen.
     fn bottleneck(&self) -> Option<BottleneckKind> {
-        self.context.window_manager.as_ref()?.bottleneck()
+        let mut kinds = self.window_managers().filter_map(|it| it.bottleneck());
+        let first = kinds.next()?;
+        kinds.all(|kind| kind == first).then_some(first)
+    }
+
+    fn window_managers(&self) -> impl Iterator<Item = &Arc<WindowManager>> {
+        let paths = self.paths.iter();
+        paths.filter_map(|path| path.context.window_manager.as_ref())
     }
 
     /// `None` when there is no socket to ask.
@@ -136,12 +229,22 @@ impl Run {
     /// Tells the lane what each transfer has left.
     pub(crate) fn set_backlogs(&self) {
         let mean = self.mean_size();
-        let unfinished = self.transfers.iter().filter(|it| !it.is_ended());
-        self.lane.with_core(|core, _| {
-            for transfer in unfinished {
-                core.set_backlog(transfer.member.id(), self.backlog(transfer, mean));
-            }
-        });
+        for (index, path) in self.paths.iter().enumerate() {
+            let unfinished = self.transfers.iter().filter(|it| !it.is_ended());
+            path.lane.with_core(|core, _| {
+                for transfer in unfinished {
+                    let whole = self.backlog(transfer, mean);
+                    let present = transfer.sources.present_index();
+                    for way in transfer.ways().iter().filter(|it| it.id.path == index) {
+                        let backlog = match way.id.source == present {
+                            true => whole.part(path.share),
+                            false => Backlog::default(),
+                        };
+                        core.set_backlog(way.member.id(), backlog);
+                    }
+                }
+            });
+        }
     }
 
     /// What a transfer has left. In a lane of its own a transfer to be probed is one
@@ -149,9 +252,10 @@ impl Run {
     /// transfer of a stream is one chunk. In a shared lane it
     /// counts nothing: it waits with a request there.
     fn backlog(&self, transfer: &Transfer, mean: Option<u64>) -> Backlog {
-        let unit = match self.sizer.fixed() {
+        let sizer = &self.paths[0].sizer;
+        let unit = match sizer.fixed() {
             _ if self.is_stream => NonZeroU64::MAX,
-            fixed => fixed.unwrap_or(self.sizer.natural_length()),
+            fixed => fixed.unwrap_or(sizer.natural_length()),
         };
         let (inactive, unwritten) = match &transfer.phase {
             Phase::Waiting => (u64::from(self.place.is_none()), 0),
@@ -214,7 +318,8 @@ impl Run {
     /// move by the deadline: its part of all that is due.
     pub(crate) fn hint(&self, id: TransferId) -> Option<DeadlineHint> {
         // The sum takes its time where there are many files.
-        if !self.context.client.knows_fairbat_server() {
+        let mut paths = self.paths.iter();
+        if !paths.any(|path| path.context.client.knows_fairbat_server()) {
             return None;
         }
         let own = self.own_hint(id)?;

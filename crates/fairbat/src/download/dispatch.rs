@@ -6,12 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::watch;
 
+use super::asking;
+use super::connection::Worker;
 use super::pieces::{Lease, LeaseId, MIN_RELIEVED, Piece};
-use super::run::{Run, Worker};
+use super::planning::LOOK_AGAIN;
+use super::run::Run;
 use super::transfer::{Destination, Phase, Transfer};
+use super::ways::WayId;
 use super::worker::{self, Job, TransferId, WorkerGuard, WorkerId};
-use crate::lane::Permit;
+use crate::lane::{Lane, Permit};
 
 /// Part files that may be open at once, and so how far probing runs ahead of fetching:
 /// file descriptors are few.
@@ -30,74 +35,103 @@ const MAX_SEARCHED: usize = 256;
 /// What a connection would be used for next, and of which transfer (by index).
 #[derive(Debug, Clone, Copy)]
 enum Next {
-    /// Its next piece.
-    Piece(usize),
+    /// Its next piece, of at most so many bytes where several ways share it.
+    Piece(usize, WayId, Option<u64>),
     /// A probe.
-    Probe(usize),
+    Probe(usize, WayId),
+    /// A question to another source.
+    Join(usize, WayId),
 }
 
 impl Next {
     /// The transfer.
     fn index(self) -> usize {
-        let (Self::Piece(index) | Self::Probe(index)) = self;
+        let (Self::Piece(index, ..) | Self::Probe(index, _) | Self::Join(index, _)) = self;
         index
+    }
+
+    fn way(self) -> WayId {
+        let (Self::Piece(_, way, _) | Self::Probe(_, way) | Self::Join(_, way)) = self;
+        way
     }
 }
 
 impl Run {
-    /// Starts workers while the lane grants connections and there is work.
+    /// Starts workers while the lanes grant connections and there is work.
     pub(crate) fn dispatch(&mut self) {
         self.ask_sizes();
-        self.end_relief();
+        for path in 0..self.paths.len() {
+            self.dispatch_on(path);
+        }
+        self.wake = self.next_wake();
+        if self.has_shared_pieces() {
+            let soon = self.now + LOOK_AGAIN;
+            self.wake = Some(self.wake.map_or(soon, |wake| wake.min(soon)));
+        }
+    }
+
+    fn dispatch_on(&mut self, path: usize) {
+        self.end_relief(path);
         loop {
             let has_room = self.asking == 0 || self.has_room();
-            let next = self.next_work().filter(|_| has_room);
-            let carrier = self.free_carrier.take();
-            self.relieved = carrier
-                .and_then(|carrier| self.relieve_before(next, &carrier))
+            let next = self.next_work(path).filter(|_| has_room);
+            let carrier = self.paths[path].free_carrier.take();
+            self.paths[path].relieved = carrier
+                .and_then(|carrier| self.relieve_before(path, next, &carrier))
                 .map(|id| (id, self.now))
-                .or(self.relieved);
-            let waits = self.waits_for_rest(next);
+                .or(self.paths[path].relieved);
+            let waits = self.waits_for_rest(path, next);
             let Some(next) = next.filter(|_| !waits) else {
-                self.request = None;
+                self.paths[path].request = None;
                 break;
             };
-            let Some(permit) = self.permit_for(next.index()) else {
+            let Some(permit) = self.permit_for(next) else {
                 break;
             };
             match next {
-                Next::Piece(index) => self.start_piece(index, permit),
-                Next::Probe(index) => self.start_probe(index, permit),
+                Next::Piece(index, way, most) => self.start_piece(index, way, most, permit),
+                Next::Probe(index, way) => self.start_probe(index, way, permit),
+                Next::Join(index, way) => self.start_join(index, way, permit),
             }
         }
         // Others may have a use for what this run has none for.
-        self.granted = None;
-        self.wake = self.next_wake();
+        self.paths[path].granted = None;
+        if self.paths[path].request.is_none() {
+            self.hand_over(path);
+        }
     }
 
     /// The connection that carried the lane's weight is free, and nothing else is due as soon
     /// as what comes from the same server over one that yields: it takes the rest from that
     /// one, whose sender would need long to become as fast. Returns that connection, if there
     /// is one.
-    fn relieve_before(&self, next: Option<Next>, carrier: &Destination) -> Option<WorkerId> {
-        let manager = self.context.window_manager.as_ref()?;
-        if !self.lane.with_core(|core, now| core.is_pressed(now)) {
+    fn relieve_before(
+        &self,
+        path: usize,
+        next: Option<Next>,
+        carrier: &Destination,
+    ) -> Option<WorkerId> {
+        let manager = self.paths[path].context.window_manager.as_ref()?;
+        let is_pressed = |lane: &Lane| lane.with_core(|core, now| core.is_pressed(now));
+        if !is_pressed(&self.paths[path].lane) {
             return None;
         }
         let next_due = next.map(|next| self.due(next.index()));
+        let here = self.workers.iter().filter(|(_, it)| it.way.path == path);
         let yielding =
-            self.workers.iter().filter_map(|(&id, worker)| {
+            here.filter_map(|(&id, worker)| {
                 let (socket, index) = (worker.socket.as_ref()?, worker.transfer.0 as usize);
                 let transfer = &self.transfers[index];
                 let Phase::Moving(moving) = &transfer.phase else {
                     return None;
                 };
+                let remote = transfer.sources.remote(worker.way.source)?;
                 let left = moving.pieces.left_of(worker.lease?);
                 let due = self.due(index);
                 let is_first = next_due.is_none_or(|next| due < next);
-                let can_move = transfer.is_resumable() && self.may_connect(transfer);
+                let can_move = transfer.is_resumable() && self.may_connect(transfer, worker.way);
                 let is_worth_it = left > MIN_RELIEVED
-                    && Destination::of(socket, moving).as_ref() == Some(carrier);
+                    && Destination::of(socket, remote).as_ref() == Some(carrier);
                 (is_first && can_move && is_worth_it && manager.can_be_relieved(socket))
                     .then_some((Reverse(due), left, id, socket))
             });
@@ -108,20 +142,23 @@ impl Run {
 
     /// A connection whose rest another one should take has been silent for too long to wait
     /// for it. It keeps its rest.
-    fn end_relief(&mut self) {
-        let relieved = self
+    fn end_relief(&mut self, path: usize) {
+        let now = self.now;
+        let path = &mut self.paths[path];
+        let relieved = path
             .relieved
-            .take_if(|(_, since)| self.now >= *since + MAX_RELIEF);
+            .take_if(|(_, since)| now >= *since + MAX_RELIEF);
         let socket = relieved.and_then(|(id, _)| self.workers.get(&id)?.socket.as_ref());
-        if let (Some(socket), Some(manager)) = (socket, &self.context.window_manager) {
+        if let (Some(socket), Some(manager)) = (socket, &path.context.window_manager) {
             manager.relieve(socket, false);
         }
     }
 
     /// Whether a free connection is kept for the rest of what comes over another one, which
     /// is due before this. That one ends when its next data comes.
-    fn waits_for_rest(&self, next: Option<Next>) -> bool {
-        let relieved = self.relieved.and_then(|(id, _)| self.workers.get(&id));
+    fn waits_for_rest(&self, path: usize, next: Option<Next>) -> bool {
+        let relieved = self.paths[path].relieved;
+        let relieved = relieved.and_then(|(id, _)| self.workers.get(&id));
         relieved.is_some_and(|worker| {
             let due = self.due(worker.transfer.0 as usize);
             next.is_none_or(|next| due < self.due(next.index()))
@@ -133,49 +170,61 @@ impl Run {
         self.transfers[index].rank().due()
     }
 
-    /// A connection for a transfer, if the lane grants it at once. Otherwise the request
+    /// A connection for a piece of work, if the lane grants it at once. Otherwise the request
     /// waits in the lane's queue.
-    fn permit_for(&mut self, index: usize) -> Option<Permit> {
-        let member = &self.transfers[index].member;
-        if let Some(permit) = self.granted.take().filter(|permit| permit.is_of(member)) {
+    fn permit_for(&mut self, next: Next) -> Option<Permit> {
+        let way = self.transfers[next.index()].way(next.way())?;
+        let (member, path) = (&way.member, &mut self.paths[way.id.path]);
+        if let Some(permit) = path.granted.take().filter(|permit| permit.is_of(member)) {
             return Some(permit);
         }
-        let same = self.request.take().filter(|request| request.is_of(member));
+        let same = path.request.take().filter(|request| request.is_of(member));
         let mut request = same.unwrap_or_else(|| member.request());
         let permit = request.try_take();
         if permit.is_none() {
-            self.request = Some(request);
+            path.request = Some(request);
         }
         permit
     }
 
-    /// What comes next. An answer that already carries a file comes first: its connection
-    /// is open. Probes of transfers with a deadline come before any chunk: the demand is
-    /// known only when their sizes are. Chunks follow, earliest deadline first, then the
-    /// other probes.
-    fn next_work(&self) -> Option<Next> {
-        if self.is_stopping {
+    /// What comes next over a path. An answer that already carries a file comes first: its
+    /// connection is open. Probes of transfers with a deadline come before any chunk: the demand
+    /// is known only when their sizes are. Other sources are asked as soon as one sends. Chunks
+    /// follow, earliest deadline first, then the other probes.
+    fn next_work(&self, path: usize) -> Option<Next> {
+        if self.is_stopping || !self.is_usable(path) {
             return None;
         }
-        let probe = |is_due| self.next_to_probe(is_due).map(Next::Probe);
-        self.next_to_read()
-            .map(Next::Piece)
+        let probe = |is_due| {
+            let index = self.next_to_probe(path, is_due)?;
+            Some(Next::Probe(index, self.transfers[index].main_way(path)))
+        };
+        let join = || {
+            let (index, way) = self.next_to_join(path)?;
+            Some(Next::Join(index, way))
+        };
+        self.next_to_read(path)
             .or_else(|| probe(true))
-            .or_else(|| self.next_to_fetch().map(Next::Piece))
+            .or_else(join)
+            .or_else(|| self.next_to_fetch(path))
             .or_else(|| probe(false))
     }
 
     /// A transfer whose answer waits to be read on.
-    fn next_to_read(&self) -> Option<usize> {
+    fn next_to_read(&self, path: usize) -> Option<Next> {
         let mut in_progress = self.in_progress.iter().copied();
-        in_progress.find(|&index| {
-            let phase = &self.transfers[index].phase;
-            matches!(phase, Phase::Moving(it) if it.body.is_some() && it.pieces.is_waiting())
+        in_progress.find_map(|index| {
+            let Phase::Moving(moving) = &self.transfers[index].phase else {
+                return None;
+            };
+            let (way, _) = moving.body.as_ref()?;
+            let waits = way.path == path && moving.pieces.is_waiting();
+            waits.then_some(Next::Piece(index, *way, None))
         })
     }
 
-    /// The first transfer with a waiting piece whose host may be asked.
-    fn next_to_fetch(&self) -> Option<usize> {
+    /// The next piece of the first transfer that has one for this path.
+    fn next_to_fetch(&self, path: usize) -> Option<Next> {
         let mut waiting: Vec<usize> = self
             .in_progress
             .iter()
@@ -188,18 +237,24 @@ impl Run {
             .collect();
         waiting.sort_by_key(|&index| self.transfers[index].rank());
         let mut waiting = waiting.into_iter();
-        waiting.find(|&index| self.may_connect(&self.transfers[index]))
+        waiting.find_map(|index| {
+            let (way, most) = self.plan_piece(index, path)?;
+            Some(Next::Piece(index, way, most))
+        })
     }
 
     /// A transfer that has to be probed again, else one that has not been started; of those
     /// with a deadline (`is_due`), or of the others.
-    fn next_to_probe(&self, is_due: bool) -> Option<usize> {
+    fn next_to_probe(&self, path: usize, is_due: bool) -> Option<usize> {
         let is_open =
-            |transfer: &&Transfer| matches!(transfer.phase, Phase::Moving(_) | Phase::Finishing);
+            |transfer: &&Transfer| matches!(transfer.phase, Phase::Moving(_) | Phase::Finishing(_));
         if self.in_progress().filter(is_open).count() >= MAX_OPEN {
             return None;
         }
-        let may_connect = |index: &usize| self.may_connect(&self.transfers[*index]);
+        let may_connect = |index: &usize| {
+            let transfer = &self.transfers[*index];
+            self.may_connect(transfer, transfer.main_way(path))
+        };
         let is_waiting = |index: &usize| {
             let transfer = &self.transfers[*index];
             matches!(transfer.phase, Phase::Waiting) && transfer.deadline.is_some() == is_due
@@ -218,9 +273,10 @@ impl Run {
         })
     }
 
-    fn start_probe(&mut self, index: usize, permit: Permit) {
+    fn start_probe(&mut self, index: usize, way: WayId, permit: Permit) {
         let now = self.now;
         let hint = self.own_hint(self.transfers[index].id);
+        let context = Arc::clone(&self.paths[way.path].context);
         self.in_progress.insert(index);
         let class = usize::from(self.transfers[index].deadline.is_none());
         let fresh = &mut self.fresh[class];
@@ -234,55 +290,56 @@ impl Run {
         let id = transfer.id;
         let stop = transfer.begin_task();
         let inquiry = transfer.inquiry(hint);
-        let guard = self.add_worker(id, permit, None, 0);
-        tokio::spawn(worker::probe(
-            Arc::clone(&self.context),
-            guard,
-            inquiry,
-            stop,
-        ));
+        let (guard, _) = self.add_worker(id, way, permit, None, 0);
+        tokio::spawn(asking::probe(context, guard, inquiry, stop));
     }
 
     /// Leases the next piece of a transfer and gives it to a worker.
-    fn start_piece(&mut self, index: usize, permit: Permit) {
+    fn start_piece(&mut self, index: usize, way: WayId, most: Option<u64>, permit: Permit) {
         let waiting = |transfer: &Transfer| match &transfer.phase {
             Phase::Moving(moving) => moving.pieces.waiting_bytes(),
             _ => 0,
         };
-        let natural = self.sizer.natural_length();
+        let path = &self.paths[way.path];
+        let natural = path.sizer.natural_length();
         // A transfer of a stream has its connection for as long as it takes.
         let whole = self.is_stream.then_some(NonZeroU64::MAX);
-        let length = whole.or_else(|| self.sizer.fixed()).unwrap_or_else(|| {
+        let shared = most.and_then(NonZeroU64::new);
+        let length = whole.or(shared).or_else(|| path.sizer.fixed());
+        let length = length.unwrap_or_else(|| {
             let pending = self.in_progress().map(waiting);
             let pending = pending.fold(0, u64::saturating_add);
-            self.lane
+            path.lane
                 .with_core(|core, _| core.chunk_length(natural, pending))
         });
         let id = self.transfers[index].id;
         let moving = self.transfers[index].moving();
-        let Some(lease) = moving.and_then(|moving| moving.pieces.lease(length)) else {
+        let Some(lease) = moving.and_then(|moving| moving.lease(way.source, length)) else {
             return;
         };
         let lease_id = lease.id;
-        let Some((job, written)) = self.job(id, lease) else {
+        let Some((job, written)) = self.job(id, way, lease) else {
             // Nothing that a worker could do with it: another probe starts over.
             self.probe_again(id, "the file has to be asked for again");
             return;
         };
-        let guard = self.add_worker(id, permit, Some(lease_id), written);
+        let context = Arc::clone(&self.paths[way.path].context);
+        let (guard, cut) = self.add_worker(id, way, permit, Some(lease_id), written);
         let stop = self.transfer(id).begin_task();
-        tokio::spawn(worker::fetch(Arc::clone(&self.context), guard, job, stop));
+        tokio::spawn(worker::fetch(context, guard, job, stop, cut));
     }
 
     /// What a worker is to do for a lease, and the offset it starts from.
-    fn job(&mut self, id: TransferId, lease: Lease) -> Option<(Job, u64)> {
+    fn job(&mut self, id: TransferId, way: WayId, lease: Lease) -> Option<(Job, u64)> {
         let hint = self.hint(id);
-        let moving = self.transfer(id).moving()?;
+        let transfer = self.transfer(id);
+        let source = transfer.sources.remote(way.source).map(Arc::clone);
+        let moving = transfer.moving()?;
         let remaining = moving.pieces.remaining().unwrap_or_default();
         let part = Arc::clone(&moving.part);
         Some(match lease.piece {
             Piece::Range(range) => {
-                let (source, first) = (Arc::clone(&moving.source), range.start);
+                let (source, first) = (source?, range.start);
                 let beyond = remaining.saturating_sub(range.end - range.start);
                 (
                     Job::Range {
@@ -296,26 +353,35 @@ impl Run {
                 )
             }
             Piece::Stream => {
-                let body = moving.body.take()?;
+                let (_, body) = moving.body.take()?;
                 (Job::Stream { part, body }, 0)
             }
         })
     }
 
-    fn add_worker(
+    /// Notes a worker over this way. Returns what ties it to the run, and what tells it to give its
+    /// rest back.
+    pub(crate) fn add_worker(
         &mut self,
         transfer: TransferId,
+        way: WayId,
         permit: Permit,
         lease: Option<LeaseId>,
         written: u64,
-    ) -> WorkerGuard {
+    ) -> (WorkerGuard, watch::Receiver<bool>) {
         let id = WorkerId(self.next_worker);
         self.next_worker += 1;
+        let (cut, is_cut) = watch::channel(false);
         let worker = Worker {
             permit,
             transfer,
+            way,
             lease,
+            begun_at: written,
             written,
+            started: self.now,
+            recent: None,
+            cut,
             socket: None,
             has_moved: false,
         };
@@ -325,17 +391,26 @@ impl Run {
             None => self.transfer(transfer).rank().due(),
             Some(_) => Timestamp::MAX,
         };
-        WorkerGuard::new(id, due, self.context.messages.clone())
+        let guard = WorkerGuard::new(id, due, self.context.messages.clone());
+        (guard, is_cut)
     }
 
-    /// Whether a transfer may be tried now: its host takes one more connection, or it has one.
-    /// In a shared lane the request waits for the host in the lane's queue.
-    pub(crate) fn may_connect(&self, transfer: &Transfer) -> bool {
-        let is_granted = || {
-            let granted = self.granted.as_ref();
-            granted.is_some_and(|permit| permit.is_of(&transfer.member))
+    /// Whether a transfer may be tried over this way now: its host takes one more connection, or it
+    /// has one. In a shared lane the request waits for the host in the lane's queue.
+    pub(crate) fn may_connect(&self, transfer: &Transfer, way: WayId) -> bool {
+        let Some(way) = transfer.way(way) else {
+            return false;
         };
-        transfer.not_before <= self.now
-            && (self.place.is_some() || is_granted() || transfer.member.host_admits())
+        let is_granted = || {
+            let granted = self.paths[way.id.path].granted.as_ref();
+            granted.is_some_and(|permit| permit.is_of(&way.member))
+        };
+        way.not_before <= self.now
+            && (self.place.is_some() || is_granted() || way.member.host_admits())
+    }
+
+    /// Whether connections may be opened over a path.
+    pub(crate) fn is_usable(&self, path: usize) -> bool {
+        self.paths[path].is_up
     }
 }

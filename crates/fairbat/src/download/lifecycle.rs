@@ -3,27 +3,25 @@
 //!
 //! Verifying a file and putting it in its place blocks, and runs off the event loop.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use url::Url;
 
+use super::finishing::{Expected, FinishedFile, Unfinished, finish, verify_complete};
 use super::part::file::PartFile;
 use super::part::{OpenedPart, PartError};
 use super::pieces::{Pieces, Work};
 use super::run::Run;
 use super::setup::Outcome;
 use super::transfer::{Moving, Phase, Then, host_of};
-use super::worker::{Completion, FinishedFile, Message, Probed, StopSignal, TransferId};
-use crate::checksum::Hasher;
+use super::ways::WayId;
+use super::worker::{Completion, Message, Probed, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
 use crate::http::{Failure, without_credentials};
 use crate::ranges::RangeSet;
-use crate::settings::{Checksum, Target};
 use crate::transport::RemoteFile;
 
 /// Written bytes are synced and entered in the journal this often: the work that a power
@@ -32,24 +30,29 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
 impl Run {
     /// A probe has succeeded.
-    pub(crate) fn on_probed(&mut self, id: TransferId, probed: Probed) {
+    pub(crate) fn on_probed(&mut self, id: TransferId, way: WayId, probed: Probed) {
         let transfer = self.transfer(id);
         if !matches!(transfer.phase, Phase::Probing) {
             return;
         }
         let source = Arc::new(probed.source);
-        transfer.backoff.answered();
-        transfer.sources.set_name(probed.name);
+        if let Some(way) = transfer.way_mut(way) {
+            way.backoff.answered();
+        }
+        if let Some(file) = probed.described {
+            transfer.describe(file);
+        }
+        transfer.sources.found_file(probed.name, &source);
         transfer.total = source.total;
         self.count_at(id, &source.url);
         match probed.opened {
-            OpenedPart::Unidentified => self.on_failure(id, Failure::WholeFile, None),
+            OpenedPart::Unidentified => self.on_failure(id, way, Failure::WholeFile, None),
             OpenedPart::Complete(path) => {
                 let length = source.total.unwrap_or_default();
                 self.transfer(id).sources.keep_present();
                 self.begin_file(id, &source, &path, length);
-                self.begin_last_step(id, length, move |expected, stop| {
-                    verify_complete(&path, &source, expected, stop)
+                self.begin_last_step(id, None, length, move |expected, is_stopped| {
+                    verify_complete(&path, &source, expected, is_stopped)
                 });
             }
             OpenedPart::Part {
@@ -69,17 +72,21 @@ impl Run {
                 // Nothing is waiting of an empty set.
                 let work = missing.unwrap_or(Work::Ranges(RangeSet::new()));
                 let last_checkpoint = self.now;
+                let joint = self.joint(id, &source);
                 self.transfer(id).phase = Phase::Moving(Box::new(Moving {
                     source,
                     part,
                     pieces: Pieces::new(work),
-                    body: probed.body,
+                    body: probed.body.map(|body| (way, body)),
                     in_checkpoint: false,
                     last_checkpoint,
+                    joint,
                 }));
                 if is_whole {
                     self.begin_finish(id, have.total());
                 }
+                self.enter_sources(id);
+                self.set_least_connections();
             }
         }
     }
@@ -88,7 +95,9 @@ impl Run {
     /// they stay at that with which the member has entered.
     fn count_at(&self, id: TransferId, url: &Url) {
         if self.place.is_none() {
-            self.transfers[id.0 as usize].member.set_host(&host_of(url));
+            for way in self.transfers[id.0 as usize].main_ways() {
+                way.member.set_host(&host_of(url));
+            }
         }
     }
 
@@ -110,6 +119,7 @@ impl Run {
     pub(crate) fn after_fetch(&mut self, id: TransferId, bytes: u64) {
         if let Some(moving) = self.transfer(id).moving()
             && moving.pieces.is_drained()
+            && !moving.joint.is_comparing()
         {
             let length = moving.source.total.unwrap_or(bytes);
             self.begin_finish(id, length);
@@ -122,15 +132,19 @@ impl Run {
         transfer.done = length;
         transfer.total = Some(length);
         let target = transfer.request.target.clone();
-        let Some(moving) = transfer.moving() else {
+        let Phase::Moving(moving) = std::mem::replace(&mut transfer.phase, Phase::Waiting) else {
             return;
         };
+        let senders = transfer.senders(&moving);
         let (source, part) = (Arc::clone(&moving.source), Arc::clone(&moving.part));
         let context = Arc::clone(&self.context);
-        self.begin_last_step(id, length, move |expected, stop| {
-            finish(&part, &source, expected, &target, stop).inspect_err(|_| {
+        self.begin_last_step(id, Some(moving), length, move |expected, is_stopped| {
+            let finished = finish(&part, &source, expected, &senders, &target, is_stopped);
+            finished.inspect_err(|unfinished| {
                 // Another source may bring the file.
-                context.store.release(part.target());
+                if unfinished.wrong.is_empty() {
+                    context.store.release(part.target());
+                }
             })
         });
     }
@@ -139,23 +153,26 @@ impl Run {
     fn begin_last_step(
         &mut self,
         id: TransferId,
+        moving: Option<Box<Moving>>,
         length: u64,
-        work: impl FnOnce(&Expected, &StopSignal) -> Result<FinishedFile, TransferError>
+        work: impl FnOnce(&Expected, &dyn Fn() -> bool) -> Result<FinishedFile, Unfinished>
         + Send
         + 'static,
     ) {
         let lost = TransferError::new(ErrorKind::Other, "the last step ended without a result")
             .with_hint("this is a defect of fairbat; run the same command again");
-        let completion = self.completion(Message::Finished(id, Err(lost)));
+        let completion = self.completion(Message::Finished(id, Err(lost.into())));
         let transfer = self.transfer(id);
-        transfer.phase = Phase::Finishing;
+        let told = moving.as_ref().and_then(|moving| moving.joint.told.clone());
+        transfer.phase = Phase::Finishing(moving);
         let stop = transfer.begin_task();
         let expected = Expected {
             length,
-            asked: transfer.request.checksum.clone(),
+            asked: transfer.request.checksum.clone().or(told),
+            pieces: transfer.request.known.pieces.clone(),
         };
         tokio::task::spawn_blocking(move || {
-            let result = work(&expected, &stop);
+            let result = work(&expected, &|| *stop.borrow());
             completion.end(Message::Finished(id, result));
         });
     }
@@ -165,14 +182,14 @@ impl Run {
     }
 
     /// A file is in its place, or could not be put there.
-    pub(crate) fn on_finished(
-        &mut self,
-        id: TransferId,
-        result: Result<FinishedFile, TransferError>,
-    ) {
+    pub(crate) fn on_finished(&mut self, id: TransferId, result: Result<FinishedFile, Unfinished>) {
         let now = self.now;
         let transfer = self.transfer(id);
         transfer.tasks -= 1;
+        let moving = match &mut transfer.phase {
+            Phase::Finishing(moving) => moving.take(),
+            _ => None,
+        };
         match result {
             // Also when the run was being stopped meanwhile: it is done.
             Ok(finished) => {
@@ -188,9 +205,26 @@ impl Run {
                 };
                 let late = deadline_met == Some(false);
                 transfer.phase = Phase::Ended(Outcome::Done { late });
+                let url = transfer.url.clone();
+                let guilty = finished.guilty.iter();
+                let guilty = guilty.map(|source| shown(&transfer.sources.get(*source).at.url));
+                for source in guilty.collect::<Vec<_>>() {
+                    self.emit(Event::Source {
+                        url: url.clone(),
+                        source,
+                        reason: "it sent bytes of another file".to_owned(),
+                        next: None,
+                    });
+                }
                 self.emit(event);
             }
-            Err(error) if matches!(transfer.phase, Phase::Finishing) => self.give_up(id, error),
+            Err(unfinished) if matches!(transfer.phase, Phase::Finishing(_)) => match moving {
+                Some(moving) if !unfinished.wrong.is_empty() => {
+                    transfer.phase = Phase::Moving(moving);
+                    self.mend(id, &unfinished.wrong, unfinished.doubts);
+                }
+                _ => self.give_up(id, unfinished.error),
+            },
             Err(_) => {}
         }
         self.settle(id);
@@ -213,16 +247,19 @@ impl Run {
     pub(crate) fn give_up(&mut self, id: TransferId, error: TransferError) {
         let retry = self.retry;
         let transfer = self.transfer(id);
+        let before = transfer.sources.present_index();
         if transfer.sources.give_up(error.kind) {
-            transfer.change_source(retry, error.kind);
-            let (url, source) = (transfer.url.clone(), transfer.sources.present().clone());
-            // What the server before has asked for does not hold for this one.
-            self.count_at(id, &source);
-            self.emit(Event::Source {
-                url,
-                source: without_credentials(&source).into(),
+            transfer.change_source(before, retry, error.kind);
+            let next = transfer.sources.present().url.clone();
+            let event = Event::Source {
+                url: transfer.url.clone(),
+                source: shown(&transfer.sources.get(before).at.url),
                 reason: error.message,
-            });
+                next: Some(shown(&next)),
+            };
+            // What the server before has asked for does not hold for this one.
+            self.count_at(id, &next);
+            self.emit(event);
         } else {
             transfer.close(Then::Fail(error));
         }
@@ -256,7 +293,7 @@ impl Run {
         }
         let transfer = self.transfer(id);
         if transfer.is_ended() {
-            transfer.member.leave();
+            transfer.leave_lanes();
             self.in_progress.remove(&(id.0 as usize));
         }
     }
@@ -315,114 +352,7 @@ impl Run {
     }
 }
 
-/// Bytes read at once while hashing.
-const READ: usize = 1024 * 1024;
-
-/// What a finished file is checked for.
-#[derive(Debug)]
-struct Expected {
-    /// Its size.
-    length: u64,
-    /// The digest that the user asked for.
-    asked: Option<Checksum>,
-}
-
-/// Verifies the part and puts the file in its place.
-fn finish(
-    part: &PartFile,
-    source: &RemoteFile,
-    expected: &Expected,
-    target: &Target,
-    stop: &StopSignal,
-) -> Result<FinishedFile, TransferError> {
-    let reader = part.reader()?;
-    let sha256 = match verify(reader, part.target(), source, expected, stop) {
-        Err(error) if error.kind == ErrorKind::Integrity => {
-            part.discard()?;
-            return Err(error);
-        }
-        result => result?,
-    };
-    let replace = !matches!(target, Target::Directory(_));
-    part.finish(expected.length, source.modified, replace)?;
-    Ok(FinishedFile {
-        path: part.target().to_owned(),
-        bytes: expected.length,
-        sha256,
-    })
-}
-
-/// Verifies a file that was already in its place.
-fn verify_complete(
-    path: &Path,
-    source: &RemoteFile,
-    expected: &Expected,
-    stop: &StopSignal,
-) -> Result<FinishedFile, TransferError> {
-    let reader = File::open(path).map_err(|error| PartError::io("read", path, error))?;
-    let sha256 = verify(reader, path, source, expected, stop).map_err(|error| {
-        let hint = "remove the file to download it again";
-        error.with_hint(hint)
-    })?;
-    Ok(FinishedFile {
-        path: path.to_owned(),
-        bytes: expected.length,
-        sha256,
-    })
-}
-
-/// Compares the bytes with every known digest; returns the SHA-256, if that is among them.
-fn verify(
-    mut reader: File,
-    path: &Path,
-    source: &RemoteFile,
-    expected: &Expected,
-    stop: &StopSignal,
-) -> Result<Option<String>, TransferError> {
-    let asked = expected.asked.iter().map(|sum| (sum, "was asked for"));
-    let sent = source
-        .digest
-        .iter()
-        .map(|sum| (sum, "the server sent with it"));
-    let checks = asked.chain(sent);
-    let mut checks: Vec<(Hasher, &Checksum, &str)> = checks
-        .map(|(sum, whose)| (sum.hasher(), sum, whose))
-        .collect();
-    if checks.is_empty() {
-        return Ok(None);
-    }
-    let failed = |error| PartError::io("read", path, error);
-    let mut buffer = vec![0; READ];
-    let mut left = expected.length;
-    while left > 0 {
-        if *stop.borrow() {
-            return Err(TransferError::new(
-                ErrorKind::Interrupted,
-                "stopped while verifying",
-            ));
-        }
-        let want = usize::try_from(left).unwrap_or(READ).min(READ);
-        reader.read_exact(&mut buffer[..want]).map_err(failed)?;
-        for (hasher, ..) in &mut checks {
-            hasher.update(&buffer[..want]);
-        }
-        left -= want as u64;
-    }
-    let mut sha256 = None;
-    for (hasher, wanted, whose) in checks {
-        let found = hasher.finish();
-        if found != *wanted {
-            return Err(TransferError::new(
-                ErrorKind::Integrity,
-                format!("the file's digest is {found}, but {wanted} {whose}"),
-            )
-            .with_hint(
-                "the download was discarded; check the URL and the digest, then try again",
-            ));
-        }
-        if matches!(found, Checksum::Sha256(_)) {
-            sha256 = Some(found.hex());
-        }
-    }
-    Ok(sha256)
+/// A URL as events show it.
+pub(crate) fn shown(url: &Url) -> String {
+    without_credentials(url).into()
 }

@@ -4,24 +4,38 @@
 //!   `dispatch` (which worker starts next), `lifecycle` (a transfer's way from probe to
 //!   finished file), `recovery` (what follows a failure) and `control` (what the run tells
 //!   others: backlogs, samples, deadlines) and `sizes` (what deadlines are planned with);
-//! - `setup`: what a run is given, starts with and returns;
-//! - `sources`: the servers that a transfer may come from, one after another;
+//! - `setup`: what a run is given, starts with and returns; `run_path`: a way out of the
+//!   machine; `outage`: such ways come and go;
+//! - `sources`: the servers that a transfer may come from; `ways`: these over the run's paths;
+//!   `planning`: which of them takes the next piece;
+//! - `joining`: several sources at once, under a hash; `joint`: what is known of them then;
 //! - `transfer`: one transfer's state; [`pieces`]: what it has left to fetch, and how long
 //!   the next chunk is;
-//! - `worker`: one request on one connection, and what it tells the loop;
+//! - `worker`: one request on one connection, and what it tells the loop; `connection`: what
+//!   the loop knows of it; `asking`: the requests
+//!   that ask what a source has; `finishing`: the last step of a file;
 //! - [`part`]: part files, their journals and names.
 
+mod asking;
+mod connection;
 mod control;
 mod dispatch;
+mod finishing;
+mod joining;
+mod joint;
 mod lifecycle;
+mod outage;
 pub mod part;
 pub mod pieces;
+mod planning;
 mod recovery;
 mod run;
+mod run_path;
 mod setup;
 mod sizes;
 mod sources;
 mod transfer;
+mod ways;
 mod worker;
 
 pub use self::run::run;

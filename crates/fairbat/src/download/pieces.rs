@@ -163,11 +163,43 @@ impl Pieces {
                 (Piece::Stream, 0..size.unwrap_or(u64::MAX))
             }
         };
+        Some(self.add_lease(piece, unwritten))
+    }
+
+    /// Leases the waiting bytes at the beginning of `range`, up to the first that does not wait;
+    /// `None` if its first byte does not wait.
+    pub fn lease_at(&mut self, range: Range<u64>) -> Option<Lease> {
+        let Waiting::Ranges(ranges) = &mut self.waiting else {
+            return None;
+        };
+        let run = ranges.iter().find(|run| run.contains(&range.start))?;
+        let taken = range.start..range.end.min(run.end);
+        ranges.remove(taken.clone());
+        Some(self.add_lease(Piece::Range(taken.clone()), taken))
+    }
+
+    /// These bytes, which had been written, wait again.
+    pub fn give_back(&mut self, range: Range<u64>) {
+        if let Waiting::Ranges(ranges) = &mut self.waiting {
+            ranges.insert(range);
+        }
+    }
+
+    fn add_lease(&mut self, piece: Piece, unwritten: Range<u64>) -> Lease {
         let id = LeaseId(self.leases_given);
         self.leases_given += 1;
         self.leased += self.known_len(&unwritten);
         self.leases.insert(id, unwritten);
-        Some(Lease { id, piece })
+        Lease { id, piece }
+    }
+
+    /// Where the next chunk begins.
+    #[must_use]
+    pub fn next_offset(&self) -> Option<u64> {
+        match &self.waiting {
+            Waiting::Ranges(ranges) => Some(ranges.first()?.start),
+            Waiting::Stream { waits, .. } => waits.then_some(0),
+        }
     }
 
     /// The bytes of a lease before the file offset `upto` are written. They are never
@@ -305,6 +337,15 @@ pub(crate) struct FinishedChunk {
     pub gap: Duration,
 }
 
+impl FinishedChunk {
+    /// That of a request that brought nothing.
+    pub(crate) const NOTHING: Self = Self {
+        bytes: 0,
+        duration: Duration::ZERO,
+        gap: Duration::ZERO,
+    };
+}
+
 /// Chunk length from the rate and the request gap of single flows.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkSizer {
@@ -348,6 +389,12 @@ impl ChunkSizer {
     #[must_use]
     pub(crate) fn natural_length(&self) -> NonZeroU64 {
         NonZeroU64::new(self.length).unwrap_or(NonZeroU64::MIN)
+    }
+
+    /// The mean rate of the flow while bytes came, byte/s, if a chunk has ended.
+    #[must_use]
+    pub(crate) fn rate(&self) -> Option<f64> {
+        self.flow.map(|flow| flow.bytes / flow.time)
     }
 
     /// Learns from a finished chunk.

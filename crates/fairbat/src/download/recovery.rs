@@ -2,7 +2,9 @@
 //! up.
 
 use super::run::Run;
+use super::sources::is_of_source;
 use super::transfer::{Phase, Then};
+use super::ways::WayId;
 use super::worker::TransferId;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, RetryCause};
@@ -16,13 +18,24 @@ const MAX_CHANGES: u32 = 5;
 
 impl Run {
     /// A worker has failed. `permit` is that of its connection, which is given back.
-    pub(crate) fn on_failure(&mut self, id: TransferId, failure: Failure, permit: Option<Permit>) {
+    pub(crate) fn on_failure(
+        &mut self,
+        id: TransferId,
+        way: WayId,
+        failure: Failure,
+        permit: Option<Permit>,
+    ) {
         let transfer = self.transfer(id);
         if matches!(
             transfer.phase,
-            Phase::Closing { .. } | Phase::Ended(_) | Phase::Finishing
+            Phase::Closing { .. } | Phase::Ended(_) | Phase::Finishing(_)
         ) {
             return;
+        }
+        if transfer.sources.has_other_ready(way.source)
+            || way.source != transfer.sources.present_index()
+        {
+            return self.on_source_failure(id, way, failure, permit);
         }
         let (failure, error, asks_again) = match failure {
             Failure::Fatal(error) => return self.give_up(id, error),
@@ -38,10 +51,8 @@ impl Run {
             // A probe or a stream starts again from the probe, a range where it broke.
             Failure::Transient(failure) => (failure, None, !transfer.is_resumable()),
         };
-        if !self.may_retry(id, &failure, permit) {
-            let transfer = self.transfer(id);
-            let (attempts, has_begun) = (transfer.backoff.failures(), transfer.done > 0);
-            let error = error.unwrap_or_else(|| failure.given_up(attempts, has_begun));
+        if !self.may_retry(id, way, &failure, permit) {
+            let error = error.unwrap_or_else(|| self.given_up(id, way, &failure));
             self.give_up(id, error);
         } else if asks_again {
             match &self.transfer(id).phase {
@@ -51,27 +62,77 @@ impl Run {
         }
     }
 
+    /// The error of a way that has failed as often as it may.
+    fn given_up(&mut self, id: TransferId, way: WayId, failure: &Transient) -> TransferError {
+        let transfer = self.transfer(id);
+        let attempts = transfer.way(way).map_or(1, |way| way.backoff.failures());
+        failure.given_up(attempts, transfer.done > 0)
+    }
+
+    /// One of several sources has failed. The others go on, so it is dropped as soon as it has
+    /// failed for good.
+    fn on_source_failure(
+        &mut self,
+        id: TransferId,
+        way: WayId,
+        failure: Failure,
+        permit: Option<Permit>,
+    ) {
+        let error = match failure {
+            Failure::Fatal(error) if !is_of_source(error.kind) => return self.give_up(id, error),
+            Failure::Fatal(error) | Failure::Expired(error) => error,
+            Failure::Changed(reason) => TransferError::new(ErrorKind::Integrity, reason),
+            Failure::WholeFile => {
+                TransferError::new(ErrorKind::Server, "the server serves no ranges of the file")
+            }
+            Failure::Transient(failure) => {
+                if self.may_retry(id, way, &failure, permit) {
+                    return self.ask_again(id, way.source);
+                }
+                self.given_up(id, way, &failure)
+            }
+        };
+        self.drop_source(id, way.source, error.message);
+    }
+
     /// Notes a failure and when to try again; false when it was the last.
-    fn may_retry(&mut self, id: TransferId, failure: &Transient, permit: Option<Permit>) -> bool {
-        let now = self.now;
+    ///
+    /// While the same source can be tried over another path, this way is never given up.
+    fn may_retry(
+        &mut self,
+        id: TransferId,
+        way: WayId,
+        failure: &Transient,
+        permit: Option<Permit>,
+    ) -> bool {
+        let (now, cap) = (self.now, self.retry.cap);
         let transfer = &mut self.transfers[id.0 as usize];
+        let others = transfer.ways().iter();
+        let mut others = others.filter(|it| it.id.source == way.source && it.id != way);
+        let has_other = others.any(|it| !it.is_exhausted && self.paths[it.id.path].is_up);
+        let Some(way) = transfer.way_mut(way) else {
+            return true;
+        };
         if failure.kind == ErrorKind::Server {
-            transfer.backoff.answered();
+            way.backoff.answered();
         }
         let asked = self.retry.grant(failure.retry_after);
         // Several connections that break at once are one failure, but each may bring a
         // Retry-After of the server.
-        let is_news = transfer.not_before <= now;
+        let is_news = way.not_before <= now;
         let wait = if is_news {
-            transfer.backoff.failure(asked, &mut self.rng)
+            let wait = way.backoff.failure(asked, &mut self.rng);
+            way.is_exhausted = wait.is_none();
+            wait.or(has_other.then_some(cap))
         } else {
             let asked = now + asked.unwrap_or_default();
-            Some(transfer.not_before.max(asked) - now)
+            Some(way.not_before.max(asked) - now)
         };
         if let Some(after) = wait {
-            transfer.not_before = now + after;
-            transfer.member.backs_off(after);
+            way.not_before = now + after;
+            way.member.backs_off(after);
         }
+        let attempt = way.backoff.failures();
         let pause = wait.or(asked).unwrap_or_default();
         if let Some(permit) = permit.filter(|_| failure.push_back) {
             permit.refused(pause);
@@ -82,7 +143,7 @@ impl Run {
                 url: transfer.url.clone(),
                 reason: failure.reason.clone(),
                 after_s: pause.as_secs_f64(),
-                attempt: transfer.backoff.failures(),
+                attempt,
                 cause: RetryCause::of(failure),
             };
             self.emit(event);

@@ -5,29 +5,33 @@
 //! connections there may be; the run decides what to do with them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::num::NonZeroU64;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use dalbe::receive_window::{LeverKind, ReceiverPolicy};
-use dalbe::socket::TcpSocket;
 use dalbe::weight::ControllerPolicy;
 use jiff::SignedDuration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::pieces::{ChunkSizer, LeaseError, LeaseId};
+use super::connection::Worker;
+use super::pieces::{ChunkSizer, FinishedChunk, LeaseError, LeaseId};
+use super::run_path::RunPath;
 use super::setup::{Outcome, Report, RunMode, Setup, Stop};
 use super::transfer::{Destination, Phase, Transfer, host_of};
+use super::ways::{WayId, WayMeter};
 use super::worker::{Message, RunContext, TransferId, WorkerId, WorkerOutcome};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, TimedEvent};
-use crate::lane::core::Core;
+use crate::interfaces::InterfaceWatch;
 use crate::lane::handle::control_periods;
-use crate::lane::{Lane, LaneSample, Member, Permit, PermitRequest, Service};
+use crate::lane::{Member, Permit, Service};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
 
 /// Runs all transfers to their end: done, given up, or stopped.
@@ -57,6 +61,7 @@ pub async fn run(
     let mut tick = control_periods();
     let stopping = stop.reason(settings.max_time);
     tokio::pin!(stopping);
+    let watch = run.watch_interfaces();
     run.start(clock.now());
     while arriving.is_some() || !run.is_over() {
         let action = tokio::select! {
@@ -70,13 +75,15 @@ pub async fn run(
                 Some(request) => Action::Arrived(request),
                 None => {
                     arriving = None;
-                    run.lane
-                        .with_core(|core, _| core.stream.no_more_come());
+                    for path in &run.paths {
+                        path.lane.with_core(|core, _| core.stream.no_more_come());
+                    }
                     continue;
                 }
             },
+            () = changed(watch.as_ref()) => Action::Interfaces,
             Some(message) = inbox.recv() => Action::Message(message),
-            permit = granted(&mut run.request) => Action::Granted(permit),
+            (path, permit) = granted(&mut run.paths) => Action::Granted(path, permit),
             () = clock.sleep_until(run.wake) => Action::Wake,
         };
         run.apply(clock.now(), action);
@@ -94,12 +101,30 @@ async fn next(
     }
 }
 
-/// Resolves when the request is granted. Cancel-safe.
-async fn granted(request: &mut Option<PermitRequest>) -> Permit {
-    match request {
-        Some(request) => request.await,
-        None => std::future::pending().await,
+/// Resolves when the machine's interfaces have changed. Cancel-safe.
+async fn changed(watch: Option<&InterfaceWatch>) {
+    let Some(watch) = watch else {
+        return std::future::pending().await;
+    };
+    if let Err(error) = watch.changed().await {
+        tracing::warn!(%error, "the network interfaces are not watched any more");
+        std::future::pending().await
     }
+}
+
+/// Resolves when the request of a path is granted. Cancel-safe.
+async fn granted(paths: &mut [RunPath]) -> (usize, Permit) {
+    poll_fn(|context| {
+        for (index, path) in paths.iter_mut().enumerate() {
+            if let Some(request) = &mut path.request
+                && let Poll::Ready(permit) = Pin::new(request).poll(context)
+            {
+                return Poll::Ready((index, permit));
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Something that the run has to act on.
@@ -109,10 +134,12 @@ pub(crate) enum Action {
     Arrived(TransferRequest),
     /// A task reports.
     Message(Message),
+    /// Network interfaces have come or gone.
+    Interfaces,
     /// A control period is over.
     Tick,
-    /// The lane has granted a connection.
-    Granted(Permit),
+    /// The lane of a path has granted a connection.
+    Granted(usize, Permit),
     /// Something that had to wait may be tried again.
     Wake,
     /// The run has to end early.
@@ -122,24 +149,17 @@ pub(crate) enum Action {
 /// A run.
 #[derive(Debug)]
 pub(crate) struct Run {
+    /// What all workers share; that of each path has the client and the levers of the path.
     pub(crate) context: Arc<RunContext>,
+    /// The ways out of the machine; at least one.
+    pub(crate) paths: Vec<RunPath>,
     lever: LeverKind,
     events: UnboundedSender<TimedEvent>,
     pub(crate) rng: StdRng,
-    pub(crate) lane: Lane,
     /// Whether the transfers are of a stream: each has one connection.
     pub(crate) is_stream: bool,
     /// The place in a lane that is shared with others; `None` in a lane of its own.
     pub(crate) place: Option<LaneAccount>,
-    /// What the run waits for: a connection for the next piece of work.
-    pub(crate) request: Option<PermitRequest>,
-    /// A connection that was granted and is not in use yet.
-    pub(crate) granted: Option<Permit>,
-    /// That of a connection that carried the weight of the run's own lane and has just become
-    /// free.
-    pub(crate) free_carrier: Option<Destination>,
-    /// The connection whose rest another one takes over, and since when.
-    pub(crate) relieved: Option<(WorkerId, Duration)>,
     /// w_min.
     pub(crate) weight: f64,
     pub(crate) retry: RetrySettings,
@@ -150,10 +170,13 @@ pub(crate) struct Run {
     pub(crate) limit_rate: Option<f64>,
     /// The run never uses more connections.
     pub(crate) max_connections: usize,
+    /// m_min of the user.
+    pub(crate) split: u32,
     /// Transfers whose size is still to be asked, and how many questions are under way.
     pub(crate) to_ask: VecDeque<usize>,
     pub(crate) asking: usize,
-    pub(crate) sizer: ChunkSizer,
+    /// What has been measured of hosts over paths.
+    pub(crate) meters: HashMap<(String, usize), WayMeter>,
     pub(crate) transfers: Vec<Transfer>,
     /// Transfers that have been started and have not ended.
     pub(crate) in_progress: BTreeSet<usize>,
@@ -181,19 +204,6 @@ pub(crate) struct LaneAccount {
     pub(crate) sampled: Duration,
 }
 
-/// A connection in use.
-#[derive(Debug)]
-pub(crate) struct Worker {
-    pub(crate) permit: Permit,
-    pub(crate) transfer: TransferId,
-    pub(crate) lease: Option<LeaseId>,
-    /// Everything of its lease before this offset is on disk.
-    pub(crate) written: u64,
-    pub(crate) socket: Option<Arc<TcpSocket>>,
-    /// Whether it has brought any bytes.
-    pub(crate) has_moved: bool,
-}
-
 impl Run {
     /// A run at its start, and where more requests come from.
     pub(crate) fn new(
@@ -201,25 +211,21 @@ impl Run {
         setup: Setup,
         events: UnboundedSender<TimedEvent>,
     ) -> (Self, Option<UnboundedReceiver<TransferRequest>>) {
-        let Setup { context, lane, .. } = setup;
-        let (mut member, place) = setup.place.map_or((None, None), |place| {
+        let (mut members, place) = setup.place.map_or((None, None), |place| {
             let account = LaneAccount {
                 chunks: place.chunks,
                 bytes: 0,
                 sampled: Duration::ZERO,
             };
-            (Some(place.member), Some(account))
+            (Some(vec![place.member]), Some(account))
         });
+        let context = Arc::clone(&setup.paths[0].context);
         let yields = context.window_manager.is_some() && settings.weight < 1.0;
         let mut run = Self {
             lever: setup.lever,
-            lane,
+            paths: setup.paths,
             is_stream: setup.is_stream,
             place,
-            request: None,
-            granted: None,
-            free_carrier: None,
-            relieved: None,
             weight: settings.weight,
             retry: settings.retry,
             receiver: yields.then_some(settings.receiver),
@@ -228,7 +234,8 @@ impl Run {
             max_connections: settings.max_connections as usize,
             to_ask: VecDeque::new(),
             asking: 0,
-            sizer: ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new)),
+            split: settings.split,
+            meters: HashMap::new(),
             rng: StdRng::seed_from_u64(settings.seed),
             transfers: Vec::with_capacity(setup.requests.len()),
             in_progress: BTreeSet::new(),
@@ -240,27 +247,43 @@ impl Run {
             drift: SignedDuration::ZERO,
             wake: None,
             now: Duration::ZERO,
-            context: Arc::new(context),
+            context,
             events,
         };
         for request in setup.requests {
             let service = Service::of_batch(request.deadline);
-            let enter = || run.lane.enter(&host_of(&request.url), service);
-            let member = member.take().unwrap_or_else(enter);
-            run.add(request, member);
+            let enter = || run.enter(&request, service);
+            let members = members.take().unwrap_or_else(enter);
+            run.add(request, members);
         }
         run.plan_deadlines();
         run.plan_sizes();
         (run, setup.arriving)
     }
 
-    fn add(&mut self, request: TransferRequest, member: Member) {
+    /// A place for a transfer in the lane of each path.
+    fn enter(&self, request: &TransferRequest, service: Service) -> Vec<Member> {
+        let host = host_of(&request.url);
+        let paths = self.paths.iter();
+        paths.map(|path| path.lane.enter(&host, service)).collect()
+    }
+
+    fn add(&mut self, request: TransferRequest, members: Vec<Member>) {
         let index = self.transfers.len();
         let class = usize::from(request.deadline.is_none());
         let id = TransferId(index as u64);
         self.transfers
-            .push(Transfer::new(id, request, member, self.retry));
+            .push(Transfer::new(id, request, members, self.retry));
         self.fresh[class].push_back(index);
+    }
+
+    /// Watches the interfaces that paths need, from before they are looked at first.
+    fn watch_interfaces(&self) -> Option<InterfaceWatch> {
+        let is_named = self.paths.iter().any(|path| path.settings.is_some());
+        let watch = is_named.then(InterfaceWatch::open)?;
+        watch
+            .inspect_err(|error| tracing::warn!(%error, "the network interfaces are not watched"))
+            .ok()
     }
 
     /// Announces the run and starts the first workers.
@@ -273,6 +296,7 @@ impl Run {
             receiver: self.receiver,
             controller: self.controller,
         });
+        self.look_at_interfaces();
         self.dispatch();
     }
 
@@ -288,8 +312,12 @@ impl Run {
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.socket = Some(socket);
                 }
-                return;
+                return self.note_rtt(worker);
             }
+            Action::Message(Message::Compared(id, piece, result)) => {
+                self.on_compared(id, piece, result);
+            }
+            Action::Message(Message::Sampled(id, digest)) => self.on_sampled(id, digest),
             Action::Message(Message::Sized(id, size)) => self.on_sized(id, size),
             Action::Message(Message::Ended(worker, outcome)) => self.on_ended(worker, outcome),
             Action::Message(Message::Checkpointed(id, result)) => self.on_checkpointed(id, result),
@@ -297,14 +325,15 @@ impl Run {
             Action::Arrived(mut request) => {
                 // Deadlines have no effect in a stream.
                 request.deadline = None;
-                let member = self.lane.enter(&host_of(&request.url), Service::Stream);
-                self.add(request, member);
+                let members = self.enter(&request, Service::Stream);
+                self.add(request, members);
             }
-            Action::Granted(permit) => {
+            Action::Granted(path, permit) => {
                 // The request has been answered, and must not be waited for again.
-                self.request = None;
-                self.granted = Some(permit);
+                self.paths[path].request = None;
+                self.paths[path].granted = Some(permit);
             }
+            Action::Interfaces => self.look_at_interfaces(),
             Action::Tick => self.on_tick(),
             Action::Wake => {}
             Action::Stop(reason) => self.on_stop(&reason),
@@ -333,15 +362,10 @@ impl Run {
         let waiting = self
             .in_progress()
             .filter(|transfer| matches!(transfer.phase, Phase::Waiting | Phase::Moving(_)));
-        waiting
-            .map(|transfer| {
-                let host = match self.place {
-                    // The request waits for the host in the lane's queue.
-                    Some(_) => None,
-                    None => transfer.member.host_not_before(),
-                };
-                transfer.not_before.max(host.unwrap_or_default())
-            })
+        let ways = waiting.flat_map(|transfer| transfer.ways());
+        // In a shared lane the request waits for the host in the queue.
+        let waits_for_host = self.place.is_none();
+        ways.map(|way| way.not_before(waits_for_host))
             .filter(|&moment| moment > self.now)
             .min()
     }
@@ -368,7 +392,7 @@ impl Run {
         let bytes = upto - worker.written;
         worker.written = upto;
         let is_first = !std::mem::replace(&mut worker.has_moved, true);
-        let (id, lease) = (worker.transfer, worker.lease);
+        let (id, way, lease) = (worker.transfer, worker.way, worker.lease);
         let transfer = &mut self.transfers[id.0 as usize];
         // The bytes of a transfer that was closed meanwhile are in the journal.
         if let (Some(lease), Some(moving)) = (lease, transfer.moving())
@@ -377,22 +401,26 @@ impl Run {
             tracing::debug!(%error, "progress of a closed lease");
         }
         transfer.done += bytes;
+        self.paths[way.path].bytes += bytes;
         // A stream that breaks starts over, so its bytes are no progress.
         if transfer.is_resumable() {
-            transfer.progress();
+            transfer.progress(way);
         }
         match &mut self.place {
-            None => transfer.member.moved(bytes),
+            None => {
+                if let Some(way) = transfer.way(way) {
+                    way.member.moved(bytes);
+                }
+            }
             Some(place) => {
                 place.bytes += bytes;
                 if is_first {
                     place.chunks.fetch_add(1, Ordering::Relaxed);
                 }
                 let socket = worker.socket.as_deref();
-                let service = transfer.member.service();
-                self.context
-                    .limits
-                    .received(bytes, &self.lane, service, socket);
+                let (service, path) = (transfer.service(), &self.paths[way.path]);
+                let limits = &path.context.limits;
+                limits.received(bytes, &path.lane, service, socket);
             }
         }
     }
@@ -402,33 +430,50 @@ impl Run {
         let Some(worker) = self.workers.remove(&id) else {
             return;
         };
-        let (transfer, permit) = (worker.transfer, worker.permit);
+        let (transfer, way, permit) = (worker.transfer, worker.way, worker.permit);
         self.transfer(transfer).tasks -= 1;
         let is_finished = matches!(outcome, WorkerOutcome::Fetched(_));
+        let manager = self.paths[way.path].context.window_manager.as_ref();
         if is_finished
             && self.place.is_none()
-            && let Some((manager, socket)) = self.context.window_manager.as_ref().zip(worker.socket)
+            && let Some((manager, socket)) = manager.zip(worker.socket)
             && manager.carries_weight(&socket)
         {
-            let moving = self.transfer(transfer).moving();
-            self.free_carrier = moving.and_then(|moving| Destination::of(&socket, moving));
+            let remote = self.transfers[transfer.0 as usize]
+                .sources
+                .remote(way.source);
+            let carrier = remote.and_then(|remote| Destination::of(&socket, remote));
+            self.paths[way.path].free_carrier = carrier;
         }
         self.end_lease(transfer, worker.lease, is_finished);
+        if worker.lease.is_some() {
+            self.after_bytes(transfer, way.source, worker.begun_at..worker.written);
+        }
         match outcome {
             WorkerOutcome::Probed(probed) => {
                 // There the first chunk does not wait for another turn.
                 let goes_on = self.place.is_some() || self.is_stream;
-                self.granted = Some(permit).filter(|_| goes_on);
-                self.on_probed(transfer, *probed);
+                self.paths[way.path].granted = Some(permit).filter(|_| goes_on);
+                self.on_probed(transfer, way, *probed);
+            }
+            WorkerOutcome::Joined(joined) => {
+                drop(permit);
+                self.on_joined(transfer, way, joined.remote, joined.sample);
             }
             WorkerOutcome::Fetched(chunk) => {
                 drop(permit);
-                self.sizer.finished(chunk);
+                self.note_chunk(transfer, way, chunk);
                 self.after_fetch(transfer, chunk.bytes);
             }
             // What is left of its range waits in front again.
-            WorkerOutcome::Cut(chunk) => self.sizer.finished(chunk),
-            WorkerOutcome::Failed(failure) => self.on_failure(transfer, failure, Some(permit)),
+            WorkerOutcome::Cut(chunk) => {
+                drop(permit);
+                self.note_chunk(transfer, way, chunk);
+                self.drop_if_slow(transfer, way.source);
+            }
+            WorkerOutcome::Failed(failure) => {
+                self.on_failure(transfer, way, failure, Some(permit));
+            }
             WorkerOutcome::Lost => {
                 let error = TransferError::new(ErrorKind::Other, "a worker ended without a result")
                     .with_hint("this is a defect of fairbat; run the same command again to resume");
@@ -457,41 +502,29 @@ impl Run {
         }
     }
 
-    /// Ends a control period: tells the lane what is left, samples it, and reports.
-    pub(crate) fn on_tick(&mut self) {
-        self.notice_clock();
-        let rtt_ms = self.rtt_ms();
-        let sample = if self.place.is_some() {
-            self.sample_shared_lane()
-        } else {
-            self.sample_own_lane(rtt_ms)
+    /// Learns from a finished chunk.
+    fn note_chunk(&mut self, id: TransferId, way: WayId, chunk: FinishedChunk) {
+        self.paths[way.path].sizer.finished(chunk);
+        self.meter(id, way).finished(chunk);
+    }
+
+    /// A response has begun to come: notes the round-trip time of its connection.
+    fn note_rtt(&mut self, worker: WorkerId) {
+        let Some(worker) = self.workers.get(&worker) else {
+            return;
         };
-        self.report_control(&sample, rtt_ms);
-        self.take_checkpoints();
-        if self.place.is_some() {
-            self.set_backlogs();
+        let info = worker.socket.as_ref().and_then(|socket| socket.info().ok());
+        let (id, way) = (worker.transfer, worker.way);
+        if let Some(rtt) = info.and_then(|info| info.path_rtt()) {
+            self.meter(id, way).note_rtt(rtt);
         }
     }
 
-    /// Ends a control period of the run's own lane, and reports which transfers will be late.
-    fn sample_own_lane(&self, rtt_ms: Option<f64>) -> LaneSample {
-        self.lane.notice_clock();
-        self.set_backlogs();
-        let natural = self.sizer.natural_length();
-        self.lane.with_core(|core, _| {
-            core.rtt = rtt_ms.map(|ms| Duration::from_secs_f64(ms / 1e3));
-            core.chunk_len = natural;
-        });
-        let sample = self.lane.sample();
-        if !self.knows_sizes() {
-            return sample;
-        }
-        for late in self.lane.with_core(Core::report_late) {
-            // Members of the run's own lane are numbered as its transfers are.
-            if let Some(transfer) = self.transfers.get(late.id.0 as usize) {
-                self.emit(Event::late(&transfer.url, &late));
-            }
-        }
-        sample
+    /// What has been measured of a way.
+    fn meter(&mut self, id: TransferId, way: WayId) -> &mut WayMeter {
+        let key = self.meter_key(&self.transfers[id.0 as usize], way);
+        let sizer = &self.paths[way.path].sizer;
+        let unknown = || WayMeter::new(ChunkSizer::new(sizer.fixed()));
+        self.meters.entry(key).or_insert_with(unknown)
     }
 }

@@ -1,5 +1,6 @@
 //! What a caller gives to a run, what it gets back, and what a run starts with.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -11,13 +12,15 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 
 use super::part::PartStore;
+use super::pieces::ChunkSizer;
+use super::run_path::RunPath;
 use super::worker::{Message, RunContext};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::lane::settings::Mode;
 use crate::lane::{AdmissionSettings, Lane, LaneSettings, Member, Service};
 use crate::machine::LaneDirection;
-use crate::settings::{HttpSettings, Settings, TransferRequest};
+use crate::settings::{HttpSettings, PathSettings, Settings, TransferRequest};
 use crate::transport::{HttpClient, RateLimit, ReceiveWindow, RequestContext, Tap, WindowManager};
 
 /// What a run moves, and which lane it moves it in.
@@ -134,8 +137,8 @@ const MIN_BUFFER: f64 = 32.0 * 1024.0;
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) lever: LeverKind,
-    pub(crate) context: RunContext,
-    pub(crate) lane: Lane,
+    /// The ways out of the machine; at least one.
+    pub(crate) paths: Vec<RunPath>,
     /// Whether the transfers are of a stream.
     pub(crate) is_stream: bool,
     /// The place in a lane that is shared with others.
@@ -167,7 +170,6 @@ impl Setup {
         } else {
             Capabilities::probe().best_lever()
         };
-        let window = ReceiveWindow::new(settings.limit_rate.map(window_for), lever, service);
         let limits = LaneSettings {
             max_connections: settings.max_connections,
             weight: settings.weight,
@@ -177,27 +179,9 @@ impl Setup {
             controller: settings.controller,
             stream: AdmissionSettings::stream(),
         };
-        let own_lane = |limits, mode| {
-            let lane = Lane::of_run(limits, mode, clock)
-                .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
-            if let Some(machine) = settings.machine.clone() {
-                machine.join(&lane, LaneDirection::Pull);
-            }
-            Ok::<_, TransferError>(lane)
-        };
         let mut max_connections = settings.max_connections;
         let (mut requests, mut arriving, mut place) = (Vec::new(), None, None);
-        let request_context = match &mode {
-            RunMode::InLane(place, _) => place.context.clone(),
-            RunMode::Batch(_) | RunMode::Stream(_) => {
-                let rate_limit = settings.limit_rate.map(RateLimit::new).map(Arc::new);
-                RequestContext {
-                    rate_limits: rate_limit.into_iter().collect(),
-                    ..RequestContext::default()
-                }
-            }
-        };
-        let lane = match mode {
+        let (limits, lane_mode) = match mode {
             RunMode::Batch(batch) => {
                 let due = batch.iter().filter_map(|request| request.deadline).min();
                 let mode = Mode::Batch {
@@ -205,7 +189,7 @@ impl Setup {
                     window: due.map(|by| clock.since_start(by, SignedDuration::ZERO)),
                 };
                 requests = batch;
-                own_lane(limits, mode)?
+                (limits, Some(mode))
             }
             RunMode::Stream(Arrivals { requests, law }) => {
                 max_connections = law.m_max;
@@ -215,42 +199,101 @@ impl Setup {
                     stream: law,
                     ..limits
                 };
-                own_lane(limits, Mode::Stream)?
+                (limits, Some(Mode::Stream))
             }
             RunMode::InLane(shared, request) => {
                 requests = vec![*request];
-                place.insert(shared).member.lane().clone()
+                place = Some(shared);
+                (limits, None)
             }
         };
+        let run_limit = settings.limit_rate.map(RateLimit::new).map(Arc::new);
+        let store = Arc::new(PartStore::new(settings.resume, settings.file_allocation));
         // What a server is asked to hold back stays so, whatever m allows.
         let asks_servers = settings.weight < 1.0 && !is_stream;
-        let client = match &place {
-            Some(place) => HttpClient::clone(&place.client),
-            None => HttpClient::new(&settings.http, max_connections, Tap::Receive(window))?,
-        };
-        let window_manager =
-            WindowManager::open(lever, settings.receiver, window, lane.clone(), service);
-        if let (None, Some(_)) = (&place, &window_manager) {
-            lane.set_path_limited(true);
+        let mut paths = Vec::new();
+        for named in named_paths(settings) {
+            let (weight, limit_rate) = (
+                named.and_then(|path| path.weight),
+                named.and_then(|path| path.limit_rate),
+            );
+            let limits = LaneSettings {
+                weight: weight.unwrap_or(limits.weight),
+                limit_rate: limits.limit_rate.into_iter().chain(limit_rate).min(),
+                ..limits
+            };
+            let window = ReceiveWindow::new(limits.limit_rate.map(window_for), lever, service);
+            let lane = match (&place, lane_mode) {
+                (None, Some(mode)) => own_lane(settings, limits, mode, clock)?,
+                (Some(place), _) => place.member.lane().clone(),
+                (None, None) => unreachable!("a run has a place or a lane of its own"),
+            };
+            let client = match &place {
+                Some(place) => HttpClient::clone(&place.client),
+                None => {
+                    let http = HttpSettings {
+                        local_end: named.map(|path| path.local_end.clone()),
+                        ..settings.http.clone()
+                    };
+                    HttpClient::new(&http, max_connections, Tap::Receive(window))?
+                }
+            };
+            let window_manager =
+                WindowManager::open(lever, settings.receiver, window, lane.clone(), service);
+            if let (None, Some(_)) = (&place, &window_manager) {
+                lane.set_path_limited(true);
+            }
+            let own_limit = limit_rate.map(RateLimit::new).map(Arc::new);
+            let context = RunContext {
+                client: client.yielding(asks_servers),
+                window_manager,
+                store: Arc::clone(&store),
+                clock,
+                limits: match &place {
+                    Some(place) => place.context.clone(),
+                    None => RequestContext {
+                        rate_limits: run_limit.iter().cloned().chain(own_limit).collect(),
+                        ..RequestContext::default()
+                    },
+                },
+                max_size: settings.max_size,
+                messages: messages.clone(),
+            };
+            let sizer = ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new));
+            paths.push(RunPath::new(Arc::new(context), lane, named.cloned(), sizer));
         }
         Ok(Self {
             lever,
-            context: RunContext {
-                client: client.yielding(asks_servers),
-                window_manager,
-                store: PartStore::new(settings.resume, settings.file_allocation),
-                clock,
-                limits: request_context,
-                max_size: settings.max_size,
-                messages,
-            },
-            lane,
+            paths,
             is_stream,
             place,
             requests,
             arriving,
         })
     }
+}
+
+/// The paths of a run: those that the user names, or the routes of the system.
+fn named_paths(settings: &Settings) -> Vec<Option<&PathSettings>> {
+    match settings.paths.as_slice() {
+        [] => vec![None],
+        paths => paths.iter().map(Some).collect(),
+    }
+}
+
+/// A lane for a run alone.
+fn own_lane(
+    settings: &Settings,
+    limits: LaneSettings,
+    mode: Mode,
+    clock: Clock,
+) -> Result<Lane, TransferError> {
+    let lane = Lane::of_run(limits, mode, clock)
+        .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+    if let Some(machine) = settings.machine.clone() {
+        machine.join(&lane, LaneDirection::Pull);
+    }
+    Ok(lane)
 }
 
 /// A client for all downloads of a lane that are served like `service`. It holds the

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::run::Run;
 use super::transfer::{Phase, Transfer, host_of};
 use super::worker::{Message, TransferId};
-use crate::transport::AnnouncedSize;
+use crate::transport::{AnnouncedSize, SourceUrl};
 
 /// Questions under way at most. One of the usual four connections is left for bytes.
 const MAX_ASKING: usize = 3;
@@ -42,10 +42,10 @@ impl Run {
             self.asking += 1;
             let answer = move |size| Message::Sized(id, size);
             let completion = self.completion(answer(AnnouncedSize::Unknown));
-            let context = Arc::clone(&self.context);
-            let url = self.transfer(id).request.url.clone();
+            let context = Arc::clone(&self.paths[self.first_path()].context);
+            let at = SourceUrl::named(self.transfer(id).request.url.clone());
             tokio::spawn(async move {
-                let asking = context.client.size(&url);
+                let asking = context.client.size(&at);
                 let size = tokio::time::timeout(left, asking).await;
                 completion.end(answer(size.unwrap_or(AnnouncedSize::Unknown)));
             });
@@ -62,13 +62,20 @@ impl Run {
             if !is_unasked(transfer) {
                 continue;
             }
-            if self.may_connect(transfer) {
+            let path = self.first_path();
+            if self.may_connect(transfer, transfer.main_way(path)) {
                 return Some(transfer.id);
             }
             // Its host wants to be left alone for now.
             self.to_ask.push_back(index);
         }
         None
+    }
+
+    /// The first path that can be used.
+    fn first_path(&self) -> usize {
+        let mut paths = 0..self.paths.len();
+        paths.find(|path| self.is_usable(*path)).unwrap_or(0)
     }
 
     /// Whether one more connection is within the user's limit, questions included.
@@ -97,7 +104,7 @@ impl Run {
         }
         transfer.total = match size {
             // A mirror may have it.
-            AnnouncedSize::Absent if transfer.sources.has_next() => None,
+            AnnouncedSize::Absent if transfer.sources.has_other(0) => None,
             AnnouncedSize::Absent => Some(0),
             // Servers that make a file only when it is fetched say 0.
             AnnouncedSize::Known(0) | AnnouncedSize::Unknown => None,

@@ -1,73 +1,223 @@
 //! Where a transfer may come from: the URL that the user named, and mirrors of it.
 //!
-//! One source at a time: when it is given up, the next one begins with the first byte. ETags and
-//! lengths prove nothing between servers, so what one server has sent is never joined with what
-//! another one sends. No I/O.
+//! ETags and lengths prove nothing between servers. So one source is asked at a time, and when it
+//! is given up the next one begins with the first byte, unless a hash says what the file is. Under
+//! a hash, bytes of several sources are joined (`joining`). No I/O.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use url::Url;
 
 use super::part::Incoming;
 use super::part::name::{FileName, name_for};
 use crate::checksum::sha256_hex;
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
-use crate::settings::{Target, TransferRequest};
-use crate::transport::RemoteFile;
+use crate::metalink::MetalinkFile;
+use crate::ranges::RangeSet;
+use crate::settings::{Checksum, KnownFile, PieceHashes, Target, TransferRequest};
+use crate::transport::{RemoteFile, SourceUrl};
+
+/// Sources of one transfer. Later ones are not asked.
+const MAX_SOURCES: usize = 32;
 
 /// The sources of a transfer, and which of them is asked.
 #[derive(Debug)]
 pub(crate) struct Sources {
     /// The first is the URL of the transfer.
-    urls: Vec<Url>,
+    list: Vec<Source>,
+    /// The one that says what the file is.
     present: usize,
     /// What the file is called, as far as it is known.
     name: Option<FileName>,
+    /// The hash that the user knows, as [`hash_of`] calls it.
+    hash: Option<String>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) at: SourceUrl,
+    pub(crate) state: SourceState,
+    /// What it has sent of the part file.
+    pub(crate) sent: RangeSet,
+    /// How often another source had to take over what it was to send.
+    pub(crate) taken_over: u32,
+}
+
+/// How far a source is.
+#[derive(Debug, Clone)]
+pub(crate) enum SourceState {
+    /// Not asked yet.
+    Untried,
+    /// Being asked, beside others.
+    Asked,
+    /// It has the file.
+    Ready(Arc<RemoteFile>),
+    /// It has another version of the file than the others. It is asked when these fail.
+    SetAside,
+    /// It is not asked again.
+    GivenUp,
 }
 
 impl Sources {
     pub(crate) fn of(request: &TransferRequest) -> Self {
-        let mut urls = vec![request.url.clone()];
+        let mut sources = Self {
+            list: Vec::new(),
+            present: 0,
+            name: request.known.name.as_ref().map(|name| {
+                // A safe name stays as it is.
+                name_for(Some(name), &request.url)
+            }),
+            hash: hash_of(request.checksum.as_ref(), request.known.pieces.as_ref()),
+        };
+        sources.add(SourceUrl::named(request.url.clone()));
         for mirror in &request.mirrors {
-            if !urls.contains(mirror) {
-                urls.push(mirror.clone());
+            let url = mirror.url.clone();
+            sources.add(match mirror.is_named {
+                true => SourceUrl::named(url),
+                false => sources.found(url),
+            });
+        }
+        sources
+    }
+
+    /// A source that the user has not named.
+    fn found(&self, url: Url) -> SourceUrl {
+        let named = self.list[0].at.named.clone();
+        SourceUrl { url, named }
+    }
+
+    fn add(&mut self, at: SourceUrl) {
+        if self.list.len() < MAX_SOURCES && self.list.iter().all(|it| it.at.url != at.url) {
+            self.list.push(Source {
+                at,
+                state: SourceState::Untried,
+                sent: RangeSet::new(),
+                taken_over: 0,
+            });
+        }
+    }
+
+    /// The present source names others. They count for less than those of the user.
+    pub(crate) fn add_found(&mut self, urls: &[Url]) {
+        for url in urls {
+            // A link must not lead to where everybody can read along.
+            let is_safe = self.present().url.scheme() == "http" || url.scheme() == "https";
+            if is_safe {
+                self.add(self.found(url.clone()));
             }
         }
-        Self {
-            urls,
-            present: 0,
-            name: None,
+    }
+
+    /// The one that says what the file is.
+    pub(crate) fn present(&self) -> &SourceUrl {
+        &self.list[self.present].at
+    }
+
+    pub(crate) fn present_index(&self) -> usize {
+        self.present
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &Source {
+        &self.list[index]
+    }
+
+    pub(crate) fn get_mut(&mut self, index: usize) -> &mut Source {
+        &mut self.list[index]
+    }
+
+    /// All of them, with their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Source)> {
+        self.list.iter().enumerate()
+    }
+
+    /// The file as this source has it.
+    pub(crate) fn remote(&self, index: usize) -> Option<&Arc<RemoteFile>> {
+        match &self.list[index].state {
+            SourceState::Ready(remote) => Some(remote),
+            _ => None,
         }
     }
 
-    /// The one that is asked.
-    pub(crate) fn present(&self) -> &Url {
-        &self.urls[self.present]
+    /// Those that have the file.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
+        let ready = |(index, source): (usize, &Source)| {
+            matches!(source.state, SourceState::Ready(_)).then_some(index)
+        };
+        self.iter().filter_map(ready)
     }
 
-    /// Whether there is another one, which has not been asked.
-    pub(crate) fn has_next(&self) -> bool {
-        self.present + 1 < self.urls.len()
+    /// Those that may send the same file.
+    pub(crate) fn left(&self) -> usize {
+        let is_left = |(_, it): &(usize, &Source)| {
+            !matches!(it.state, SourceState::SetAside | SourceState::GivenUp)
+        };
+        self.iter().filter(is_left).count()
     }
 
-    /// A source has been found to have the file. It has this name from now on.
-    pub(crate) fn set_name(&mut self, name: FileName) {
+    /// Whether there is another one than this, which may have the file.
+    pub(crate) fn has_other(&self, than: usize) -> bool {
+        let mut sources = self.iter();
+        sources.any(|(index, it)| index != than && !matches!(it.state, SourceState::GivenUp))
+    }
+
+    /// Whether another one than this sends the file.
+    pub(crate) fn has_other_ready(&self, than: usize) -> bool {
+        self.ready().any(|index| index != than)
+    }
+
+    /// What the hash is called under which bytes of several sources may be joined: the user's, or
+    /// else that of the present server.
+    fn hash(&self) -> Option<String> {
+        let of_server = || {
+            self.remote(self.present)?
+                .digest
+                .as_ref()
+                .map(Checksum::to_string)
+        };
+        self.hash.clone().or_else(of_server)
+    }
+
+    /// Whether bytes of several sources may be joined.
+    pub(crate) fn may_join(&self) -> bool {
+        self.left() > 1 && self.hash().is_some()
+    }
+
+    /// The present source has been found to have the file. It has this name from now on.
+    pub(crate) fn found_file(&mut self, name: FileName, remote: &Arc<RemoteFile>) {
         self.name = Some(name);
+        self.list[self.present].state = SourceState::Ready(Arc::clone(remote));
+        self.add_found(&remote.links.duplicates);
+    }
+
+    /// A Metalink describes the file.
+    pub(crate) fn describe(&mut self, file: &MetalinkFile) {
+        self.hash = hash_of(file.checksum.as_ref(), file.pieces.as_ref());
+        self.add_found(&file.urls);
     }
 
     /// What the next probe is to find out.
     pub(crate) fn inquiry(
         &self,
+        expected: ExpectedFile,
         target: Target,
         as_stream: bool,
         hint: Option<DeadlineHint>,
     ) -> Inquiry {
-        // A mirror may call the file anything.
-        let of_first = || name_for(None, &self.urls[0]);
-        let name = (self.present > 0).then(|| self.name.clone().unwrap_or_else(of_first));
+        let name = match &self.name {
+            Some(name) => Some(name.clone()),
+            // A mirror may call the file anything.
+            None if self.present > 0 => Some(name_for(None, &self.list[0].at.url)),
+            None => None,
+        };
         Inquiry {
-            url: self.present().clone(),
-            sources: self.urls.clone(),
+            at: self.present().clone(),
+            expected,
+            sources: self.list.iter().map(|it| it.at.url.clone()).collect(),
+            hash: self.hash.clone(),
             name,
             target,
             as_stream,
@@ -77,34 +227,136 @@ impl Sources {
 
     /// The file is there already, so no other source is asked.
     pub(crate) fn keep_present(&mut self) {
-        self.urls.truncate(self.present + 1);
+        for (index, source) in self.list.iter_mut().enumerate() {
+            if index != self.present {
+                source.state = SourceState::GivenUp;
+            }
+        }
+    }
+
+    /// This source is not used from now on. If it was the one that says what the file is, another
+    /// one does: one that sends it already, else one that has not been asked, else one that has
+    /// another version.
+    pub(crate) fn leave(&mut self, index: usize, state: SourceState) {
+        self.list[index].state = state;
+        if index != self.present {
+            return;
+        }
+        let rank = |source: &Source| match source.state {
+            SourceState::Ready(_) => Some(0),
+            SourceState::Asked | SourceState::Untried => Some(1),
+            SourceState::SetAside => Some(2),
+            SourceState::GivenUp => None,
+        };
+        let others = self.iter().filter(|(other, _)| *other != index);
+        let ranked = others.filter_map(|(other, source)| Some((rank(source)?, other)));
+        if let Some((_, next)) = ranked.min() {
+            self.present = next;
+        }
     }
 
     /// Gives the present source up, because of an error of this kind. Returns whether there is
     /// another one, which may do better.
     pub(crate) fn give_up(&mut self, kind: ErrorKind) -> bool {
-        let is_of_source = match kind {
-            ErrorKind::Refused
-            | ErrorKind::Network
-            | ErrorKind::Server
-            | ErrorKind::Integrity
-            | ErrorKind::TooLarge => true,
-            ErrorKind::Disk | ErrorKind::MaxTime | ErrorKind::Interrupted | ErrorKind::Other => {
-                false
-            }
-        };
-        let has_next = is_of_source && self.has_next();
-        self.present += usize::from(has_next);
+        let has_next = is_of_source(kind) && self.has_other(self.present);
+        if has_next {
+            self.leave(self.present, SourceState::GivenUp);
+        }
         has_next
+    }
+
+    /// These bytes are to be fetched again.
+    pub(crate) fn forget(&mut self, range: &Range<u64>) {
+        for source in &mut self.list {
+            source.sent.remove(range.clone());
+        }
+    }
+
+    /// The part file is thrown away, or closed: nothing in it is known to be of anybody.
+    pub(crate) fn forget_sent(&mut self) {
+        for source in &mut self.list {
+            source.sent = RangeSet::new();
+            if !matches!(source.state, SourceState::GivenUp) {
+                source.state = SourceState::Untried;
+            }
+        }
+    }
+}
+
+/// What the hash is called that says what the file is, if there is one: of the whole file, or of all
+/// its pieces.
+fn hash_of(whole: Option<&Checksum>, pieces: Option<&PieceHashes>) -> Option<String> {
+    let of_pieces = || {
+        let pieces = pieces.filter(|it| it.is_strong())?;
+        let all: String = pieces.hashes.iter().map(Checksum::hex).collect();
+        Some(format!("pieces={}", sha256_hex(all.as_bytes())))
+    };
+    whole.map(Checksum::to_string).or_else(of_pieces)
+}
+
+/// Whether another source may do better after an error of this kind.
+pub(crate) fn is_of_source(kind: ErrorKind) -> bool {
+    match kind {
+        ErrorKind::Refused
+        | ErrorKind::Network
+        | ErrorKind::Server
+        | ErrorKind::Integrity
+        | ErrorKind::TooLarge => true,
+        ErrorKind::Disk | ErrorKind::MaxTime | ErrorKind::Interrupted | ErrorKind::Other => false,
+    }
+}
+
+/// What is known of a file before a server is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct ExpectedFile {
+    pub(crate) checksum: Option<Checksum>,
+    pub(crate) known: KnownFile,
+}
+
+impl ExpectedFile {
+    /// Why a server cannot have the file, by what it says.
+    pub(crate) fn objection(&self, remote: &RemoteFile) -> Option<TransferError> {
+        let wrong = |what: String| {
+            let hint = "look for another server: this one has another version of the file";
+            Some(TransferError::new(ErrorKind::Integrity, what).with_hint(hint))
+        };
+        let total = remote.total;
+        if let (Some(total), Some(size)) = (total, self.known.size)
+            && total != size
+        {
+            return wrong(format!(
+                "the server's file has {total} bytes instead of {size}"
+            ));
+        }
+        if let (Some(total), Some(pieces)) = (total, &self.known.pieces)
+            && !pieces.fits(total)
+        {
+            let pieces = pieces.hashes.len();
+            return wrong(format!(
+                "the server's file of {total} bytes has not {pieces} pieces"
+            ));
+        }
+        if let (Some(sent), Some(asked)) = (&remote.digest, &self.checksum)
+            && sent.algorithm() == asked.algorithm()
+            && sent != asked
+        {
+            return wrong(format!(
+                "the digest of the server's file is {sent} instead of {asked}"
+            ));
+        }
+        None
     }
 }
 
 /// What a probe asks for.
 #[derive(Debug)]
 pub(crate) struct Inquiry {
-    pub(crate) url: Url,
+    pub(crate) at: SourceUrl,
+    pub(crate) expected: ExpectedFile,
     /// All sources of the file, this one among them.
     pub(crate) sources: Vec<Url>,
+    /// What the hash of the file is called, if it is known.
+    pub(crate) hash: Option<String>,
     /// The name of the file, if this source is not to give it.
     pub(crate) name: Option<FileName>,
     pub(crate) target: Target,
@@ -115,16 +367,55 @@ pub(crate) struct Inquiry {
 }
 
 impl Inquiry {
+    /// Whether nothing says what the file is.
+    pub(crate) fn is_without_hash(&self) -> bool {
+        self.hash.is_none() && self.expected.known.pieces.is_none()
+    }
+
+    /// The file of a Metalink that describes what a server has, if there is one.
+    pub(crate) fn described(files: Vec<MetalinkFile>, remote: &RemoteFile) -> Option<MetalinkFile> {
+        let is_alone = files.len() == 1;
+        let last = |path: &str| path.rsplit('/').next().map(str::to_owned);
+        let name = last(remote.asked.url.path());
+        let mut files = files.into_iter().filter(|file| {
+            let expected = ExpectedFile {
+                checksum: file.checksum.clone(),
+                known: KnownFile {
+                    name: None,
+                    size: file.size,
+                    pieces: file.pieces.clone(),
+                },
+            };
+            let has_hash = hash_of(file.checksum.as_ref(), file.pieces.as_ref()).is_some();
+            let is_it = is_alone || last(&file.name) == name;
+            has_hash && is_it && expected.objection(remote).is_none()
+        });
+        files.next()
+    }
+
+    /// A Metalink describes the file.
+    pub(crate) fn describe(&mut self, file: &MetalinkFile) {
+        self.hash = hash_of(file.checksum.as_ref(), file.pieces.as_ref());
+        self.sources.extend(file.urls.iter().cloned());
+    }
+
     /// What the source says of the file that matters for the disk.
     pub(crate) fn incoming(&self, source: &RemoteFile) -> Incoming {
-        let mut shown = without_credentials(&source.named);
+        let mut shown = without_credentials(&source.asked.url);
         shown.set_query(None);
         let resource = |url: &Url| sha256_hex(without_credentials(url).as_str().as_bytes());
         let own_name = || name_for(source.suggested_name.as_deref(), &source.url);
         Incoming {
             url: shown.into(),
-            resource: resource(&source.named),
+            resource: resource(&source.asked.url),
             others: self.sources.iter().map(resource).collect(),
+            hash: match self.sources.len() {
+                1 => None,
+                _ => self
+                    .hash
+                    .clone()
+                    .or_else(|| Some(source.digest.as_ref()?.to_string())),
+            },
             total: source.total,
             validator: source.validator.clone(),
             version: source.version.clone(),

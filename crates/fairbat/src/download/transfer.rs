@@ -1,6 +1,8 @@
 //! The state of one transfer, as the event loop keeps it. No I/O.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,18 +11,24 @@ use dalbe::socket::TcpSocket;
 use tokio::sync::watch;
 use url::{Origin, Url};
 
+use super::finishing::Senders;
+use super::joint::Joint;
 use super::part::file::PartFile;
-use super::pieces::Pieces;
+use super::pieces::{Lease, Pieces};
 use super::setup::Outcome;
-use super::sources::{Inquiry, Sources};
+use super::sources::{ExpectedFile, Inquiry, Sources};
+use super::ways::{Way, WayId};
 use super::worker::{StopSignal, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
-use crate::lane::{EvenPace, Member, Rank};
-use crate::retry::Backoff;
+use crate::lane::{EvenPace, Member, Rank, Service};
+use crate::metalink::MetalinkFile;
 use crate::settings::{RetrySettings, TransferRequest};
 use crate::transport::{Body, RemoteFile};
+
+/// How often bytes of a finished file that is wrong are fetched again from the same sources.
+const MAX_MENDINGS: u32 = 2;
 
 /// A transfer and how far it is.
 #[derive(Debug)]
@@ -30,8 +38,8 @@ pub(crate) struct Transfer {
     /// The URL as events show it.
     pub(crate) url: String,
     pub(crate) sources: Sources,
-    /// Its place in the lane.
-    pub(crate) member: Member,
+    /// Its sources over the paths of the run. Those of the present source are always there.
+    ways: Vec<Way>,
     /// Soft deadline, on the run's clock.
     pub(crate) deadline: Option<Deadline>,
     /// The even pace towards it, once the size is known.
@@ -41,9 +49,6 @@ pub(crate) struct Transfer {
     pub(crate) done: u64,
     /// Size, if known.
     pub(crate) total: Option<u64>,
-    pub(crate) backoff: Backoff,
-    /// It is not tried again before this.
-    pub(crate) not_before: Duration,
     /// When its first probe started.
     pub(crate) started: Option<Duration>,
     /// Probes that found another file than the probe before, without progress in between.
@@ -77,8 +82,9 @@ pub(crate) enum Phase {
         /// What comes after that.
         then: Then,
     },
-    /// All bytes are there; the file is being verified and put in place.
-    Finishing,
+    /// All bytes are there; the file is being verified and put in place. What it needs to go on
+    /// if some of them are wrong.
+    Finishing(Option<Box<Moving>>),
     /// Done or given up.
     Ended(Outcome),
 }
@@ -100,11 +106,39 @@ pub(crate) struct Moving {
     /// What is left to fetch.
     pub(crate) pieces: Pieces,
     /// The answer that carries a whole stream, until a worker takes it.
-    pub(crate) body: Option<Body>,
+    pub(crate) body: Option<(WayId, Body)>,
     /// Whether a checkpoint is being taken.
     pub(crate) in_checkpoint: bool,
     /// When the last one was started.
     pub(crate) last_checkpoint: Duration,
+    /// What bytes of several sources are joined under.
+    pub(crate) joint: Joint,
+}
+
+impl Moving {
+    /// Whether bytes of several sources are joined.
+    pub(crate) fn is_joint(&self) -> bool {
+        self.joint.pieces.is_some() || self.joint.sample.is_some()
+    }
+
+    /// Leases the next piece for a source, of about this length.
+    pub(crate) fn lease(&mut self, source: usize, length: NonZeroU64) -> Option<Lease> {
+        // Where only the whole file has a hash, the bytes to compare others with come first.
+        let sample = self.joint.sample.as_ref().filter(|it| it.sha256.is_none());
+        let sample = sample.map(|it| it.range.clone());
+        if let Some(lease) = sample.and_then(|range| self.pieces.lease_at(range)) {
+            return Some(lease);
+        }
+        let Some(start) = self
+            .pieces
+            .next_offset()
+            .filter(|_| self.source.version.is_some())
+        else {
+            return self.pieces.lease(length);
+        };
+        let end = self.joint.end_of_chunk(source, start, length.get());
+        self.pieces.lease(NonZeroU64::new(end - start)?)
+    }
 }
 
 /// What a connection can be used for again: transfers whose connections have the same.
@@ -117,9 +151,9 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// That of a connection of this transfer, while there is one.
-    pub(crate) fn of(socket: &TcpSocket, moving: &Moving) -> Option<Self> {
+    pub(crate) fn of(socket: &TcpSocket, remote: &RemoteFile) -> Option<Self> {
         let peer = socket.peer_addr().ok()?;
-        let origin = moving.source.url.origin();
+        let origin = remote.url.origin();
         Some(Self { peer, origin })
     }
 }
@@ -131,25 +165,25 @@ pub(crate) fn host_of(url: &Url) -> String {
 }
 
 impl Transfer {
+    /// A transfer that has a place in the lane of each path.
     pub(crate) fn new(
         id: TransferId,
         request: TransferRequest,
-        member: Member,
+        members: Vec<Member>,
         retry: RetrySettings,
     ) -> Self {
+        let way = |(path, member)| Way::new(WayId { source: 0, path }, member, retry);
         Self {
             id,
             url: without_credentials(&request.url).into(),
             sources: Sources::of(&request),
             request,
-            member,
+            ways: members.into_iter().enumerate().map(way).collect(),
             deadline: None,
             even_pace: None,
             phase: Phase::Waiting,
             done: 0,
             total: None,
-            backoff: Backoff::new(retry),
-            not_before: Duration::ZERO,
             started: None,
             reprobes: 0,
             range_refusals: 0,
@@ -159,15 +193,126 @@ impl Transfer {
         }
     }
 
+    /// All ways that there are at present.
+    pub(crate) fn ways(&self) -> &[Way] {
+        &self.ways
+    }
+
+    pub(crate) fn way(&self, id: WayId) -> Option<&Way> {
+        self.ways.iter().find(|way| way.id == id)
+    }
+
+    pub(crate) fn way_mut(&mut self, id: WayId) -> Option<&mut Way> {
+        self.ways.iter_mut().find(|way| way.id == id)
+    }
+
+    /// Which sources have sent some of these bytes.
+    pub(crate) fn senders_of(&self, range: &Range<u64>) -> Vec<usize> {
+        let senders = self.sources.iter();
+        let senders = senders.filter(|(_, source)| {
+            source
+                .sent
+                .iter()
+                .any(|it| it.start < range.end && it.end > range.start)
+        });
+        senders.map(|(index, _)| index).collect()
+    }
+
+    /// From whom its bytes are. Without several sources, what is wrong stays so.
+    pub(crate) fn senders(&self, moving: &Moving) -> Senders {
+        let present = self.sources.present_index();
+        let others = self.sources.iter();
+        let others = others.filter(|(index, it)| *index != present && !it.sent.is_empty());
+        Senders {
+            present: self.sources.get(present).sent.clone(),
+            others: others.map(|(index, it)| (index, it.sent.clone())).collect(),
+            doubts: moving.joint.doubts.clone(),
+            may_mend: moving.is_joint() && moving.joint.mendings < MAX_MENDINGS,
+        }
+    }
+
+    /// A Metalink of the server describes the file.
+    pub(crate) fn describe(&mut self, file: MetalinkFile) {
+        self.sources.describe(&file);
+        self.request.checksum = file.checksum;
+        self.request.known.size = file.size;
+        self.request.known.pieces = file.pieces;
+    }
+
+    /// What every source must say of the file.
+    pub(crate) fn expected(&self) -> ExpectedFile {
+        ExpectedFile {
+            checksum: self.request.checksum.clone(),
+            known: self.request.known.clone(),
+        }
+    }
+
+    /// The ways of the source that says what the file is, one for each path.
+    pub(crate) fn main_ways(&self) -> impl Iterator<Item = &Way> {
+        let present = self.sources.present_index();
+        self.ways.iter().filter(move |way| way.id.source == present)
+    }
+
+    /// That of them over this path.
+    pub(crate) fn main_way(&self, path: usize) -> WayId {
+        WayId {
+            source: self.sources.present_index(),
+            path,
+        }
+    }
+
+    /// Another source is asked, over all paths.
+    pub(crate) fn add_ways(&mut self, source: usize, members: Vec<Member>, retry: RetrySettings) {
+        let way = |(path, member)| Way::new(WayId { source, path }, member, retry);
+        self.ways.extend(members.into_iter().enumerate().map(way));
+    }
+
+    /// A source is not asked again. Its places in the lanes go to the source that takes its place
+    /// as the one that says what the file is, if that has none.
+    pub(crate) fn drop_ways(&mut self, source: usize, retry: RetrySettings) {
+        let present = self.sources.present_index();
+        if self
+            .ways
+            .iter()
+            .any(|way| way.id.source == present && present != source)
+        {
+            self.ways.retain(|way| way.id.source != source);
+            return;
+        }
+        for way in self.ways.iter_mut().filter(|way| way.id.source == source) {
+            way.id.source = present;
+            way.renew(retry);
+        }
+    }
+
+    /// Its ways over a path begin as if nothing had failed.
+    pub(crate) fn renew_ways(&mut self, path: usize, retry: RetrySettings) {
+        for way in self.ways.iter_mut().filter(|way| way.id.path == path) {
+            way.renew(retry);
+        }
+    }
+
+    /// It has ended.
+    pub(crate) fn leave_lanes(&self) {
+        for way in &self.ways {
+            way.member.leave();
+        }
+    }
+
+    /// How it is served.
+    pub(crate) fn service(&self) -> Service {
+        self.ways[0].member.service()
+    }
+
     /// Its place in the order of service.
     pub(crate) fn rank(&self) -> Rank {
-        Rank::new(self.member.service(), self.id.0)
+        Rank::new(self.service(), self.id.0)
     }
 
     /// Bytes that it still has to move, if that is known.
     pub(crate) fn remaining(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Finishing => Some(0),
+            Phase::Finishing(_) => Some(0),
             Phase::Moving(moving) => moving.pieces.remaining(),
             _ => Some(self.total?.saturating_sub(self.done)),
         }
@@ -200,9 +345,8 @@ impl Transfer {
 
     /// Begins anew with another source, which has failed in nothing yet. `error` is that of the
     /// one before.
-    pub(crate) fn change_source(&mut self, retry: RetrySettings, error: ErrorKind) {
-        self.backoff = Backoff::new(retry);
-        self.not_before = Duration::ZERO;
+    pub(crate) fn change_source(&mut self, before: usize, retry: RetrySettings, error: ErrorKind) {
+        self.drop_ways(before, retry);
         (self.reprobes, self.range_refusals, self.discards) = (0, 0, 0);
         (self.done, self.total, self.even_pace) = (0, None, None);
         self.close_part(Then::Probe, error == ErrorKind::TooLarge);
@@ -212,6 +356,9 @@ impl Transfer {
     pub(crate) fn reopen(&mut self) {
         self.stop = watch::Sender::new(false);
         self.phase = Phase::Waiting;
+        self.sources.forget_sent();
+        let present = self.sources.present_index();
+        self.ways.retain(|way| way.id.source == present);
     }
 
     pub(crate) fn moving(&mut self) -> Option<&mut Moving> {
@@ -226,12 +373,15 @@ impl Transfer {
         // One refusal may be an accident on the way, and a part would be thrown away.
         let as_stream = self.range_refusals >= 2;
         let target = self.request.target.clone();
-        self.sources.inquiry(target, as_stream, hint)
+        self.sources
+            .inquiry(self.expected(), target, as_stream, hint)
     }
 
-    /// Forgets failures: bytes have arrived, and they stay.
-    pub(crate) fn progress(&mut self) {
-        self.backoff.progress();
+    /// Forgets failures: bytes have arrived over this way, and they stay.
+    pub(crate) fn progress(&mut self, way: WayId) {
+        if let Some(way) = self.way_mut(way) {
+            way.progress();
+        }
         self.reprobes = 0;
         self.range_refusals = 0;
     }

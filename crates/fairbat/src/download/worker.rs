@@ -3,7 +3,6 @@
 //! next ones are being received.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,18 +11,18 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
 
+use super::finishing::{FinishedFile, Unfinished};
 use super::part::file::{PartFile, Sink};
 use super::part::name::FileName;
 use super::part::{OpenedPart, PartError, PartStore};
 use super::pieces::{FinishedChunk, MIN_RELIEVED};
-use super::sources::Inquiry;
-use crate::blocking::blocking;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::Failure;
 use crate::http::priority::DeadlineHint;
+use crate::metalink::MetalinkFile;
 use crate::transport::{
-    AnnouncedSize, Body, HttpClient, Probe, RemoteFile, RequestContext, WindowGuard, WindowManager,
+    AnnouncedSize, Body, HttpClient, RemoteFile, RequestContext, WindowGuard, WindowManager,
 };
 
 /// Gathered bytes are written after this time even when they are few: they are what a killed
@@ -56,7 +55,11 @@ pub(crate) enum Message {
     /// A checkpoint has been taken, or has failed.
     Checkpointed(TransferId, Result<(), PartError>),
     /// A file was verified and put in place, or could not be.
-    Finished(TransferId, Result<FinishedFile, TransferError>),
+    Finished(TransferId, Result<FinishedFile, Unfinished>),
+    /// A piece has been compared with its hash.
+    Compared(TransferId, usize, Result<bool, PartError>),
+    /// SHA-256 of the bytes that all sources are asked for, as the present one has sent them.
+    Sampled(TransferId, Option<[u8; 32]>),
 }
 
 /// How a worker ended.
@@ -64,6 +67,8 @@ pub(crate) enum Message {
 pub(crate) enum WorkerOutcome {
     /// A probe succeeded and the part file is open.
     Probed(Box<Probed>),
+    /// Another source of the file has answered.
+    Joined(Box<Joined>),
     /// A range or stream has been written whole.
     Fetched(FinishedChunk),
     /// It gave its connection up for another one, with this much of its range written. The
@@ -84,15 +89,17 @@ pub(crate) struct Probed {
     pub(crate) body: Option<Body>,
     /// What the file is called.
     pub(crate) name: FileName,
+    /// What a Metalink of the server says of it.
+    pub(crate) described: Option<MetalinkFile>,
     pub(crate) opened: OpenedPart,
 }
 
-/// A file in its place.
+/// What another source says of the file.
 #[derive(Debug)]
-pub(crate) struct FinishedFile {
-    pub(crate) path: PathBuf,
-    pub(crate) bytes: u64,
-    pub(crate) sha256: Option<String>,
+pub(crate) struct Joined {
+    pub(crate) remote: RemoteFile,
+    /// SHA-256 of the bytes that all are asked for.
+    pub(crate) sample: Option<[u8; 32]>,
 }
 
 /// Tells the loop of the end of a task exactly once. A task that panics or is dropped sends
@@ -149,7 +156,7 @@ impl WorkerGuard {
         }
     }
 
-    fn end(self, outcome: WorkerOutcome) {
+    pub(crate) fn end(self, outcome: WorkerOutcome) {
         self.completion.end(Message::Ended(self.worker, outcome));
     }
 
@@ -163,11 +170,11 @@ impl WorkerGuard {
     }
 }
 
-/// What all workers of a run share.
-#[derive(Debug)]
+/// What the workers of a run share that work over the same path.
+#[derive(Debug, Clone)]
 pub(crate) struct RunContext {
     pub(crate) client: HttpClient,
-    pub(crate) store: PartStore,
+    pub(crate) store: Arc<PartStore>,
     pub(crate) clock: Clock,
     /// The rate limits, and where bytes are counted in a shared lane.
     pub(crate) limits: RequestContext,
@@ -181,55 +188,12 @@ pub(crate) struct RunContext {
 pub(crate) type StopSignal = watch::Receiver<bool>;
 
 /// Resolves when the signal is given, or can no longer be given.
-async fn stopped(stop: &mut StopSignal) {
+pub(crate) async fn stopped(stop: &mut StopSignal) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Probes a URL and opens its part file.
-pub(crate) async fn probe(
-    context: Arc<RunContext>,
-    guard: WorkerGuard,
-    inquiry: Inquiry,
-    mut stop: StopSignal,
-) {
-    let (url, hint) = (&inquiry.url, inquiry.hint);
-    let asking = async {
-        match inquiry.as_stream {
-            true => context.client.whole(url, hint).await,
-            false => context.client.probe(url, hint).await,
-        }
-    };
-    let result = tokio::select! {
-        () = stopped(&mut stop) => return guard.end(WorkerOutcome::Stopped),
-        result = asking => result,
-    };
-    let Probe { source, body } = match result {
-        Ok(probe) => probe,
-        Err(failure) => return guard.end(WorkerOutcome::Failed(failure)),
-    };
-    if let (Some(total), Some(max)) = (source.total, context.max_size)
-        && total > max
-    {
-        let what = format!("the file has {total} bytes, and {max} are allowed");
-        return guard.end(WorkerOutcome::Failed(too_large(what)));
-    }
-    let incoming = inquiry.incoming(&source);
-    let name = incoming.name.clone();
-    let opened = blocking(move || context.store.open(&inquiry.target, &incoming)).await;
-    guard.end(match opened {
-        Ok(Ok(opened)) => WorkerOutcome::Probed(Box::new(Probed {
-            source,
-            body,
-            name,
-            opened,
-        })),
-        Ok(Err(error)) => WorkerOutcome::Failed(Failure::Fatal(error.into())),
-        Err(_lost) => WorkerOutcome::Lost,
-    });
-}
-
 /// The failure of a file that is larger than it may be.
-fn too_large(message: String) -> Failure {
+pub(crate) fn too_large(message: String) -> Failure {
     let hint = "if it is meant to be that large, allow it with --max-size";
     Failure::Fatal(TransferError::new(ErrorKind::TooLarge, message).with_hint(hint))
 }
@@ -257,10 +221,11 @@ pub(crate) async fn fetch(
     guard: WorkerGuard,
     job: Job,
     mut stop: StopSignal,
+    cut: watch::Receiver<bool>,
 ) {
     // The part file is let go before the loop hears of the end: it may be
     // opened again at once.
-    let outcome = carry_out(&context, &guard, job, &mut stop).await;
+    let outcome = carry_out(&context, &guard, job, &mut stop, cut).await;
     guard.end(outcome.unwrap_or_else(WorkerOutcome::Failed));
 }
 
@@ -270,6 +235,7 @@ async fn carry_out(
     guard: &WorkerGuard,
     job: Job,
     stop: &mut StopSignal,
+    mut cut: watch::Receiver<bool>,
 ) -> Result<WorkerOutcome, Failure> {
     let started = context.clock.now();
     let (part, offset, body, beyond) = match job {
@@ -283,6 +249,7 @@ async fn carry_out(
         } => {
             let opened = tokio::select! {
                 () = stopped(stop) => return Ok(WorkerOutcome::Stopped),
+                () = stopped(&mut cut) => return Ok(WorkerOutcome::Cut(FinishedChunk::NOTHING)),
                 opened = context.client.range(&source, range.clone(), hint) => opened,
             };
             (part, range.start, opened?, Some(beyond))
@@ -296,6 +263,7 @@ async fn carry_out(
         received: 0,
         reported: offset,
         beyond,
+        cut,
     };
     let (end, bytes) = receiver.run(body, stop).await?;
     let chunk = FinishedChunk {
@@ -331,6 +299,8 @@ struct BodyReceiver<'a> {
     /// Missing bytes of the file besides those of this response; `None` if the response
     /// cannot be cut short.
     beyond: Option<u64>,
+    /// Another way is to bring the rest.
+    cut: watch::Receiver<bool>,
 }
 
 /// The time between two reads, where the window lever asks for it.
@@ -396,6 +366,7 @@ impl<'a> BodyReceiver<'a> {
             let piece = tokio::select! {
                 biased;
                 () = stopped(stop) => return Ok(End::Stopped),
+                () = stopped(&mut self.cut) => return Ok(End::Stale),
                 _ = flush.tick() => {
                     let now = self.context.clock.now();
                     if let Some(window) = &mut window {
@@ -441,6 +412,7 @@ impl<'a> BodyReceiver<'a> {
                 self.flush().await?;
                 tokio::select! {
                     () = stopped(stop) => return Ok(End::Stopped),
+                    () = stopped(&mut self.cut) => return Ok(End::Stale),
                     () = tokio::time::sleep(wait) => {}
                 }
             }

@@ -90,6 +90,31 @@ impl Remarks {
     }
 }
 
+impl Failure {
+    /// The error of a request that is not tried again. `on_whole_file` is the advice where the
+    /// server serves no ranges.
+    pub(crate) fn into_error(self, on_whole_file: &str) -> TransferError {
+        match self {
+            Self::Fatal(error) | Self::Expired(error) => error,
+            Self::Transient(transient) => {
+                let hint = match transient.retry_after {
+                    Some(wait) => format!("try again in {} s", wait.as_secs()),
+                    None => transient.hint.to_owned(),
+                };
+                TransferError::new(transient.kind, transient.reason).with_hint(hint)
+            }
+            Self::Changed(reason) => {
+                TransferError::new(ErrorKind::Server, reason).with_hint("try again")
+            }
+            Self::WholeFile => TransferError::new(
+                ErrorKind::Server,
+                "the server sent the whole file instead of a range",
+            )
+            .with_hint(on_whole_file),
+        }
+    }
+}
+
 impl Transient {
     /// The server failed or broke the protocol.
     pub fn server(reason: impl Into<String>) -> Self {

@@ -60,6 +60,11 @@ impl Admission {
         })
     }
 
+    /// Changes m_min. It stays at or below m_max.
+    pub(crate) fn set_least(&mut self, m_min: u32) {
+        self.settings.m_min = f64::from(m_min.clamp(1, self.settings.m_max));
+    }
+
     /// Forgets the queue before, and how far the gains have decreased. m stays.
     pub(crate) fn begin_anew(&mut self) {
         self.schedule = GainSchedule::new(self.settings.gain);

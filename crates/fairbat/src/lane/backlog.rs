@@ -28,6 +28,22 @@ pub struct Backlog {
     pub extent: Extent,
 }
 
+impl Backlog {
+    /// The part of it that one of several paths is to carry.
+    #[must_use]
+    pub fn part(self, share: f64) -> Self {
+        if share >= 1.0 {
+            return self;
+        }
+        // The casts saturate.
+        Self {
+            bytes: (self.bytes as f64 * share) as u64,
+            inactive: (self.inactive as f64 * share).ceil() as u64,
+            extent: self.extent,
+        }
+    }
+}
+
 /// How well the size of a backlog is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -220,6 +220,12 @@ impl RateController {
         self.allowed = connections;
     }
 
+    /// Changes m_min, from now on.
+    pub(crate) fn set_least(&mut self, m_min: u32) {
+        self.admission.set_least(m_min);
+        self.allowed = self.allowed.max(self.admission.m().ceil() as u32);
+    }
+
     /// Connections that may be in use now.
     pub(crate) fn connections(&self) -> usize {
         self.allowed as usize

@@ -184,6 +184,12 @@ impl Lane {
         }
     }
 
+    /// Changes how many connections there may be although nothing is behind schedule. What that
+    /// makes possible is granted at once.
+    pub(crate) fn set_least_connections(&self, least: u32) {
+        self.change(|state, _| state.core.controller.set_least(least));
+    }
+
     /// Ends a control period: takes a sample, grants what it allows and publishes it.
     pub(crate) fn sample(&self) -> LaneSample {
         let mut state = self.state();

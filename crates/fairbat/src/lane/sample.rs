@@ -90,6 +90,27 @@ impl LaneSample {
         }
     }
 
+    /// Two lanes of one run as one: what they have and carry adds up, and w is the larger.
+    #[must_use]
+    pub(crate) fn beside(self, other: &Self) -> Self {
+        let sum = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        Self {
+            n: self.n + other.n,
+            m: self.m + other.m,
+            active: self.active + other.active,
+            waiting: self.waiting + other.waiting,
+            w: self.w.max(other.w),
+            zeta: sum(self.zeta, other.zeta),
+            rate: self.rate + other.rate,
+            mean: sum(self.mean, other.mean),
+            capacity: self.capacity + other.capacity,
+            ..self
+        }
+    }
+
     /// The same with n, m and w of the stream.
     #[must_use]
     pub fn of_stream(self) -> Self {

@@ -3,14 +3,15 @@
 //! What identifies the file is its hash. Without one a Metalink is a list of servers, about
 //! which nothing is known. Torrents, signatures, languages and descriptions are skipped.
 
+mod fetch;
 mod read;
-
-use std::num::NonZeroU64;
 
 use url::Url;
 
+pub(crate) use self::fetch::described;
+pub use self::fetch::fetch;
 pub use self::read::parse;
-use crate::settings::Checksum;
+use crate::settings::{Checksum, PieceHashes};
 
 /// Largest document, bytes.
 pub const MAX_LENGTH: usize = 32 << 20;
@@ -36,15 +37,6 @@ pub struct MetalinkFile {
     pub urls: Vec<Url>,
     /// URLs of other schemes, as `ftp`, which are skipped.
     pub unsupported: usize,
-}
-
-/// Hashes of the parts of a file, each of which is `length` bytes long, the last one maybe less.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PieceHashes {
-    /// Length of a part, bytes.
-    pub length: NonZeroU64,
-    /// The hash of each, in order. All are of one algorithm.
-    pub hashes: Vec<Checksum>,
 }
 
 /// Why a document is no Metalink, or cannot be used.

@@ -8,12 +8,10 @@ use quick_xml::name::{Namespace, ResolveResult};
 use quick_xml::{NsReader, XmlVersion};
 use url::Url;
 
-use super::{
-    MAX_FILES, MAX_LENGTH, MAX_URLS, MetalinkError, MetalinkFile, PieceHashes, is_safe_name,
-};
+use super::{MAX_FILES, MAX_LENGTH, MAX_URLS, MetalinkError, MetalinkFile, is_safe_name};
 use crate::checksum::ChecksumError;
 use crate::http::link::priority_of;
-use crate::settings::Checksum;
+use crate::settings::{Checksum, PieceHashes};
 
 const METALINK: Namespace<'_> = Namespace(b"urn:ietf:params:xml:ns:metalink");
 

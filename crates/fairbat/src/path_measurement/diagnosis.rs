@@ -5,10 +5,12 @@ use std::time::Duration;
 use dalbe::receive_window::PathFindings;
 use url::Url;
 
-use super::fetch::{Fetch, final_error, open};
+use super::fetch::{Fetch, open};
 use super::meter::Meter;
 use crate::error::TransferError;
+use crate::http::Failure;
 use crate::settings::HttpSettings;
+use crate::transport::SourceUrl;
 
 /// Share of the time in which the connection yields. Then it is one best-effort flow, for
 /// long enough to fill most queues more than once: CUBIC comes back to a full queue every
@@ -43,13 +45,14 @@ pub async fn diagnose(
     at_most: Duration,
 ) -> Result<PathDiagnosis, TransferError> {
     let (client, is_held) = open(http)?;
-    let error = |failure| final_error(failure, "try again, or name another file");
-    let probe = client.probe(url, None).await.map_err(error)?;
+    let error = |failure: Failure| failure.into_error("try again, or name another file");
+    let at = SourceUrl::named(url.clone());
+    let probe = client.probe(&at, None).await.map_err(error)?;
     let source = probe.source;
     let mut fetch = Fetch::new(at_most, POLITE_SHARE, is_held);
     let whole = match probe.body {
         None if source.version.is_none() && source.total != Some(0) => {
-            client.whole(url, None).await.map_err(error)?.body
+            client.whole(&at, None).await.map_err(error)?.body
         }
         body => body,
     };

@@ -9,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::meter::Meter;
 use crate::clock::Clock;
-use crate::error::{ErrorKind, TransferError};
+use crate::error::TransferError;
 use crate::http::Failure;
 use crate::settings::HttpSettings;
 use crate::transport::{Body, HttpClient, ReceiveWindow, RemoteFile, Tap};
@@ -162,28 +162,5 @@ impl Fetch {
             meter.arrived(now, piece.len() as u64);
             *offset += piece.len() as u64;
         }
-    }
-}
-
-/// The error of a failure without another try. `on_whole_file` says what to do where a
-/// server sends more than it was asked for.
-pub(super) fn final_error(failure: Failure, on_whole_file: &str) -> TransferError {
-    match failure {
-        Failure::Fatal(error) | Failure::Expired(error) => error,
-        Failure::Transient(transient) => {
-            let hint = match transient.retry_after {
-                Some(wait) => format!("try again in {} s", wait.as_secs()),
-                None => transient.hint.to_owned(),
-            };
-            TransferError::new(transient.kind, transient.reason).with_hint(hint)
-        }
-        Failure::Changed(reason) => {
-            TransferError::new(ErrorKind::Server, reason).with_hint("try again")
-        }
-        Failure::WholeFile => TransferError::new(
-            ErrorKind::Server,
-            "the server sent the whole file instead of a range",
-        )
-        .with_hint(on_whole_file),
     }
 }

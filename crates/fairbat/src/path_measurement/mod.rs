@@ -16,10 +16,12 @@ use std::time::Duration;
 
 use url::Url;
 
-use self::fetch::{Fetch, final_error, open};
+use self::fetch::{Fetch, open};
 use self::forecast::Rates;
 use crate::error::TransferError;
+use crate::http::Failure;
 use crate::settings::HttpSettings;
+use crate::transport::SourceUrl;
 
 /// Share of the time in which the connection yields. In the rest it is one best-effort flow.
 const POLITE_SHARE: f64 = 0.75;
@@ -57,9 +59,10 @@ pub async fn survey(
     at_most: Duration,
 ) -> Result<PathMeasurement, TransferError> {
     let (client, is_held) = open(http)?;
-    let error = |failure| final_error(failure, "leave the measurement out with --measure 0");
+    let error = |failure: Failure| failure.into_error("leave the measurement out with --measure 0");
+    let at = SourceUrl::named(url.clone());
     // An answer that carries the whole file is dropped unread.
-    let source = client.probe(url, None).await.map_err(error)?.source;
+    let source = client.probe(&at, None).await.map_err(error)?.source;
     let ranges = source.version.is_some();
     let is_measured = ranges && source.total > Some(0) && !at_most.is_zero();
     let measurement = if is_measured {

@@ -18,7 +18,7 @@ use crate::http::credentials::{credentials_in, is_same_host};
 use crate::http::netrc::Netrc;
 use crate::http::priority::{self, DeadlineHint};
 use crate::http::{CredentialSource, Failure, Identification, TrustAnchors, without_credentials};
-use crate::settings::{Credentials, HttpSettings};
+use crate::settings::{Credentials, HttpSettings, LocalEnd};
 
 /// Redirects in a row that are followed. RFC 9110, section 15.4, asks clients to
 /// detect loops; browsers stop at 20.
@@ -33,11 +33,33 @@ const MAX_DRAINED: u64 = 64 * 1024;
 pub struct HttpClient {
     pub(crate) client: Client,
     settings: HttpSettings,
+    connections: u32,
+    tap: Tap,
     netrc: Option<Netrc>,
     /// Whether requests say that their responses may yield.
     yields: bool,
     /// Origins whose responses had the mark of a FAIRBAT server.
     fairbat_servers: Arc<Mutex<HashSet<String>>>,
+}
+
+/// Where a file is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceUrl {
+    /// The URL that is asked.
+    pub url: Url,
+    /// The URL that the user named. Only its host sees the user's credentials.
+    pub named: Url,
+}
+
+impl SourceUrl {
+    /// A URL that the user named.
+    #[must_use]
+    pub fn named(url: Url) -> Self {
+        Self {
+            named: url.clone(),
+            url,
+        }
+    }
 }
 
 /// A GET request, or one for its head.
@@ -59,11 +81,11 @@ pub(crate) struct Get<'a> {
 
 impl<'a> Get<'a> {
     /// A request for the whole file.
-    pub(crate) fn of(named: &'a Url) -> Self {
+    pub(crate) fn of(asked: &'a SourceUrl) -> Self {
         Self {
             method: Method::GET,
-            named,
-            url: named,
+            named: &asked.named,
+            url: &asked.url,
             range: None,
             if_range: None,
             hint: None,
@@ -82,27 +104,6 @@ impl HttpClient {
         connections: u32,
         tap: Tap,
     ) -> Result<Self, TransferError> {
-        // A program that embeds this library may have installed a provider.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
-            .pool_max_idle_per_host(connections as usize)
-            .http1_only()
-            .redirect(Policy::none())
-            .referer(false);
-        if let Some(limit) = settings.stall_timeout {
-            builder = match tap {
-                Tap::Receive(_) => builder.read_timeout(limit),
-                // The kernel gives up on sent bytes that nobody acknowledges.
-                Tap::Send(_) => builder.tcp_user_timeout(limit),
-            };
-        }
-        builder = builder.connector_layer(tap);
-        if let Some(timeout) = settings.connect_timeout {
-            builder = builder.connect_timeout(timeout);
-        }
-        if let Some(path) = &settings.cacert {
-            builder = builder.tls_certs_only(read_certificates(path)?);
-        }
         let netrc = match &settings.netrc {
             // curl treats a missing netrc file as an empty one, too.
             Some(path) if !path.exists() => {
@@ -115,15 +116,26 @@ impl HttpClient {
             })?),
             None => None,
         };
-        let client = builder
-            .build()
-            .map_err(|error| setup_error(format!("cannot set up HTTPS: {error:?}")))?;
         Ok(Self {
-            client,
+            client: open(settings, connections, &tap)?,
             settings: settings.clone(),
+            connections,
+            tap,
             netrc,
             yields: false,
             fairbat_servers: Arc::default(),
+        })
+    }
+
+    /// The same client without the connections that it has: they have lost their local end.
+    ///
+    /// # Errors
+    /// The certificate file cannot be read any more.
+    pub(crate) fn without_connections(&self) -> Result<Self, TransferError> {
+        let client = open(&self.settings, self.connections, &self.tap)?;
+        Ok(Self {
+            client,
+            ..self.clone()
         })
     }
 
@@ -286,6 +298,39 @@ impl HttpClient {
         };
         (CredentialSource::NotInNetrc { path, why }, None)
     }
+}
+
+/// The connections of a client, none of them open yet.
+fn open(settings: &HttpSettings, connections: u32, tap: &Tap) -> Result<Client, TransferError> {
+    // A program that embeds this library may have installed a provider.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .pool_max_idle_per_host(connections as usize)
+        .http1_only()
+        .redirect(Policy::none())
+        .referer(false);
+    if let Some(limit) = settings.stall_timeout {
+        builder = match tap {
+            Tap::Receive(_) => builder.read_timeout(limit),
+            // The kernel gives up on sent bytes that nobody acknowledges.
+            Tap::Send(_) => builder.tcp_user_timeout(limit),
+        };
+    }
+    builder = builder.connector_layer(tap.clone());
+    builder = match &settings.local_end {
+        Some(LocalEnd::Interface(name)) => builder.interface(name),
+        Some(LocalEnd::Address(address)) => builder.local_address(*address),
+        None => builder,
+    };
+    if let Some(timeout) = settings.connect_timeout {
+        builder = builder.connect_timeout(timeout);
+    }
+    if let Some(path) = &settings.cacert {
+        builder = builder.tls_certs_only(read_certificates(path)?);
+    }
+    builder
+        .build()
+        .map_err(|error| setup_error(format!("cannot set up HTTPS: {error:?}")))
 }
 
 /// Reads a short body to its end, so that its connection can be used again.

@@ -42,8 +42,8 @@ use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
 use http::{Request, Response};
 use tokio::sync::mpsc::unbounded_channel;
 
-pub use self::client::HttpClient;
 pub(crate) use self::client::MAX_REDIRECTS;
+pub use self::client::{HttpClient, SourceUrl};
 pub(crate) use self::path::Path;
 pub(crate) use self::remote_file::AnnouncedSize;
 pub use self::remote_file::{Body, Probe, RemoteFile};

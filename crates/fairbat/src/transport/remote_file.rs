@@ -20,12 +20,13 @@ use http::{Method, StatusCode};
 use reqwest::Response;
 use url::Url;
 
-use super::client::{Get, HttpClient, drain};
+use super::client::{Get, HttpClient, SourceUrl, drain};
 use super::coding::{Coding, Decoder};
 use super::tap::socket_of;
 use crate::http::content_disposition;
 use crate::http::digest::repr_digest;
 use crate::http::fields::{digits, single};
+use crate::http::link::Links;
 use crate::http::priority::DeadlineHint;
 use crate::http::range::ContentRange;
 use crate::http::validator::{Validator, Version, last_modified};
@@ -35,8 +36,8 @@ use crate::settings::Checksum;
 /// A remote file as it was when it was probed.
 #[derive(Debug)]
 pub struct RemoteFile {
-    /// The URL that the user named.
-    pub named: Url,
+    /// Where it was asked for.
+    pub asked: SourceUrl,
     /// The URL that redirects led to.
     pub url: Url,
     /// Size in bytes, if the server told it.
@@ -52,6 +53,8 @@ pub struct RemoteFile {
     pub suggested_name: Option<String>,
     /// Digest of the whole file (RFC 9530).
     pub digest: Option<Checksum>,
+    /// Where else the file is, as the server says.
+    pub links: Links,
     /// Whether range requests carry `If-Range`. Cleared once the server has answered 200
     /// to such a request for an unchanged file, as some content delivery networks do.
     is_conditional: AtomicBool,
@@ -129,8 +132,8 @@ impl Body {
 
 impl HttpClient {
     /// The failure that a response of `url` without the requested bytes stands for.
-    fn refusal(&self, response: &Response, named: &Url, url: &Url) -> Failure {
-        let user = self.identification(named, url);
+    fn refusal(&self, response: &Response, asked: &SourceUrl, url: &Url) -> Failure {
+        let user = self.identification(&asked.named, url);
         Failure::of_status(response.status(), Remarks::of(response.headers()), &user)
     }
 
@@ -140,15 +143,19 @@ impl HttpClient {
     ///
     /// # Errors
     /// Every [`Failure`] except [`Failure::Changed`].
-    pub async fn probe(&self, named: &Url, hint: Option<DeadlineHint>) -> Result<Probe, Failure> {
+    pub async fn probe(
+        &self,
+        asked: &SourceUrl,
+        hint: Option<DeadlineHint>,
+    ) -> Result<Probe, Failure> {
         let first_byte = Get {
             range: Some(0..1),
-            ..Get::of(named)
+            ..Get::of(asked)
         };
         let (response, url) = self.get(first_byte).await?;
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
-                if let Some(source) = RemoteFile::of_first_byte(named, &url, response.headers()) {
+                if let Some(source) = RemoteFile::of_first_byte(asked, &url, response.headers()) {
                     drain(response).await;
                     return Ok(Probe { source, body: None });
                 }
@@ -158,22 +165,22 @@ impl HttpClient {
                 let headers = response.headers();
                 let empty = ContentRange::Unsatisfied { total: 0 };
                 if ContentRange::from_headers(headers) == Some(empty) {
-                    let source = RemoteFile::new(named, &url, headers, Some(0), false);
+                    let source = RemoteFile::new(asked, &url, headers, Some(0), false);
                     return Ok(Probe { source, body: None });
                 }
             }
-            StatusCode::OK => return whole_file(named, &url, response),
-            _ => return Err(self.refusal(&response, named, &url)),
+            StatusCode::OK => return whole_file(asked, &url, response),
+            _ => return Err(self.refusal(&response, asked, &url)),
         }
         // The answer to the range request is of no use: ask without a range.
-        self.whole(named, hint).await
+        self.whole(asked, hint).await
     }
 
     /// Asks for the size of a file, without its bytes.
-    pub(crate) async fn size(&self, named: &Url) -> AnnouncedSize {
+    pub(crate) async fn size(&self, asked: &SourceUrl) -> AnnouncedSize {
         let head = Get {
             method: Method::HEAD,
-            ..Get::of(named)
+            ..Get::of(asked)
         };
         let Ok((response, url)) = self.get(head).await else {
             return AnnouncedSize::Unknown;
@@ -196,15 +203,19 @@ impl HttpClient {
     ///
     /// # Errors
     /// Every [`Failure`] except [`Failure::Changed`].
-    pub async fn whole(&self, named: &Url, hint: Option<DeadlineHint>) -> Result<Probe, Failure> {
+    pub async fn whole(
+        &self,
+        asked: &SourceUrl,
+        hint: Option<DeadlineHint>,
+    ) -> Result<Probe, Failure> {
         let whole = Get {
             hint: hint.as_ref(),
-            ..Get::of(named)
+            ..Get::of(asked)
         };
         let (response, url) = self.get(whole).await?;
         match response.status() {
-            StatusCode::OK => whole_file(named, &url, response),
-            _ => Err(self.refusal(&response, named, &url)),
+            StatusCode::OK => whole_file(asked, &url, response),
+            _ => Err(self.refusal(&response, asked, &url)),
         }
     }
 
@@ -230,7 +241,7 @@ impl HttpClient {
             range: Some(range.clone()),
             if_range: if_range.filter(|_| is_conditional),
             hint: hint.as_ref(),
-            ..Get::of(&source.named)
+            ..Get::of(&source.asked)
         };
         let (mut response, mut url) = self.get(get.clone()).await?;
         if response.status() == StatusCode::OK && get.if_range.is_some() {
@@ -254,20 +265,20 @@ impl HttpClient {
                 "the file became shorter on the server".into(),
             )),
             // A signed URL that a redirect gave may have expired.
-            status if status.is_client_error() && source.url != source.named => {
-                Err(match self.refusal(&response, &source.named, &url) {
+            status if status.is_client_error() && source.url != source.asked.url => {
+                Err(match self.refusal(&response, &source.asked, &url) {
                     Failure::Fatal(error) => Failure::Expired(error),
                     other => other,
                 })
             }
-            _ => Err(self.refusal(&response, &source.named, &url)),
+            _ => Err(self.refusal(&response, &source.asked, &url)),
         }
     }
 }
 
 impl RemoteFile {
     fn new(
-        named: &Url,
+        asked: &SourceUrl,
         url: &Url,
         headers: &HeaderMap,
         total: Option<u64>,
@@ -277,7 +288,7 @@ impl RemoteFile {
         let version = total.filter(|_| serves_ranges).zip(validator.clone());
         let version = version.map(|(total, validator)| Version { total, validator });
         Self {
-            named: named.clone(),
+            asked: asked.clone(),
             url: url.clone(),
             total,
             validator,
@@ -285,12 +296,13 @@ impl RemoteFile {
             modified: last_modified(headers),
             suggested_name: suggested_name(headers),
             digest: repr_digest(headers),
+            links: Links::of(headers, url),
             is_conditional: AtomicBool::new(true),
         }
     }
 
     /// Reads a 206 response with the first byte; `None` if it is of no use.
-    fn of_first_byte(named: &Url, url: &Url, headers: &HeaderMap) -> Option<Self> {
+    fn of_first_byte(asked: &SourceUrl, url: &Url, headers: &HeaderMap) -> Option<Self> {
         let total = match ContentRange::from_headers(headers)? {
             ContentRange::Bytes {
                 first: 0,
@@ -301,7 +313,7 @@ impl RemoteFile {
         };
         let name = suggested_name(headers);
         let is_identity = Coding::of(headers, url, name.as_deref()) == Coding::Identity;
-        let source = Self::new(named, url, headers, Some(total), is_identity);
+        let source = Self::new(asked, url, headers, Some(total), is_identity);
         // Without a version to compare ranges with, the file has to come as one stream.
         source.version.is_some().then_some(source)
     }
@@ -312,7 +324,7 @@ fn suggested_name(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Reads a 200 response, which carries the whole file.
-fn whole_file(named: &Url, url: &Url, response: Response) -> Result<Probe, Failure> {
+fn whole_file(asked: &SourceUrl, url: &Url, response: Response) -> Result<Probe, Failure> {
     let headers = response.headers();
     let decoder = match Coding::of(headers, url, suggested_name(headers).as_deref()) {
         Coding::Identity => None,
@@ -328,7 +340,7 @@ fn whole_file(named: &Url, url: &Url, response: Response) -> Result<Probe, Failu
     // Content-Length and Repr-Digest (RFC 9530, section 3) are of the coded bytes, which
     // are not kept.
     let total = response.content_length().filter(|_| decoder.is_none());
-    let mut source = RemoteFile::new(named, url, headers, total, false);
+    let mut source = RemoteFile::new(asked, url, headers, total, false);
     source.digest = source.digest.filter(|_| decoder.is_none());
     let body = Some(Body {
         decoder,

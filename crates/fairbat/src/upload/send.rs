@@ -274,6 +274,7 @@ impl Upload {
             rtt_ms: flow.and_then(UploadConnection::rtt_ms),
             bytes_done: self.done,
             bytes_total: Some(total),
+            paths: Vec::new(),
             files: vec![FileProgress {
                 url: self.url.clone(),
                 bytes_done: self.done,

@@ -12,7 +12,7 @@ use fairbat::download::{Arrivals, Outcome, Report, RunMode, Stop, run};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Control, Event, TimedEvent};
 use fairbat::lane::AdmissionSettings;
-use fairbat::settings::{Target, TransferRequest};
+use fairbat::settings::{KnownFile, Target, TransferRequest};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -64,6 +64,7 @@ impl Run {
             target: Target::File(self.path(name)),
             deadline: None,
             checksum: None,
+            known: KnownFile::default(),
         };
         self.requests.send(request).expect("the run goes on");
     }

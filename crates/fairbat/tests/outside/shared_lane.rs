@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::files::{LENGTH, expect_whole, server, settings};
 use fairbat::download::{LanePlace, Outcome, Report, RunMode, Stop, client, run};
 use fairbat::lane::{Lane, LaneSettings, Service};
-use fairbat::settings::{Target, TransferRequest};
+use fairbat::settings::{KnownFile, Target, TransferRequest};
 use fairbat::transport::RequestContext;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::unbounded_channel;
@@ -42,6 +42,7 @@ async fn fetch(lane: &Lane, url: String, to: &Path, deadline: Option<Timestamp>)
         target: Target::File(to.to_owned()),
         deadline,
         checksum: None,
+        known: KnownFile::default(),
     };
     let (bytes, chunks) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let place = LanePlace {

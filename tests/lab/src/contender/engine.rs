@@ -31,7 +31,7 @@ use fairbat::error::TransferError;
 use fairbat::event::{Event, TimedEvent};
 use fairbat::lane::AdmissionSettings;
 use fairbat::settings::{
-    FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
+    FileAllocation, HttpSettings, KnownFile, RetrySettings, Settings, Target, TransferRequest,
 };
 
 /// How long the engine may take to stop in good order.
@@ -94,6 +94,7 @@ pub(crate) fn ended(
 /// The defaults of `fairbat get` (crates/cli/src/settings.rs).
 pub(crate) fn settings(site: &Site) -> Settings {
     Settings {
+        paths: Vec::new(),
         http: HttpSettings {
             connect_timeout: Some(Duration::from_secs(30)),
             stall_timeout: Some(Duration::from_secs(20)),
@@ -135,6 +136,7 @@ fn request(site: &Site, origin: &Origin) -> TransferRequest {
         target: Target::File(site.download.join(FILE)),
         deadline: site.background.deadline_s.map(from_now),
         checksum: None,
+        known: KnownFile::default(),
     }
 }
 
@@ -219,6 +221,7 @@ pub(crate) fn run_queue(
                 target: Target::File(site.download.join(name(number))),
                 deadline: None,
                 checksum: None,
+                known: KnownFile::default(),
             };
             (arrival.at, request)
         })

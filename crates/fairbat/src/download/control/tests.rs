@@ -12,7 +12,9 @@ use jiff::SignedDuration;
 use super::*;
 use crate::clock::Clock;
 use crate::download::part::PartStore;
+use crate::download::pieces::ChunkSizer;
 use crate::download::run::Action;
+use crate::download::run_path::RunPath;
 use crate::download::setup::Setup;
 use crate::download::worker::{Message, RunContext, WorkerId};
 use crate::error::ErrorKind;
@@ -20,7 +22,7 @@ use crate::event::{Control, Event, TimedEvent};
 use crate::lane::settings::Mode;
 use crate::lane::{Lane, LaneSettings};
 use crate::settings::{
-    FileAllocation, HttpSettings, RetrySettings, Settings, Target, TransferRequest,
+    FileAllocation, HttpSettings, KnownFile, RetrySettings, Settings, Target, TransferRequest,
 };
 use crate::tests::set_clock;
 use crate::transport::{HttpClient, ReceiveWindow, RequestContext, Tap};
@@ -35,6 +37,7 @@ fn secs(s: u64) -> Duration {
 
 fn settings() -> Settings {
     Settings {
+        paths: Vec::new(),
         http: HttpSettings::default(),
         split: 1,
         max_connections: 4,
@@ -76,6 +79,7 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
             target: Target::File(PathBuf::from("unused")),
             deadline: by.map(|s| start + SignedDuration::from_secs(s)),
             checksum: None,
+            known: KnownFile::default(),
         }
     });
     let window = ReceiveWindow {
@@ -95,7 +99,7 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
     let lane = Lane::of_run(limits, mode, clock).unwrap();
     let context = RunContext {
         client: HttpClient::new(&settings.http, 4, Tap::Receive(window)).unwrap(),
-        store: PartStore::new(true, FileAllocation::None),
+        store: Arc::new(PartStore::new(true, FileAllocation::None)),
         clock,
         limits: RequestContext::default(),
         max_size: None,
@@ -105,8 +109,12 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
     let (events, listener) = unbounded_channel();
     let setup = Setup {
         lever: LeverKind::None,
-        context,
-        lane,
+        paths: vec![RunPath::new(
+            Arc::new(context),
+            lane,
+            None,
+            ChunkSizer::new(None),
+        )],
         is_stream: false,
         place: None,
         requests: requests.collect(),
@@ -122,19 +130,19 @@ fn run_of(settings: &Settings, deadlines: &[Option<i64>]) -> (Run, UnboundedRece
 fn at(run: &mut Run, now: u64, drift: SignedDuration) {
     set_clock(secs(now), drift);
     run.now = secs(now);
-    run.lane.notice_clock();
+    run.paths[0].lane.notice_clock();
     run.notice_clock();
 }
 
 /// What the lane demands of the run now.
 fn demand(run: &Run) -> Option<Demand> {
     run.set_backlogs();
-    run.lane.with_core(|core, now| core.demand(now))
+    run.paths[0].lane.with_core(|core, now| core.demand(now))
 }
 
 fn time_left(run: &Run) -> Option<Duration> {
     run.set_backlogs();
-    run.lane.with_core(|core, now| core.time_left(now))
+    run.paths[0].lane.with_core(|core, now| core.time_left(now))
 }
 
 /// A run with transfers of known sizes.
@@ -167,7 +175,7 @@ fn the_demand_is_that_of_the_unfinished_transfers_with_deadlines() {
     let expected = Demand::of(secs(50), [(due(1000), 700), (due(500), 600)]);
     assert_eq!(demand(&run), expected);
     assert_eq!(time_left(&run), Some(secs(450)));
-    run.transfers[2].phase = Phase::Finishing;
+    run.transfers[2].phase = Phase::Finishing(None);
     assert_eq!(demand(&run).map(|demand| demand.remaining), Some(700));
     at(&mut run, 501, SignedDuration::ZERO);
     assert_eq!(time_left(&run), Some(secs(499)), "of those to come");
@@ -263,7 +271,8 @@ mod recorded;
 fn a_wait_that_ends_between_messages_is_not_lost() {
     let (mut run, _events) = run(&[None]);
     run.in_progress.insert(0);
-    run.transfers[0].not_before = secs(5);
+    let way = run.transfers[0].main_way(0);
+    run.transfers[0].way_mut(way).unwrap().not_before = secs(5);
     run.now = secs(4);
     run.dispatch();
     assert_eq!(run.wake, Some(secs(5)));

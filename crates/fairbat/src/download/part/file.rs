@@ -5,6 +5,8 @@
 
 use std::fs::{File, FileTimes};
 use std::io::{self, IoSlice, Seek as _, Write as _};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -72,11 +74,7 @@ impl PartFile {
         identity: Option<String>,
         written: RangeSet,
     ) -> Result<Self, PartError> {
-        let synced: RangeSet = record
-            .synced
-            .iter()
-            .map(|&(first, end)| first..end)
-            .collect();
+        let synced = record.synced_ranges();
         // A record that names nothing has nothing to lose.
         let durability = if synced.is_empty() {
             Durability::Volatile
@@ -154,6 +152,37 @@ impl PartFile {
         Ok(end)
     }
 
+    /// Whether all of these bytes have been written.
+    pub(crate) fn has(&self, range: &Range<u64>) -> bool {
+        self.lock().written.contains_range(range)
+    }
+
+    /// Fills the buffer with what has been written from this offset on.
+    ///
+    /// # Errors
+    /// Those of the file system, and when it is too short.
+    pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), PartError> {
+        let read = self.file.read_exact_at(buffer, offset);
+        read.map_err(|error| PartError::io("read", &self.paths.part, error))
+    }
+
+    /// These bytes are wrong: the journal no longer names them. They may be written again once
+    /// this returns.
+    ///
+    /// # Errors
+    /// The journal cannot be replaced. Then a later run may take them for right.
+    pub(crate) fn forget(&self, ranges: &[Range<u64>]) -> Result<(), PartError> {
+        let state = self.state();
+        self.check(*state)?;
+        let mut journal = self.lock();
+        let mut synced: RangeSet = journal.record.synced_ranges();
+        for range in ranges {
+            journal.written.remove(range.clone());
+            synced.remove(range.clone());
+        }
+        self.replace_record(journal, &synced)
+    }
+
     /// An error of writing, with what is missing when the disk is full.
     fn write_error(&self, error: io::Error) -> PartError {
         let written = self.lock().written.total();
@@ -179,23 +208,30 @@ impl PartFile {
             return Ok(());
         }
         self.check(*state)?;
-        let (mut record, snapshot) = {
-            let journal = self.lock();
-            (journal.record.clone(), journal.written.clone())
-        };
+        let snapshot = self.lock().written.clone();
         self.sync(&mut state, File::sync_data)?;
-        record.synced = snapshot
+        // Writers wait here for the small sync of the journal itself, so that
+        // no tail line is lost between the old file and the new one.
+        self.replace_record(self.lock(), &snapshot)
+    }
+
+    /// Replaces the journal: these bytes are on the disk, and the others that have been written
+    /// perhaps not.
+    fn replace_record(
+        &self,
+        mut journal: MutexGuard<'_, OpenJournal>,
+        synced: &RangeSet,
+    ) -> Result<(), PartError> {
+        let mut record = journal.record.clone();
+        record.synced = synced
             .iter()
             .map(|range| (range.start, range.end))
             .collect();
-        // Writers wait here for the small sync of the journal itself, so that
-        // no tail line is lost between the old file and the new one.
-        let mut journal = self.lock();
-        let tail = without(&journal.written, &snapshot);
-        match self
+        let tail = without(&journal.written, synced);
+        let written = self
             .paths
-            .write_journal(&record, &tail, Durability::Durable)
-        {
+            .write_journal(&record, &tail, Durability::Durable);
+        match written {
             Ok(file) => journal.file = file,
             Err(error) => {
                 drop(journal);
@@ -203,7 +239,7 @@ impl PartFile {
             }
         }
         journal.record = record;
-        journal.synced_bytes = snapshot.total();
+        journal.synced_bytes = synced.total();
         Ok(())
     }
 

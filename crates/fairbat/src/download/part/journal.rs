@@ -36,6 +36,10 @@ pub struct JournalRecord {
     /// What makes the file resumable; `None` for one that must be fetched as
     /// a single stream.
     pub version: Option<Version>,
+    /// What the hash is called under which bytes of several servers are joined in the part, if
+    /// one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// Byte ranges that are on the disk, as `[first, end)`.
     pub synced: Vec<(u64, u64)>,
     /// Identifies the boot, the mount and the part file. The tail counts only if
@@ -75,6 +79,13 @@ impl JournalRecord {
         let crc = crc32fast::hash(text.as_bytes());
         writeln!(text, "{crc:08x}").expect("writing to a string");
         text.into_bytes()
+    }
+
+    /// Byte ranges that are on the disk.
+    #[must_use]
+    pub fn synced_ranges(&self) -> RangeSet {
+        let synced = self.synced.iter();
+        synced.map(|&(first, end)| first..end).collect()
     }
 
     fn ranges_are_possible(&self) -> bool {

@@ -37,6 +37,9 @@ pub struct Incoming {
     /// The same of all URLs that the user takes for those of the same file. What came from one of
     /// them is in the part file of this download, but not continued from another one.
     pub others: Vec<String>,
+    /// What the hash of the file is called, if one is known. Under the same hash, what came from
+    /// one server is continued from another one.
+    pub hash: Option<String>,
     /// Size in bytes, if known.
     pub total: Option<u64>,
     /// What tells this version from others, if anything does.
@@ -233,6 +236,7 @@ impl PartStore {
             url: incoming.url.clone(),
             resource: incoming.resource.clone(),
             version: incoming.version.clone(),
+            hash: incoming.hash.clone(),
             synced: Vec::new(),
             instance: owner::instance(&file),
         };
@@ -312,10 +316,11 @@ fn reason_to_start_over(
     if incoming.version.is_none() {
         return Some("the server no longer serves ranges of this file");
     }
-    if left.version != incoming.version {
+    let is_same = incoming.has_hash_of(left);
+    if !is_same && left.version != incoming.version {
         return Some("the file has changed on the server");
     }
-    if !incoming.may_continue(left) {
+    if !is_same && !incoming.may_continue(left) {
         return Some("it belongs to another URL");
     }
     let length = part.metadata().map_or(0, |meta| meta.len());
@@ -329,6 +334,7 @@ impl Incoming {
     /// the same strong tag and length. A tag is unique under its own URL only.
     fn may_continue(&self, left: &JournalRecord) -> bool {
         left.resource == self.resource
+            || self.has_hash_of(left)
             || left.url == self.url
                 && !self.is_of_another_source(left)
                 && self.has_strong_tag()
@@ -338,7 +344,18 @@ impl Incoming {
     /// Whether a part with this record is of this download, but of another one of its sources.
     /// Between these not even a strong tag proves anything.
     fn is_of_another_source(&self, left: &JournalRecord) -> bool {
-        left.resource != self.resource && self.others.contains(&left.resource)
+        left.resource != self.resource
+            && self.others.contains(&left.resource)
+            && !self.has_hash_of(left)
+    }
+
+    /// Whether a part with this record is of the same file by its hash and its length. The hash is
+    /// compared before the file gets its name.
+    fn has_hash_of(&self, left: &JournalRecord) -> bool {
+        let length = |version: &Option<Version>| version.as_ref().map(|it| it.total);
+        self.hash.is_some()
+            && left.hash == self.hash
+            && length(&left.version) == length(&self.version)
     }
 
     fn has_strong_tag(&self) -> bool {

@@ -72,6 +72,7 @@ fn serve(mut stream: &TcpStream, seen: &Mutex<Vec<String>>) {
 /// soon.
 pub(crate) fn settings(chunk_size: u64) -> Settings {
     Settings {
+        paths: Vec::new(),
         http: HttpSettings::default(),
         split: 1,
         max_connections: 1,

@@ -29,9 +29,9 @@ fn drive(out: &mut String, seed: u64, settings: &Settings, deadlines: &[Option<i
         let known = transfer.total.unwrap_or(0);
         let bytes = (rate as u64).min(known - transfer.done.min(known));
         transfer.done += bytes;
-        transfer.member.moved(bytes);
+        transfer.ways()[0].member.moved(bytes);
         if known > 0 && run.transfers[index].done == known {
-            run.transfers[index].phase = Phase::Finishing;
+            run.transfers[index].phase = Phase::Finishing(None);
         }
         run.on_tick();
         while let Ok(TimedEvent { event, .. }) = events.try_recv() {

@@ -1,0 +1,150 @@
+//! Workers that ask a source what it has: the probe of a transfer, which opens its part file, and the
+//! question to another source of the same file.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use super::sources::{ExpectedFile, Inquiry};
+use super::worker::{
+    Joined, Probed, RunContext, StopSignal, WorkerGuard, WorkerOutcome, stopped, too_large,
+};
+use crate::blocking::blocking;
+use crate::http::Failure;
+use crate::metalink::{self, MetalinkFile};
+use crate::transport::{Probe, RemoteFile, SourceUrl};
+
+/// Of a smaller file no Metalink is asked for, bytes: it would take as long as the file.
+const MIN_DESCRIBED: u64 = 4 << 20;
+
+/// A file waits no longer than this for a Metalink that describes it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Probes a URL and opens its part file.
+pub(crate) async fn probe(
+    context: Arc<RunContext>,
+    guard: WorkerGuard,
+    mut inquiry: Inquiry,
+    mut stop: StopSignal,
+) {
+    let (at, hint) = (&inquiry.at, inquiry.hint);
+    let asking = async {
+        match inquiry.as_stream {
+            true => context.client.whole(at, hint).await,
+            false => context.client.probe(at, hint).await,
+        }
+    };
+    let result = tokio::select! {
+        () = stopped(&mut stop) => return guard.end(WorkerOutcome::Stopped),
+        result = asking => result,
+    };
+    let Probe { source, body } = match result {
+        Ok(probe) => probe,
+        Err(failure) => return guard.end(WorkerOutcome::Failed(failure)),
+    };
+    if let (Some(total), Some(max)) = (source.total, context.max_size)
+        && total > max
+    {
+        let what = format!("the file has {total} bytes, and {max} are allowed");
+        return guard.end(WorkerOutcome::Failed(too_large(what)));
+    }
+    if let Some(error) = inquiry.expected.objection(&source) {
+        return guard.end(WorkerOutcome::Failed(Failure::Fatal(error)));
+    }
+    let described = tokio::select! {
+        () = stopped(&mut stop) => return guard.end(WorkerOutcome::Stopped),
+        described = describe(&context, &inquiry, &source) => described,
+    };
+    if let Some(file) = &described {
+        inquiry.describe(file);
+    }
+    let incoming = inquiry.incoming(&source);
+    let name = incoming.name.clone();
+    let opened = blocking(move || context.store.open(&inquiry.target, &incoming)).await;
+    guard.end(match opened {
+        Ok(Ok(opened)) => WorkerOutcome::Probed(Box::new(Probed {
+            source,
+            body,
+            name,
+            described,
+            opened,
+        })),
+        Ok(Err(error)) => WorkerOutcome::Failed(Failure::Fatal(error.into())),
+        Err(_lost) => WorkerOutcome::Lost,
+    });
+}
+
+/// Asks for the Metalink that the server says describes a large file, if no hash of it is known
+/// (RFC 6249, section 5).
+async fn describe(
+    context: &RunContext,
+    inquiry: &Inquiry,
+    source: &RemoteFile,
+) -> Option<MetalinkFile> {
+    let is_large = source.version.is_some() && source.total.is_some_and(|it| it >= MIN_DESCRIBED);
+    let url = source.links.metalink.clone();
+    let url = url.filter(|_| is_large && inquiry.is_without_hash())?;
+    let at = SourceUrl {
+        url,
+        named: inquiry.at.named.clone(),
+    };
+    let asking = metalink::described(&context.client, &at);
+    let files = tokio::time::timeout(PATIENCE, asking).await.ok()??;
+    Inquiry::described(files, source)
+}
+
+/// Asks another source of a file what it has, and for the bytes to compare it with.
+pub(crate) async fn join(
+    context: Arc<RunContext>,
+    guard: WorkerGuard,
+    at: SourceUrl,
+    expected: ExpectedFile,
+    sample: Option<Range<u64>>,
+    mut stop: StopSignal,
+) {
+    let asking = async {
+        let remote = context.client.probe(&at, None).await?.source;
+        if let Some(error) = expected.objection(&remote) {
+            return Err(Failure::Fatal(error));
+        }
+        let total = remote.version.as_ref().map(|version| version.total);
+        let sample = match sample {
+            Some(range) if total.is_some_and(|total| range.end <= total) => {
+                Some(context.sample(&remote, range).await?)
+            }
+            _ => None,
+        };
+        Ok(Joined { remote, sample })
+    };
+    let result = tokio::select! {
+        () = stopped(&mut stop) => return guard.end(WorkerOutcome::Stopped),
+        result = asking => result,
+    };
+    guard.end(match result {
+        Ok(joined) => WorkerOutcome::Joined(Box::new(joined)),
+        Err(failure) => WorkerOutcome::Failed(failure),
+    });
+}
+
+impl RunContext {
+    /// The SHA-256 of a few bytes of a file.
+    async fn sample(&self, remote: &RemoteFile, range: Range<u64>) -> Result<[u8; 32], Failure> {
+        let length = range.end - range.start;
+        let mut body = self.client.range(remote, range, None).await?;
+        let (mut hasher, mut received) = (Sha256::new(), 0);
+        while let Some(piece) = body.next().await? {
+            received += piece.len() as u64;
+            hasher.update(&piece);
+            if received > length {
+                break;
+            }
+        }
+        if received != length {
+            let message = format!("the server sent {received} bytes instead of {length}");
+            return Err(Failure::network(message));
+        }
+        Ok(hasher.finalize().into())
+    }
+}

@@ -1,0 +1,325 @@
+//! The last step of a file: its bytes are compared with every known hash, and it is put in its
+//! place. Blocks, so it runs off the event loop.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use super::joint::Doubt;
+use super::part::PartError;
+use super::part::file::PartFile;
+use crate::checksum::{Hasher, digest_of};
+use crate::error::{ErrorKind, TransferError};
+use crate::ranges::RangeSet;
+use crate::settings::{Checksum, PieceHashes, Target};
+use crate::transport::RemoteFile;
+
+/// Bytes read at once while hashing.
+const READ: usize = 1024 * 1024;
+
+/// What a finished file is checked for.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    /// Its size.
+    pub(crate) length: u64,
+    /// The digest that the user asked for.
+    pub(crate) asked: Option<Checksum>,
+    /// Hashes of its pieces.
+    pub(crate) pieces: Option<PieceHashes>,
+}
+
+/// From whom the bytes of a part file are, should the file be wrong.
+#[derive(Debug)]
+pub(crate) struct Senders {
+    /// What the present source has sent in this run.
+    pub(crate) present: RangeSet,
+    /// What each of the others has sent.
+    pub(crate) others: Vec<(usize, RangeSet)>,
+    /// Bytes of others that were thrown away before.
+    pub(crate) doubts: Vec<Doubt>,
+    /// Whether some of the bytes may be fetched again.
+    pub(crate) may_mend: bool,
+}
+
+/// A file in its place.
+#[derive(Debug)]
+pub(crate) struct FinishedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: Option<String>,
+    /// Sources whose bytes were thrown away and were not those of this file.
+    pub(crate) guilty: Vec<usize>,
+}
+
+/// Why a file is not in its place.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    pub(crate) error: TransferError,
+    /// Bytes that may be wrong, and are no longer in the part; empty if nothing can be mended.
+    pub(crate) wrong: Vec<Range<u64>>,
+    /// What was there of other sources than the present one.
+    pub(crate) doubts: Vec<Doubt>,
+}
+
+impl From<TransferError> for Unfinished {
+    fn from(error: TransferError) -> Self {
+        Self {
+            error,
+            wrong: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+}
+
+impl From<PartError> for Unfinished {
+    fn from(error: PartError) -> Self {
+        TransferError::from(error).into()
+    }
+}
+
+/// Verifies the part and puts the file in its place.
+pub(crate) fn finish(
+    part: &PartFile,
+    source: &RemoteFile,
+    expected: &Expected,
+    senders: &Senders,
+    target: &Target,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<FinishedFile, Unfinished> {
+    let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
+    let verified = match verify(&read, source, expected, is_stopped)? {
+        Ok(verified) => verified,
+        Err(mismatch) => return Err(mend(part, mismatch, expected, senders)?),
+    };
+    let mut guilty = Vec::new();
+    for doubt in &senders.doubts {
+        let is_same = digest_of(doubt.range.clone(), read)? == doubt.sha256;
+        if !is_same && !guilty.contains(&doubt.source) {
+            guilty.push(doubt.source);
+        }
+    }
+    let replace = !matches!(target, Target::Directory(_));
+    part.finish(expected.length, source.modified, replace)?;
+    Ok(FinishedFile {
+        path: part.target().to_owned(),
+        bytes: expected.length,
+        sha256: verified,
+        guilty,
+    })
+}
+
+/// The file is wrong: takes the bytes out of the part that may be, or throws it away.
+fn mend(
+    part: &PartFile,
+    mismatch: Mismatch,
+    expected: &Expected,
+    senders: &Senders,
+) -> Result<Unfinished, PartError> {
+    let Mismatch { error, pieces } = mismatch;
+    let all = 0..expected.length;
+    let of_others = || {
+        let mut others = RangeSet::from_iter([all]);
+        for range in senders.present.iter() {
+            others.remove(range);
+        }
+        others.iter().collect::<Vec<_>>()
+    };
+    let wrong = match pieces {
+        Some(pieces) => pieces,
+        None => of_others(),
+    };
+    if wrong.is_empty() || !senders.may_mend {
+        part.discard()?;
+        return Ok(error.into());
+    }
+    let mut doubts = Vec::new();
+    if expected.pieces.is_none() {
+        for (source, sent) in &senders.others {
+            for range in sent.iter() {
+                let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
+                let sha256 = digest_of(range.clone(), read)?;
+                let source = *source;
+                doubts.push(Doubt {
+                    source,
+                    range,
+                    sha256,
+                });
+            }
+        }
+    }
+    part.forget(&wrong)?;
+    Ok(Unfinished {
+        error,
+        wrong,
+        doubts,
+    })
+}
+
+/// Verifies a file that was already in its place.
+pub(crate) fn verify_complete(
+    path: &Path,
+    source: &RemoteFile,
+    expected: &Expected,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<FinishedFile, Unfinished> {
+    let failed = |error| PartError::io("read", path, error);
+    let file = File::open(path).map_err(failed)?;
+    let read = |offset, buffer: &mut [u8]| file.read_exact_at(buffer, offset).map_err(failed);
+    let sha256 = verify(&read, source, expected, is_stopped)?.map_err(|mismatch| {
+        let hint = "remove the file to download it again";
+        mismatch.error.with_hint(hint)
+    })?;
+    Ok(FinishedFile {
+        path: path.to_owned(),
+        bytes: expected.length,
+        sha256,
+        guilty: Vec::new(),
+    })
+}
+
+/// Bytes that do not have their hash.
+#[derive(Debug)]
+struct Mismatch {
+    error: TransferError,
+    /// The pieces that are wrong, where pieces have hashes.
+    pieces: Option<Vec<Range<u64>>>,
+}
+
+/// Compares the bytes with every known hash; returns the SHA-256 of the file, if it is among them.
+fn verify(
+    read: &dyn Fn(u64, &mut [u8]) -> Result<(), PartError>,
+    source: &RemoteFile,
+    expected: &Expected,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Result<Option<String>, Mismatch>, TransferError> {
+    let asked = expected.asked.iter().map(|sum| (sum, "was asked for"));
+    let sent = source
+        .digest
+        .iter()
+        .map(|sum| (sum, "the server sent with it"));
+    let mut checks: Vec<(Hasher, &Checksum, &str)> = asked
+        .chain(sent)
+        .map(|(sum, whose)| (sum.hasher(), sum, whose))
+        .collect();
+    let mut pieces = expected.pieces.as_ref().map(PieceReader::new);
+    if checks.is_empty() && pieces.is_none() {
+        return Ok(Ok(None));
+    }
+    let mut buffer = vec![0; READ];
+    let mut offset = 0;
+    while offset < expected.length {
+        if is_stopped() {
+            return Err(TransferError::new(
+                ErrorKind::Interrupted,
+                "stopped while verifying",
+            ));
+        }
+        let left = usize::try_from(expected.length - offset).unwrap_or(READ);
+        let bytes = &mut buffer[..left.min(READ)];
+        read(offset, bytes)?;
+        for (hasher, ..) in &mut checks {
+            hasher.update(bytes);
+        }
+        if let Some(pieces) = &mut pieces {
+            pieces.take(bytes);
+        }
+        offset += bytes.len() as u64;
+    }
+    let wrong = pieces.map(|pieces| pieces.wrong(expected.length));
+    let mut sha256 = None;
+    for (hasher, wanted, whose) in checks {
+        let found = hasher.finish();
+        if found != *wanted {
+            let message = format!("the file's digest is {found}, but {wanted} {whose}");
+            return Ok(Err(Mismatch::new(message, wrong)));
+        }
+        if matches!(found, Checksum::Sha256(_)) {
+            sha256 = Some(found.hex());
+        }
+    }
+    match wrong {
+        Some(wrong) if !wrong.is_empty() => {
+            let message = format!("{} pieces of the file do not have their hash", wrong.len());
+            Ok(Err(Mismatch::new(message, Some(wrong))))
+        }
+        _ => Ok(Ok(sha256)),
+    }
+}
+
+impl Mismatch {
+    fn new(message: String, pieces: Option<Vec<Range<u64>>>) -> Self {
+        let hint = "the download was discarded; check the URL and the digest, then try again";
+        Self {
+            error: TransferError::new(ErrorKind::Integrity, message).with_hint(hint),
+            pieces,
+        }
+    }
+}
+
+/// Compares the pieces of a file that is read from its beginning.
+struct PieceReader<'a> {
+    expected: &'a PieceHashes,
+    /// The hasher of the present piece, and how much of that is still to come.
+    present: Option<(Hasher, u64)>,
+    index: usize,
+    wrong: Vec<usize>,
+}
+
+impl<'a> PieceReader<'a> {
+    fn new(expected: &'a PieceHashes) -> Self {
+        let mut reader = Self {
+            expected,
+            present: None,
+            index: 0,
+            wrong: Vec::new(),
+        };
+        reader.begin();
+        reader
+    }
+
+    fn begin(&mut self) {
+        let hash = self.expected.hashes.get(self.index);
+        self.present = hash.map(|hash| (hash.hasher(), self.expected.length.get()));
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let Some((hasher, left)) = &mut self.present else {
+                return;
+            };
+            let length = bytes
+                .len()
+                .min(usize::try_from(*left).unwrap_or(usize::MAX));
+            let (now, later) = bytes.split_at(length);
+            hasher.update(now);
+            *left -= length as u64;
+            bytes = later;
+            if *left == 0 {
+                self.end();
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some((hasher, _)) = self.present.take()
+            && hasher.finish() != self.expected.hashes[self.index]
+        {
+            self.wrong.push(self.index);
+        }
+        self.index += 1;
+        self.begin();
+    }
+
+    /// The pieces that are wrong of a file of this length, all of which has been read.
+    fn wrong(mut self, length: u64) -> Vec<Range<u64>> {
+        let is_begun = |(_, left): &(Hasher, u64)| *left < self.expected.length.get();
+        if self.present.as_ref().is_some_and(is_begun) {
+            self.end();
+        }
+        let wrong = self.wrong.iter();
+        wrong
+            .map(|piece| self.expected.range(*piece, length))
+            .collect()
+    }
+}

@@ -1,0 +1,429 @@
+//! Joining what several sources send, under a hash: who is asked, whose bytes are wrong, and who is
+//! not asked again.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rand::RngExt as _;
+
+use super::asking;
+use super::joint::{Doubt, Joint, Sample, Statement};
+use super::lifecycle::shown;
+use super::part::PartError;
+use super::run::Run;
+use super::sources::SourceState;
+use super::transfer::{Phase, host_of};
+use super::ways::WayId;
+use super::worker::{Message, TransferId};
+use crate::blocking::blocking;
+use crate::checksum::{digest_of, matches};
+use crate::error::{ErrorKind, TransferError};
+use crate::event::{Event, RetryCause};
+use crate::lane::{Member, Permit};
+use crate::settings::Checksum;
+use crate::transport::RemoteFile;
+
+/// Of less than this no other source is asked, bytes: the first one has sent it before they have
+/// answered.
+const MIN_JOINED: u64 = 256 * 1024;
+
+/// A source is dropped when others have taken over its work so often.
+const MAX_TAKEN_OVER: u32 = 2;
+
+/// A piece that is wrong so often, from whomever it comes, ends the transfer.
+const MAX_WRONG: u32 = 5;
+
+impl Run {
+    /// What the bytes of a file are joined under, if there are several sources to join.
+    pub(crate) fn joint(&mut self, id: TransferId, remote: &RemoteFile) -> Joint {
+        let place = self.rng.random_range(0.0..1.0);
+        let transfer = self.transfer(id);
+        let total = remote.version.as_ref().map(|version| version.total);
+        let Some(total) = total.filter(|_| transfer.sources.may_join()) else {
+            return Joint::default();
+        };
+        let mut joint = Joint::new(total, transfer.request.known.pieces.clone(), place);
+        if transfer.request.checksum.is_none() {
+            joint.told = remote.digest.clone();
+        }
+        joint
+    }
+
+    /// There may be a connection for each source that may send.
+    pub(crate) fn set_least_connections(&self) {
+        if self.place.is_some() || self.is_stream {
+            return;
+        }
+        let sources = self.in_progress().map(|transfer| match &transfer.phase {
+            Phase::Moving(moving) if moving.joint.alone.is_none() && moving.is_joint() => {
+                transfer.sources.left()
+            }
+            _ => 1,
+        });
+        let sources = sources.max().unwrap_or(1);
+        let least = u32::try_from(sources).unwrap_or(u32::MAX).max(self.split);
+        for path in &self.paths {
+            path.lane.set_least_connections(least);
+        }
+    }
+
+    /// The next source to ask beside those that send, over this path.
+    pub(crate) fn next_to_join(&self, path: usize) -> Option<(usize, WayId)> {
+        self.in_progress.iter().find_map(|&index| {
+            let transfer = &self.transfers[index];
+            let Phase::Moving(moving) = &transfer.phase else {
+                return None;
+            };
+            let is_worth_it = moving.pieces.waiting_bytes() >= MIN_JOINED;
+            if !is_worth_it || !moving.is_joint() || !moving.joint.may_ask_others() {
+                return None;
+            }
+            let untried = transfer.sources.iter().filter_map(|(source, it)| {
+                matches!(it.state, SourceState::Untried).then_some(WayId { source, path })
+            });
+            let way = { untried }.find(|way| self.may_connect(transfer, *way))?;
+            Some((index, way))
+        })
+    }
+
+    /// Gives the other sources of a transfer their places in the lanes.
+    pub(crate) fn enter_sources(&mut self, id: TransferId) {
+        let transfer = &self.transfers[id.0 as usize];
+        let service = transfer.service();
+        let has_ways = |source| transfer.ways().iter().any(|way| way.id.source == source);
+        let new = transfer.sources.iter().filter_map(|(source, it)| {
+            let is_new = matches!(it.state, SourceState::Untried) && !has_ways(source);
+            is_new.then(|| (source, host_of(&it.at.url)))
+        });
+        let new: Vec<(usize, String)> = new.collect();
+        for (source, host) in new {
+            let paths = self.paths.iter();
+            let members: Vec<Member> = paths.map(|path| path.lane.enter(&host, service)).collect();
+            let retry = self.retry;
+            self.transfer(id).add_ways(source, members, retry);
+        }
+    }
+
+    /// Asks a source whether it has the file, and for the bytes to compare it with.
+    pub(crate) fn start_join(&mut self, index: usize, way: WayId, permit: Permit) {
+        let id = self.transfers[index].id;
+        let context = Arc::clone(&self.paths[way.path].context);
+        let (guard, _) = self.add_worker(id, way, permit, None, 0);
+        let transfer = self.transfer(id);
+        let stop = transfer.begin_task();
+        let source = transfer.sources.get_mut(way.source);
+        source.state = SourceState::Asked;
+        let at = source.at.clone();
+        let mut expected = transfer.expected();
+        let told = transfer.moving().and_then(|it| it.joint.told.clone());
+        expected.checksum = expected.checksum.or(told);
+        let sample = transfer.moving().and_then(|it| it.joint.sample.clone());
+        let sample = sample.map(|sample| sample.range);
+        tokio::spawn(asking::join(context, guard, at, expected, sample, stop));
+    }
+
+    /// A source that failed while it was asked may be asked again.
+    pub(crate) fn ask_again(&mut self, id: TransferId, source: usize) {
+        let source = self.transfer(id).sources.get_mut(source);
+        if matches!(source.state, SourceState::Asked) {
+            source.state = SourceState::Untried;
+        }
+    }
+
+    /// A source has answered.
+    pub(crate) fn on_joined(
+        &mut self,
+        id: TransferId,
+        way: WayId,
+        remote: RemoteFile,
+        sample: Option<[u8; 32]>,
+    ) {
+        let transfer = self.transfer(id);
+        let agreeing = transfer.sources.ready().count();
+        let Some(moving) = transfer.moving() else {
+            return;
+        };
+        let Some(total) = remote.version.as_ref().map(|version| version.total) else {
+            let reason = "the server serves no ranges of the file";
+            return self.drop_source(id, way.source, reason.to_owned());
+        };
+        let of_present = |it: &Sample| it.sha256;
+        let present = Statement {
+            total: moving.source.total.unwrap_or_default(),
+            sample: moving.joint.sample.as_ref().and_then(of_present),
+        };
+        let says = Statement { total, sample };
+        let Some(alike) = moving.joint.compare(way.source, says, present) else {
+            let source = self.transfer(id).sources.get_mut(way.source);
+            source.state = SourceState::Ready(Arc::new(remote));
+            return;
+        };
+        if alike >= agreeing {
+            // More of them say the same than agree with the present one.
+            return self.follow_others(id, way.source);
+        }
+        let reason = if total == present.total {
+            "it has another version of the file".to_owned()
+        } else {
+            format!("its file has {total} bytes instead of {}", present.total)
+        };
+        self.leave_source(id, way.source, SourceState::SetAside, reason);
+    }
+
+    /// More sources say the same as this one than agree with the present one: the download begins
+    /// anew with what they have.
+    fn follow_others(&mut self, id: TransferId, source: usize) {
+        let transfer = self.transfer(id);
+        let Some(moving) = transfer.moving() else {
+            return;
+        };
+        let others: Vec<usize> = moving.joint.alike(source).collect();
+        let present = transfer.sources.present_index();
+        let before: Vec<usize> = transfer.sources.ready().collect();
+        for other in others {
+            transfer.sources.get_mut(other).state = SourceState::Untried;
+        }
+        for other in before {
+            if other != present {
+                let reason = "most other servers have another version of the file".to_owned();
+                self.leave_source(id, other, SourceState::SetAside, reason);
+            }
+        }
+        let error = TransferError::new(
+            ErrorKind::Integrity,
+            "most other servers have another version of the file",
+        );
+        self.give_up(id, error);
+    }
+
+    /// A source is not asked again. Others go on, or the download begins anew with the next one.
+    pub(crate) fn drop_source(&mut self, id: TransferId, source: usize, reason: String) {
+        self.leave_source(id, source, SourceState::GivenUp, reason);
+    }
+
+    /// A source is not used any more, and has this state from now on.
+    fn leave_source(&mut self, id: TransferId, source: usize, state: SourceState, reason: String) {
+        let retry = self.retry;
+        let transfer = self.transfer(id);
+        if matches!(transfer.sources.get(source).state, SourceState::GivenUp) {
+            return;
+        }
+        if !transfer.sources.has_other_ready(source) && source == transfer.sources.present_index() {
+            return self.give_up(id, TransferError::new(ErrorKind::Integrity, reason));
+        }
+        transfer.sources.leave(source, state);
+        transfer.drop_ways(source, retry);
+        let present = transfer.sources.present_index();
+        let remote = transfer.sources.remote(present).cloned();
+        if let (Some(moving), Some(remote)) = (transfer.moving(), remote) {
+            moving.source = remote;
+        }
+        let url = transfer.url.clone();
+        let source_url = shown(&transfer.sources.get(source).at.url);
+        for worker in self.workers.values() {
+            if worker.transfer == id && worker.way.source == source {
+                worker.cut.send_replace(true);
+            }
+        }
+        self.emit(Event::Source {
+            url,
+            source: source_url,
+            reason,
+            next: None,
+        });
+        self.set_least_connections();
+    }
+
+    /// Drops a source that others have to do the work of.
+    pub(crate) fn drop_if_slow(&mut self, id: TransferId, source: usize) {
+        let transfer = self.transfer(id);
+        let taken_over = transfer.sources.get(source).taken_over;
+        if taken_over >= MAX_TAKEN_OVER && transfer.sources.has_other_ready(source) {
+            let reason = "it is too slow beside the others".to_owned();
+            self.drop_source(id, source, reason);
+        }
+    }
+
+    /// A worker has ended that wrote these bytes: notes from whom they are, and compares what can
+    /// be compared.
+    pub(crate) fn after_bytes(&mut self, id: TransferId, source: usize, range: Range<u64>) {
+        let transfer = self.transfer(id);
+        if !matches!(transfer.phase, Phase::Moving(_)) || range.is_empty() {
+            return;
+        }
+        transfer.sources.get_mut(source).sent.insert(range.clone());
+        let Some(moving) = transfer.moving() else {
+            return;
+        };
+        let part = Arc::clone(&moving.part);
+        let is_sampled = moving
+            .joint
+            .sample
+            .as_ref()
+            .is_some_and(|sample| sample.sha256.is_none() && part.has(&sample.range));
+        if is_sampled {
+            self.begin_sample(id);
+        }
+        let Some(moving) = self.transfer(id).moving() else {
+            return;
+        };
+        let Some(checks) = &mut moving.joint.pieces else {
+            return;
+        };
+        let due = checks.due(&range, |range| part.has(range));
+        let due = due.into_iter().map(|piece| {
+            let hash = checks.hashes.hashes[piece].clone();
+            (piece, checks.range(piece), hash)
+        });
+        for (piece, range, hash) in due.collect::<Vec<_>>() {
+            self.begin_check(id, piece, range, hash);
+        }
+    }
+
+    /// Compares a piece with its hash, off the loop. One that is wrong is taken out of the part.
+    fn begin_check(&mut self, id: TransferId, piece: usize, range: Range<u64>, hash: Checksum) {
+        let completion = self.completion(Message::Compared(id, piece, Ok(false)));
+        let Some(moving) = self.transfer(id).moving() else {
+            return;
+        };
+        let part = Arc::clone(&moving.part);
+        self.transfer(id).tasks += 1;
+        tokio::task::spawn_blocking(move || {
+            let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
+            let result = matches(&hash, range.clone(), read).and_then(|is_right| {
+                if !is_right {
+                    part.forget(&[range])?;
+                }
+                Ok(is_right)
+            });
+            drop(part);
+            completion.end(Message::Compared(id, piece, result));
+        });
+    }
+
+    /// Notes what the present source has sent of the bytes that all are asked for.
+    fn begin_sample(&mut self, id: TransferId) {
+        let completion = self.completion(Message::Sampled(id, None));
+        let Some(moving) = self.transfer(id).moving() else {
+            return;
+        };
+        let Some(range) = moving.joint.sample.as_ref().map(|it| it.range.clone()) else {
+            return;
+        };
+        let part = Arc::clone(&moving.part);
+        self.transfer(id).tasks += 1;
+        tokio::spawn(async move {
+            let digest = blocking(move || {
+                digest_of(range, |offset, buffer: &mut [u8]| {
+                    part.read_at(offset, buffer)
+                })
+            });
+            let digest = digest.await.ok().and_then(Result::ok);
+            completion.end(Message::Sampled(id, digest));
+        });
+    }
+
+    pub(crate) fn on_sampled(&mut self, id: TransferId, digest: Option<[u8; 32]>) {
+        let transfer = self.transfer(id);
+        transfer.tasks -= 1;
+        if let Some(moving) = transfer.moving()
+            && let Some(sample) = &mut moving.joint.sample
+        {
+            sample.sha256 = digest;
+        }
+        self.settle(id);
+    }
+
+    /// A piece has been compared.
+    pub(crate) fn on_compared(
+        &mut self,
+        id: TransferId,
+        piece: usize,
+        result: Result<bool, PartError>,
+    ) {
+        let transfer = self.transfer(id);
+        transfer.tasks -= 1;
+        let Some(moving) = transfer.moving() else {
+            return self.settle(id);
+        };
+        let Some(checks) = &mut moving.joint.pieces else {
+            return self.settle(id);
+        };
+        let is_right = match result {
+            Ok(is_right) => is_right,
+            Err(error) => return self.give_up(id, error.into()),
+        };
+        let times = checks.compared(piece, is_right);
+        let range = checks.range(piece);
+        let senders = transfer.senders_of(&range);
+        if is_right {
+            if let (&[source], Some(moving)) = (senders.as_slice(), transfer.moving()) {
+                moving.joint.prove(source);
+            }
+        } else {
+            self.take_back(id, &[range]);
+            if times > MAX_WRONG {
+                let error = TransferError::new(
+                    ErrorKind::Integrity,
+                    format!("piece {piece} of the file was wrong {times} times"),
+                );
+                return self.give_up(id, error.with_hint(WRONG_HASHES));
+            }
+            // With several senders nobody knows who is wrong. The piece comes whole from one
+            // source the next time.
+            if let [source] = senders[..] {
+                let reason = "it sent bytes that do not have the hash of their piece";
+                self.drop_source(id, source, reason.to_owned());
+            }
+        }
+        self.after_fetch(id, 0);
+        self.settle(id);
+    }
+
+    /// Bytes that were taken out of the part are fetched again.
+    pub(crate) fn take_back(&mut self, id: TransferId, ranges: &[Range<u64>]) {
+        let transfer = self.transfer(id);
+        for range in ranges {
+            transfer.done = transfer.done.saturating_sub(range.end - range.start);
+            transfer.sources.forget(range);
+            if let Some(moving) = transfer.moving() {
+                moving.pieces.give_back(range.clone());
+                if let Some(checks) = &mut moving.joint.pieces {
+                    checks.forget(range);
+                }
+            }
+        }
+    }
+
+    /// The finished file is wrong, and these bytes of it are fetched again: pieces from anybody,
+    /// and else all that the present source has not sent, from that source alone. `doubts` is what
+    /// was there of the others.
+    pub(crate) fn mend(&mut self, id: TransferId, wrong: &[Range<u64>], doubts: Vec<Doubt>) {
+        self.take_back(id, wrong);
+        let transfer = self.transfer(id);
+        let (url, present) = (transfer.url.clone(), transfer.sources.present_index());
+        let Some(moving) = transfer.moving() else {
+            return;
+        };
+        moving.joint.mendings += 1;
+        let attempt = moving.joint.mendings;
+        let reason = if moving.joint.pieces.is_some() {
+            "some pieces of the file are wrong and come again"
+        } else {
+            moving.joint.alone = Some(present);
+            moving.joint.doubts = doubts;
+            "the file is wrong: what came from others comes again, from one server alone"
+        };
+        self.emit(Event::Retry {
+            url,
+            reason: reason.to_owned(),
+            after_s: 0.0,
+            attempt,
+            cause: RetryCause::Changed,
+        });
+        self.set_least_connections();
+    }
+}
+
+/// Advice where bytes and hashes do not fit.
+const WRONG_HASHES: &str = "check where the hashes come from: no server has what they say";

@@ -1,0 +1,237 @@
+//! Which way takes the next piece of a transfer: the one over which all that is left will have
+//! arrived first.
+
+use std::time::Duration;
+
+use super::connection::Worker;
+use super::joint::Joint;
+use super::run::Run;
+use super::transfer::{Phase, Transfer, host_of};
+use super::ways::{WayId, WayMeter};
+use super::worker::{TransferId, WorkerId};
+use crate::arrival::{self, WayState};
+
+/// A connection that is begun beside others brings at least so much, bytes: less is there sooner
+/// over one that is open.
+const MIN_SHARE: f64 = 64.0 * 1024.0;
+
+/// What a request brings is no measure of its rate before this, and three round trips.
+const SETTLED: Duration = Duration::from_millis(200);
+
+/// While a way is free that is left alone, it is looked at as often as this.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The rest of what comes over one way is handed over to another one if all of it is there so
+/// much sooner. A request is given up for it, and two are made.
+const MIN_GAIN: Duration = Duration::from_millis(500);
+
+/// The same as a share of the time that it would take.
+const MIN_GAIN_SHARE: f64 = 0.3;
+
+/// A source is slow that sends at less than this part of the rate of the fastest one.
+const SLOW: f64 = 20.0;
+
+impl Run {
+    /// Which source sends the next piece of a transfer over this path, if any should now, and how
+    /// much of it.
+    ///
+    /// A single way takes as much as the lane says. Several ways share what is left so that all
+    /// of them end together (STTF): a way that would end later than the others is left alone.
+    pub(crate) fn plan_piece(&self, index: usize, path: usize) -> Option<(WayId, Option<u64>)> {
+        let transfer = &self.transfers[index];
+        let Phase::Moving(moving) = &transfer.phase else {
+            return None;
+        };
+        let ways: Vec<WayId> = self.sending_ways(transfer, &moving.joint).collect();
+        if ways.len() < 2 || moving.source.version.is_none() {
+            let mut here = ways.into_iter().filter(|way| way.path == path);
+            let way = here.find(|way| self.may_connect(transfer, *way))?;
+            // Others will soon share the rest.
+            let is_alone = !moving.is_joint() || transfer.sources.left() < 2;
+            let most = (!is_alone).then(|| self.chunk_of(transfer, way));
+            return Some((way, most));
+        }
+        let in_use = |way: WayId| self.workers_of(transfer.id, way).count();
+        let here = ways.iter().copied().filter(|way| way.path == path);
+        let here = here.filter(|way| self.may_connect(transfer, *way));
+        // Each source has a connection before one has two.
+        let least = ways.iter().filter(|way| way.path == path);
+        let least = least.map(|way| in_use(*way)).min().unwrap_or_default();
+        let waiting = moving.pieces.waiting_bytes();
+        let arrival = |way: &WayId| {
+            let most = self.chunk_of(transfer, *way).min(waiting);
+            self.way_state(transfer, *way).transfer_time(most as f64)
+        };
+        let way = here
+            .filter(|way| in_use(*way) <= least)
+            .min_by_key(arrival)?;
+        let others = ways.iter().filter(|other| **other != way);
+        let others: Vec<_> = others
+            .map(|other| self.way_state(transfer, *other))
+            .collect();
+        let most = self.chunk_of(transfer, way);
+        let state = self.way_state(transfer, way);
+        let waiting = waiting as f64;
+        let taken = arrival::share(&state, &others, waiting, most as f64);
+        let alone = state.transfer_time(waiting);
+        let is_first = || others.iter().all(|it| alone <= it.transfer_time(waiting));
+        let takes = taken >= MIN_SHARE || is_first();
+        takes.then_some((way, Some((taken.max(MIN_SHARE) as u64).min(most))))
+    }
+
+    /// The ways over which pieces of a transfer come, or could come now.
+    pub(crate) fn sending_ways<'a>(
+        &'a self,
+        transfer: &'a Transfer,
+        joint: &'a Joint,
+    ) -> impl Iterator<Item = WayId> {
+        let ways = transfer.ways().iter().map(|way| way.id);
+        ways.filter(move |&way| {
+            let has_file = transfer.sources.remote(way.source).is_some();
+            let can_send = has_file && joint.may_send(way.source) && self.is_usable(way.path);
+            let is_in_use = || self.workers_of(transfer.id, way).next().is_some();
+            can_send && (self.may_connect(transfer, way) || is_in_use())
+        })
+    }
+
+    /// The connections that a transfer has over this way.
+    fn workers_of(&self, id: TransferId, way: WayId) -> impl Iterator<Item = &Worker> {
+        let workers = self.workers.values();
+        workers.filter(move |worker| worker.transfer == id && worker.way == way)
+    }
+
+    /// Length of a chunk over a way that shares a transfer with others, bytes: what comes over it
+    /// in a few seconds.
+    fn chunk_of(&self, transfer: &Transfer, way: WayId) -> u64 {
+        let sizer = &self.paths[way.path].sizer;
+        let meter = self.meters.get(&self.meter_key(transfer, way));
+        let natural = meter.map_or(sizer.natural_length(), |it| it.sizer.natural_length());
+        sizer.fixed().unwrap_or(natural).get()
+    }
+
+    /// Under which host and path a way is measured.
+    pub(crate) fn meter_key(&self, transfer: &Transfer, way: WayId) -> (String, usize) {
+        let source = transfer.sources.get(way.source);
+        let remote = transfer.sources.remote(way.source);
+        let url = remote.map_or(&source.at.url, |remote| &remote.url);
+        (host_of(url), way.path)
+    }
+
+    /// What is known of a way, with what comes over it at present.
+    pub(crate) fn way_state(&self, transfer: &Transfer, way: WayId) -> WayState {
+        let key = self.meter_key(transfer, way);
+        let meter = self.meters.get(&key);
+        let rtt = meter.and_then(|meter| meter.rtt).unwrap_or_default();
+        let (mut queued, mut observed) = (0_u64, None);
+        for worker in self.workers.values() {
+            let other = &self.transfers[worker.transfer.0 as usize];
+            if worker.way.path == way.path && self.meter_key(other, worker.way) == key {
+                queued = queued.saturating_add(self.left_of(worker));
+                if self.is_settled(worker, rtt) {
+                    observed = Some(observed.unwrap_or_default() + worker.rate(self.now));
+                }
+            }
+        }
+        let state = meter.map_or_else(|| WayMeter::unknown(queued), |meter| meter.state(queued));
+        match observed {
+            Some(rate) => state.at_most(rate),
+            None => state,
+        }
+    }
+
+    /// Whether the rate of a connection says something.
+    fn is_settled(&self, worker: &Worker, rtt: Duration) -> bool {
+        self.now >= worker.started + SETTLED + rtt * 3
+    }
+
+    /// Bytes that a connection still brings.
+    pub(crate) fn left_of(&self, worker: &Worker) -> u64 {
+        match &self.transfers[worker.transfer.0 as usize].phase {
+            Phase::Moving(moving) => worker.lease.map_or(0, |lease| moving.pieces.left_of(lease)),
+            _ => 0,
+        }
+    }
+
+    /// Whether pieces wait that several ways share: a way that is left alone now may be used soon.
+    pub(crate) fn has_shared_pieces(&self) -> bool {
+        self.in_progress().any(|transfer| match &transfer.phase {
+            Phase::Moving(moving) => {
+                let shares = || self.sending_ways(transfer, &moving.joint).nth(1).is_some();
+                moving.pieces.is_waiting() && shares()
+            }
+            _ => false,
+        })
+    }
+
+    /// Nothing waits for a free connection over this path, but what comes over another way is
+    /// late: it is asked for anew, and all ways share it.
+    pub(crate) fn hand_over(&mut self, path: usize) {
+        let found = self.in_progress.iter().find_map(|&index| {
+            let transfer = &self.transfers[index];
+            let Phase::Moving(moving) = &transfer.phase else {
+                return None;
+            };
+            if moving.pieces.is_waiting() || moving.source.version.is_none() {
+                return None;
+            }
+            let free = self.sending_ways(transfer, &moving.joint).find(|way| {
+                let is_idle = self.workers_of(transfer.id, *way).next().is_none();
+                way.path == path && is_idle && self.may_connect(transfer, *way)
+            })?;
+            self.latest_worker(transfer, free)
+        });
+        let Some((id, left)) = found else { return };
+        let Some(worker) = self.workers.get(&id) else {
+            return;
+        };
+        worker.cut.send_replace(true);
+        let (id, way) = (worker.transfer, worker.way);
+        tracing::debug!(
+            left,
+            ?way,
+            rate = worker.rate(self.now),
+            "the rest of a slow request is asked for anew"
+        );
+        let transfer = &self.transfers[id.0 as usize];
+        let others = transfer
+            .ways()
+            .iter()
+            .filter(|it| it.id.source != way.source);
+        let rates = others.map(|it| self.way_state(transfer, it.id).max_rate);
+        let fastest = rates.filter(|rate| rate.is_finite()).fold(0.0, f64::max);
+        if worker.rate(self.now) * SLOW < fastest {
+            self.transfer(id).sources.get_mut(way.source).taken_over += 1;
+        }
+    }
+
+    /// The connection of a transfer whose rest would be there much sooner if it was shared with
+    /// this idle way, and how much that is.
+    fn latest_worker(&self, transfer: &Transfer, free: WayId) -> Option<(WorkerId, u64)> {
+        let own = self.workers.iter();
+        let own = own.filter(|(_, it)| it.transfer == transfer.id && it.lease.is_some());
+        let (id, worker, left, late) = own
+            .filter(|(_, it)| it.way != free && !*it.cut.borrow())
+            .filter(|(_, it)| {
+                let meter = self.meters.get(&self.meter_key(transfer, it.way));
+                self.is_settled(it, meter.and_then(|it| it.rtt).unwrap_or_default())
+            })
+            .map(|(id, worker)| {
+                let left = self.left_of(worker);
+                let rate = worker.rate(self.now).max(1.0);
+                (*id, worker, left, left as f64 / rate)
+            })
+            .max_by(|(.., a), (.., b)| a.total_cmp(b))?;
+        if (left as f64) < MIN_SHARE {
+            return None;
+        }
+        let begun_anew = WayState {
+            queued: 0.0,
+            max_rate: worker.rate(self.now).max(1.0),
+            ..self.way_state(transfer, worker.way)
+        };
+        let ways = [self.way_state(transfer, free), begun_anew];
+        let soon = arrival::finish(&ways, left as f64).as_secs_f64();
+        let least = MIN_GAIN.as_secs_f64().max(late * MIN_GAIN_SHARE);
+        (late - soon > least).then_some((id, left))
+    }
+}

@@ -1,0 +1,63 @@
+//! A way out of the machine, as a run uses it: its lane, its client, and what it waits for there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::pieces::ChunkSizer;
+use super::transfer::Destination;
+use super::worker::{RunContext, WorkerId};
+use crate::lane::{Lane, LaneSample, Permit, PermitRequest};
+use crate::settings::PathSettings;
+
+/// A path of a run. A run without named interfaces has one: the routes of the system.
+#[derive(Debug)]
+pub(crate) struct RunPath {
+    /// What its workers share.
+    pub(crate) context: Arc<RunContext>,
+    /// The lane of its bottleneck.
+    pub(crate) lane: Lane,
+    /// What the user says of it; `None` for the routes of the system.
+    pub(crate) settings: Option<PathSettings>,
+    /// Whether the machine has what it leaves by.
+    pub(crate) is_up: bool,
+    /// What the run waits for: a connection for the next piece of work.
+    pub(crate) request: Option<PermitRequest>,
+    /// A connection that was granted and is not in use yet.
+    pub(crate) granted: Option<Permit>,
+    /// That of a connection that carried the weight of the run's own lane and has just become
+    /// free.
+    pub(crate) free_carrier: Option<Destination>,
+    /// The connection whose rest another one takes over, and since when.
+    pub(crate) relieved: Option<(WorkerId, Duration)>,
+    pub(crate) sizer: ChunkSizer,
+    /// The part of what is left that this path is to carry, 0 to 1.
+    pub(crate) share: f64,
+    /// Bytes that have come over it.
+    pub(crate) bytes: u64,
+    /// The last sample of its lane.
+    pub(crate) sample: LaneSample,
+}
+
+impl RunPath {
+    pub(crate) fn new(
+        context: Arc<RunContext>,
+        lane: Lane,
+        settings: Option<PathSettings>,
+        sizer: ChunkSizer,
+    ) -> Self {
+        Self {
+            context,
+            settings,
+            is_up: true,
+            request: None,
+            granted: None,
+            free_carrier: None,
+            relieved: None,
+            sizer,
+            share: 1.0,
+            bytes: 0,
+            sample: *lane.samples().borrow(),
+            lane,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The ways of a transfer: its sources over the paths of the run. No I/O.
+//!
+//! A failure is one of a way: the same source may answer over another path, and another source over
+//! the same one.
+
+use std::time::Duration;
+
+use super::pieces::{ChunkSizer, FinishedChunk};
+use crate::arrival::{INITIAL_WINDOW, WayState};
+use crate::lane::Member;
+use crate::retry::Backoff;
+use crate::settings::RetrySettings;
+
+/// Round-trip time that is reckoned with while none has been measured.
+const UNKNOWN_RTT: Duration = Duration::from_millis(100);
+
+/// Rate that is reckoned with while none has been measured, byte/s: 100 Mbit/s. Without one, a way
+/// that has just begun would seem to bring everything at once.
+const UNKNOWN_RATE: f64 = 12.5e6;
+
+/// Names a way of a transfer: which of its sources, and which of the run's paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct WayId {
+    pub(crate) source: usize,
+    pub(crate) path: usize,
+}
+
+/// A source over a path.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub(crate) id: WayId,
+    /// Its place in the lane of the path.
+    pub(crate) member: Member,
+    pub(crate) backoff: Backoff,
+    /// It is not tried again before this.
+    pub(crate) not_before: Duration,
+    /// Whether it has failed as often as it may.
+    pub(crate) is_exhausted: bool,
+}
+
+impl Way {
+    pub(crate) fn new(id: WayId, member: Member, retry: RetrySettings) -> Self {
+        Self {
+            id,
+            member,
+            backoff: Backoff::new(retry),
+            not_before: Duration::ZERO,
+            is_exhausted: false,
+        }
+    }
+
+    /// Forgets failures: bytes have arrived, and they stay.
+    pub(crate) fn progress(&mut self) {
+        self.backoff.progress();
+        self.is_exhausted = false;
+    }
+
+    /// Begins anew, as if nothing had failed.
+    pub(crate) fn renew(&mut self, retry: RetrySettings) {
+        self.backoff = Backoff::new(retry);
+        self.not_before = Duration::ZERO;
+        self.is_exhausted = false;
+    }
+
+    /// When it may be tried: after its own failures, and what its host has asked for unless the
+    /// lane's queue waits for that.
+    pub(crate) fn not_before(&self, waits_for_host: bool) -> Duration {
+        let host = match waits_for_host {
+            true => self.member.host_not_before(),
+            false => None,
+        };
+        self.not_before.max(host.unwrap_or_default())
+    }
+}
+
+/// What has been measured of the connections to one host over one path.
+#[derive(Debug, Clone)]
+pub(crate) struct WayMeter {
+    pub(crate) sizer: ChunkSizer,
+    /// The least round-trip time, which leaves out queues.
+    pub(crate) rtt: Option<Duration>,
+}
+
+impl WayMeter {
+    pub(crate) fn new(sizer: ChunkSizer) -> Self {
+        Self { sizer, rtt: None }
+    }
+
+    /// Learns from a finished chunk.
+    pub(crate) fn finished(&mut self, chunk: FinishedChunk) {
+        self.sizer.finished(chunk);
+    }
+
+    pub(crate) fn note_rtt(&mut self, rtt: Duration) {
+        self.rtt = Some(self.rtt.map_or(rtt, |known| known.min(rtt)));
+    }
+
+    /// What is known of the way for a prediction. `queued` bytes come first.
+    ///
+    /// A receiver does not see the sender's window. What the last chunks have brought per round
+    /// trip stands for it, and it grows no more: they lasted long enough to leave slow start.
+    pub(crate) fn state(&self, queued: u64) -> WayState {
+        state_of(self.rtt, self.sizer.rate(), queued)
+    }
+
+    /// The same of a way that has not been used.
+    pub(crate) fn unknown(queued: u64) -> WayState {
+        state_of(None, None, queued)
+    }
+}
+
+fn state_of(known_rtt: Option<Duration>, rate: Option<f64>, queued: u64) -> WayState {
+    let rtt = known_rtt.unwrap_or(UNKNOWN_RTT);
+    let window = rate.map_or(INITIAL_WINDOW, |rate| rate * rtt.as_secs_f64());
+    WayState {
+        rtt,
+        window,
+        threshold: if rate.is_some() {
+            window
+        } else {
+            f64::INFINITY
+        },
+        max_rate: rate.unwrap_or(UNKNOWN_RATE),
+        queued: queued as f64,
+        // The request, and before the first one the connection.
+        round_trips: if known_rtt.is_some() { 1.0 } else { 2.0 },
+    }
+}
