@@ -109,6 +109,15 @@ pub enum Event {
         /// The source from which the download begins anew; `None` if others go on.
         next: Option<String>,
     },
+    /// When a transfer over several paths will be complete, by the rates of its paths. Told once.
+    Prediction {
+        /// The URL as given, without credentials.
+        url: String,
+        /// Bytes that are still to come.
+        bytes: u64,
+        /// Seconds that they will take.
+        predicted_s: f64,
+    },
     /// A path that the user named has come or gone.
     Path {
         /// What its connections leave the machine by: a name or an address, as given.

@@ -97,7 +97,7 @@ impl Bars {
                 self.status
                     .set_message(printable(&format!("next try in {after_s:.1} s: {reason}")));
             }
-            Event::Source { next: None, .. } | Event::Path { .. } => {}
+            Event::Source { next: None, .. } | Event::Prediction { .. } | Event::Path { .. } => {}
             Event::Source {
                 next: Some(next), ..
             } => self

@@ -73,6 +73,11 @@ fn samples() -> Vec<Event> {
             reason: "gone".to_owned(),
             next: Some(url()),
         },
+        Event::Prediction {
+            url: url(),
+            bytes: 1,
+            predicted_s: 1.0,
+        },
         Event::Path {
             interface: "eth0".to_owned(),
             up: false,
@@ -118,6 +123,7 @@ fn name(event: &Event) -> &'static str {
         Event::Forecast { .. } => "forecast",
         Event::Retry { .. } => "retry",
         Event::Source { .. } => "source",
+        Event::Prediction { .. } => "prediction",
         Event::Path { .. } => "path",
         Event::Done { .. } | Event::Sent { .. } => "done",
         Event::Error { .. } => "error",

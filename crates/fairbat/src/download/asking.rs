@@ -3,9 +3,11 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 
 use super::sources::{ExpectedFile, Inquiry};
 use super::worker::{
@@ -19,7 +21,8 @@ use crate::transport::{Probe, RemoteFile, SourceUrl};
 /// Of a smaller file no Metalink is asked for, bytes: it would take as long as the file.
 const MIN_DESCRIBED: u64 = 4 << 20;
 
-/// A file waits no longer than this for a Metalink that describes it.
+/// A file waits no longer than this for a Metalink that describes it, and a connection for the
+/// answer of another source.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Probes a URL and opens its part file.
@@ -27,7 +30,9 @@ pub(crate) async fn probe(
     context: Arc<RunContext>,
     guard: WorkerGuard,
     mut inquiry: Inquiry,
+    won: Arc<AtomicBool>,
     mut stop: StopSignal,
+    mut cut: watch::Receiver<bool>,
 ) {
     let (at, hint) = (&inquiry.at, inquiry.hint);
     let asking = async {
@@ -38,12 +43,22 @@ pub(crate) async fn probe(
     };
     let result = tokio::select! {
         () = stopped(&mut stop) => return guard.end(WorkerOutcome::Stopped),
+        () = stopped(&mut cut) => Err(Failure::network("the path is gone")),
+        () = wait(inquiry.patience) => {
+            return guard.end(match won.load(Ordering::Relaxed) {
+                true => WorkerOutcome::Second(None),
+                false => WorkerOutcome::Slow,
+            });
+        }
         result = asking => result,
     };
-    let Probe { source, body } = match result {
+    let Probe { source, rtt, body } = match result {
         Ok(probe) => probe,
         Err(failure) => return guard.end(WorkerOutcome::Failed(failure)),
     };
+    if won.swap(true, Ordering::Relaxed) {
+        return guard.end(WorkerOutcome::Second(rtt));
+    }
     if let (Some(total), Some(max)) = (source.total, context.max_size)
         && total > max
     {
@@ -66,6 +81,7 @@ pub(crate) async fn probe(
     guard.end(match opened {
         Ok(Ok(opened)) => WorkerOutcome::Probed(Box::new(Probed {
             source,
+            rtt,
             body,
             name,
             described,
@@ -74,6 +90,13 @@ pub(crate) async fn probe(
         Ok(Err(error)) => WorkerOutcome::Failed(Failure::Fatal(error.into())),
         Err(_lost) => WorkerOutcome::Lost,
     });
+}
+
+async fn wait(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Asks for the Metalink that the server says describes a large file, if no hash of it is known
@@ -105,7 +128,11 @@ pub(crate) async fn join(
     mut stop: StopSignal,
 ) {
     let asking = async {
-        let remote = context.client.probe(&at, None).await?.source;
+        let Probe {
+            source: remote,
+            rtt,
+            ..
+        } = context.client.probe(&at, None).await?;
         if let Some(error) = expected.objection(&remote) {
             return Err(Failure::Fatal(error));
         }
@@ -116,10 +143,15 @@ pub(crate) async fn join(
             }
             _ => None,
         };
-        Ok(Joined { remote, sample })
+        Ok(Joined {
+            remote,
+            sample,
+            rtt,
+        })
     };
     let result = tokio::select! {
         () = stopped(&mut stop) => return guard.end(WorkerOutcome::Stopped),
+        () = wait(Some(PATIENCE)) => Err(Failure::network("the server does not answer")),
         result = asking => result,
     };
     guard.end(match result {

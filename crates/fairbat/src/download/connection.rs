@@ -24,8 +24,8 @@ pub(crate) struct Worker {
     pub(crate) written: u64,
     /// When it began.
     pub(crate) started: Duration,
-    /// When a control period last ended, and what was written then.
-    pub(crate) recent: Option<(Duration, u64)>,
+    /// When it last brought bytes, or began.
+    pub(crate) moved: Duration,
     /// Tells it to give its rest back.
     pub(crate) cut: watch::Sender<bool>,
     pub(crate) socket: Option<Arc<TcpSocket>>,
@@ -33,16 +33,16 @@ pub(crate) struct Worker {
     pub(crate) has_moved: bool,
 }
 
+/// A connection that has brought nothing for this long brings nothing.
+const SILENCE: Duration = Duration::from_millis(700);
+
 impl Worker {
-    /// The rate at which its bytes come, byte/s: the mean since it began, or that of the last
-    /// seconds if it is lower, as of a server that has fallen silent.
+    /// The mean rate at which its bytes have come, byte/s; 0 of a server that has fallen silent.
     pub(crate) fn rate(&self, now: Duration) -> f64 {
-        let mean = |since: Duration, from: u64| {
-            let elapsed = now.saturating_sub(since).as_secs_f64();
-            (elapsed > 0.0).then(|| (self.written - from) as f64 / elapsed)
-        };
-        let whole = mean(self.started, self.begun_at).unwrap_or_default();
-        let recent = self.recent.and_then(|(since, from)| mean(since, from));
-        recent.map_or(whole, |recent| recent.min(whole))
+        let elapsed = now.saturating_sub(self.started).as_secs_f64();
+        if now > self.moved + SILENCE || elapsed <= 0.0 {
+            return 0.0;
+        }
+        (self.written - self.begun_at) as f64 / elapsed
     }
 }

@@ -35,10 +35,6 @@ impl Run {
         };
         self.report_control(&sample, rtt_ms);
         self.take_checkpoints();
-        let now = self.now;
-        for worker in self.workers.values_mut() {
-            worker.recent = Some((now, worker.written));
-        }
         if self.place.is_some() {
             self.set_backlogs();
         }
@@ -58,6 +54,7 @@ impl Run {
             });
             path.sample = path.lane.sample();
         }
+        self.divide_paths();
         if self.knows_sizes() {
             self.report_late();
         }
@@ -283,7 +280,7 @@ impl Run {
 
     /// Mean size of the transfers with deadlines whose size is known, those that are done
     /// included.
-    fn mean_size(&self) -> Option<u64> {
+    pub(crate) fn mean_size(&self) -> Option<u64> {
         let due = self.transfers.iter().filter(|it| it.deadline.is_some());
         // A file that does not exist says nothing of the others.
         let sizes = due
@@ -296,7 +293,7 @@ impl Run {
     }
 
     /// Bytes that a transfer still has to move. The mean stands for an unknown size.
-    fn expected(&self, transfer: &Transfer, mean: Option<u64>) -> Option<u64> {
+    pub(crate) fn expected(&self, transfer: &Transfer, mean: Option<u64>) -> Option<u64> {
         transfer
             .remaining()
             .or_else(|| Some(mean?.saturating_sub(transfer.done)))

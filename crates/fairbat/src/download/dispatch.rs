@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -253,11 +254,17 @@ impl Run {
         }
         let may_connect = |index: &usize| {
             let transfer = &self.transfers[*index];
-            self.may_connect(transfer, transfer.main_way(path))
+            let way = transfer.main_way(path);
+            self.may_connect(transfer, way) && self.is_to_probe(transfer, way)
         };
         let is_waiting = |index: &usize| {
             let transfer = &self.transfers[*index];
-            matches!(transfer.phase, Phase::Waiting) && transfer.deadline.is_some() == is_due
+            let waits = match &transfer.phase {
+                Phase::Waiting => true,
+                Phase::Probing { running, .. } => !running.contains(&path),
+                _ => false,
+            };
+            waits && transfer.deadline.is_some() == is_due
         };
         let mut again = self.in_progress.iter().copied().filter(is_waiting);
         again.find(may_connect).or_else(|| {
@@ -285,13 +292,46 @@ impl Run {
             fresh.remove(place);
         }
         let transfer = &mut self.transfers[index];
-        transfer.phase = Phase::Probing;
+        let won = match &mut transfer.phase {
+            Phase::Probing { won, running } => {
+                running.push(way.path);
+                Arc::clone(won)
+            }
+            phase => {
+                let won = Arc::new(AtomicBool::new(false));
+                *phase = Phase::Probing {
+                    won: Arc::clone(&won),
+                    running: vec![way.path],
+                };
+                won
+            }
+        };
         transfer.started.get_or_insert(now);
         let id = transfer.id;
         let stop = transfer.begin_task();
         let inquiry = transfer.inquiry(hint);
-        let (guard, _) = self.add_worker(id, way, permit, None, 0);
-        tokio::spawn(asking::probe(context, guard, inquiry, stop));
+        let (guard, cut) = self.add_worker(id, way, permit, None, 0);
+        tokio::spawn(asking::probe(context, guard, inquiry, won, stop, cut));
+    }
+
+    /// Whether a transfer is probed over this path: over all of them at once while not all have been
+    /// measured, and then over the one that answers first.
+    fn is_to_probe(&self, transfer: &Transfer, way: WayId) -> bool {
+        let rtt = |path: usize| {
+            let key = self.meter_key(transfer, WayId { path, ..way });
+            self.meters.get(&key).and_then(|meter| meter.rtt)
+        };
+        let is_probed = matches!(transfer.phase, Phase::Probing { .. });
+        let Some(own) = rtt(way.path) else {
+            return true;
+        };
+        let mut others = (0..self.paths.len()).filter(|&path| path != way.path);
+        !is_probed
+            && others.all(|path| {
+                let other = WayId { path, ..way };
+                let may = self.is_usable(path) && self.may_connect(transfer, other);
+                !may || rtt(path).is_none_or(|rtt| own <= rtt)
+            })
     }
 
     /// Leases the next piece of a transfer and gives it to a worker.
@@ -380,7 +420,7 @@ impl Run {
             begun_at: written,
             written,
             started: self.now,
-            recent: None,
+            moved: self.now,
             cut,
             socket: None,
             has_moved: false,
@@ -411,6 +451,7 @@ impl Run {
 
     /// Whether connections may be opened over a path.
     pub(crate) fn is_usable(&self, path: usize) -> bool {
-        self.paths[path].is_up
+        let path = &self.paths[path];
+        path.is_up && path.metered.as_ref().is_none_or(|metered| metered.is_used)
     }
 }

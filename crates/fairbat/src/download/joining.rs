@@ -14,7 +14,7 @@ use super::run::Run;
 use super::sources::SourceState;
 use super::transfer::{Phase, host_of};
 use super::ways::WayId;
-use super::worker::{Message, TransferId};
+use super::worker::{Joined, Message, TransferId};
 use crate::blocking::blocking;
 use crate::checksum::{digest_of, matches};
 use crate::error::{ErrorKind, TransferError};
@@ -122,6 +122,22 @@ impl Run {
         tokio::spawn(asking::join(context, guard, at, expected, sample, stop));
     }
 
+    /// The source that was asked first has not answered soon. It may still join the others later.
+    pub(crate) fn ask_next(&mut self, id: TransferId) {
+        let retry = self.retry;
+        let transfer = self.transfer(id);
+        if !matches!(transfer.phase, Phase::Probing { .. }) {
+            return;
+        }
+        transfer.phase = Phase::Waiting;
+        transfer.slow_probes += 1;
+        let before = transfer.sources.present_index();
+        transfer.sources.ask_next();
+        transfer.drop_ways(before, retry);
+        let next = transfer.sources.present().url.clone();
+        self.count_at(id, &next);
+    }
+
     /// A source that failed while it was asked may be asked again.
     pub(crate) fn ask_again(&mut self, id: TransferId, source: usize) {
         let source = self.transfer(id).sources.get_mut(source);
@@ -131,13 +147,13 @@ impl Run {
     }
 
     /// A source has answered.
-    pub(crate) fn on_joined(
-        &mut self,
-        id: TransferId,
-        way: WayId,
-        remote: RemoteFile,
-        sample: Option<[u8; 32]>,
-    ) {
+    pub(crate) fn on_joined(&mut self, id: TransferId, way: WayId, joined: Joined) {
+        let Joined {
+            remote,
+            sample,
+            rtt,
+        } = joined;
+        self.note_rtt(id, way, rtt);
         let transfer = self.transfer(id);
         let agreeing = transfer.sources.ready().count();
         let Some(moving) = transfer.moving() else {

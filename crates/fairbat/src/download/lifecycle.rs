@@ -31,8 +31,12 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 impl Run {
     /// A probe has succeeded.
     pub(crate) fn on_probed(&mut self, id: TransferId, way: WayId, probed: Probed) {
+        self.note_rtt(id, way, probed.rtt);
         let transfer = self.transfer(id);
-        if !matches!(transfer.phase, Phase::Probing) {
+        if !matches!(transfer.phase, Phase::Probing { .. }) {
+            if let OpenedPart::Part { part, .. } = &probed.opened {
+                self.context.store.release(part.target());
+            }
             return;
         }
         let source = Arc::new(probed.source);
@@ -87,13 +91,14 @@ impl Run {
                 }
                 self.enter_sources(id);
                 self.set_least_connections();
+                self.predict(id);
             }
         }
     }
 
     /// The connections of a transfer count at the host of this URL from now on. In a shared lane
     /// they stay at that with which the member has entered.
-    fn count_at(&self, id: TransferId, url: &Url) {
+    pub(crate) fn count_at(&self, id: TransferId, url: &Url) {
         if self.place.is_none() {
             for way in self.transfers[id.0 as usize].main_ways() {
                 way.member.set_host(&host_of(url));

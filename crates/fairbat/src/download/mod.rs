@@ -6,6 +6,7 @@
 //!   others: backlogs, samples, deadlines) and `sizes` (what deadlines are planned with);
 //! - `setup`: what a run is given, starts with and returns; `run_path`: a way out of the
 //!   machine; `outage`: such ways come and go;
+//!   `division`: what deadlines demand of each;
 //! - `sources`: the servers that a transfer may come from; `ways`: these over the run's paths;
 //!   `planning`: which of them takes the next piece;
 //! - `joining`: several sources at once, under a hash; `joint`: what is known of them then;
@@ -20,6 +21,7 @@ mod asking;
 mod connection;
 mod control;
 mod dispatch;
+mod division;
 mod finishing;
 mod joining;
 mod joint;

@@ -1,11 +1,21 @@
-//! Paths that come and go with the interfaces of the machine.
+//! Paths that come and go: with the interfaces of the machine, and with what deadlines need of those
+//! that cost money.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use dalbe::deadline::{Deadline, Demand};
+
+use super::division::{Needs, PathLoad};
 use super::run::Run;
+use super::run_path::RunPath;
 use super::worker::RunContext;
 use crate::event::Event;
 use crate::interfaces::Interfaces;
+
+/// A metered path is to be through so long before a deadline, at most this share of what is left.
+const RESERVE: Duration = Duration::from_secs(2);
+const RESERVE_SHARE: f64 = 0.05;
 
 impl Run {
     /// The machine's interfaces may have changed: a path without its own is not used, and what was
@@ -50,8 +60,54 @@ impl Run {
         }
     }
 
-    /// The connections over a path have lost their local end.
-    fn leave_path(&mut self, index: usize) {
+    /// Divides what the deadlines demand among the paths, for the next control period.
+    pub(crate) fn divide_paths(&mut self) {
+        if self.paths.len() < 2 {
+            return;
+        }
+        let loads: Vec<PathLoad> = self.paths.iter().map(load).collect();
+        let parts = self.divider.divide(self.now, self.needs(), &loads);
+        for (index, part) in parts.into_iter().enumerate() {
+            let path = &mut self.paths[index];
+            path.share = part.share;
+            let (Some(metered), Some(limit)) = (&mut path.metered, part.limit) else {
+                continue;
+            };
+            // Saturates.
+            metered.limit.set_rate(limit as u64);
+            let was_used = std::mem::replace(&mut metered.is_used, limit > 0.0);
+            if was_used && limit <= 0.0 {
+                self.stop_using(index);
+            }
+        }
+    }
+
+    /// What the deadlines ask of all paths together.
+    fn needs(&self) -> Option<Needs> {
+        let due = |margin: bool| {
+            let mean = self.mean_size();
+            let unfinished = self.transfers.iter().filter(|it| !it.is_ended());
+            unfinished.filter_map(move |transfer| {
+                let deadline = transfer.deadline?;
+                let left = deadline.by().saturating_sub(self.now);
+                let reserve = RESERVE.min(left.mul_f64(RESERVE_SHARE));
+                let by = match margin {
+                    true => deadline,
+                    false => Deadline::exact(deadline.by().saturating_sub(reserve)),
+                };
+                Some((by, self.expected(transfer, mean)?))
+            })
+        };
+        let left = due(true).map(|(deadline, _)| deadline.by().saturating_sub(self.now));
+        Some(Needs {
+            zeta: Demand::of(self.now, due(true))?.zeta,
+            least: Demand::of(self.now, due(false))?.zeta,
+            left: left.min()?,
+        })
+    }
+
+    /// What is under way over a path is asked for over the others.
+    fn stop_using(&mut self, index: usize) {
         for worker in self.workers.values() {
             if worker.way.path == index {
                 worker.cut.send_replace(true);
@@ -59,6 +115,12 @@ impl Run {
         }
         let path = &mut self.paths[index];
         (path.request, path.granted, path.relieved) = (None, None, None);
+    }
+
+    /// The connections over a path have lost their local end.
+    fn leave_path(&mut self, index: usize) {
+        self.stop_using(index);
+        let path = &mut self.paths[index];
         match path.context.client.without_connections() {
             Ok(client) => {
                 let context = RunContext {
@@ -69,5 +131,18 @@ impl Run {
             }
             Err(error) => tracing::warn!(%error, "old connections may be used again"),
         }
+    }
+}
+
+fn load(path: &RunPath) -> PathLoad {
+    PathLoad {
+        rate: path.sample.rate,
+        capacity: path
+            .sample
+            .capacity
+            .max(path.sizer.rate().unwrap_or_default()),
+        w: path.sample.w,
+        is_up: path.is_up,
+        is_metered: path.metered.is_some(),
     }
 }

@@ -10,13 +10,18 @@ use super::transfer::{Phase, Transfer, host_of};
 use super::ways::{WayId, WayMeter};
 use super::worker::{TransferId, WorkerId};
 use crate::arrival::{self, WayState};
+use crate::event::Event;
 
 /// A connection that is begun beside others brings at least so much, bytes: less is there sooner
 /// over one that is open.
 const MIN_SHARE: f64 = 64.0 * 1024.0;
 
+/// A piece that several ways share is at least so long, bytes, and takes so many round trips.
+const MIN_CHUNK: f64 = 256.0 * 1024.0;
+const ROUND_TRIPS: f64 = 10.0;
+
 /// What a request brings is no measure of its rate before this, and three round trips.
-const SETTLED: Duration = Duration::from_millis(200);
+const SETTLED: Duration = Duration::from_millis(400);
 
 /// While a way is free that is left alone, it is looked at as often as this.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -48,8 +53,11 @@ impl Run {
             let way = here.find(|way| self.may_connect(transfer, *way))?;
             // Others will soon share the rest.
             let is_alone = !moving.is_joint() || transfer.sources.left() < 2;
-            let most = (!is_alone).then(|| self.chunk_of(transfer, way));
-            return Some((way, most));
+            if is_alone {
+                return Some((way, None));
+            }
+            let is_idle = self.workers_of(transfer.id, way).next().is_none();
+            return is_idle.then(|| (way, Some(self.chunk_of(transfer, way))));
         }
         let in_use = |way: WayId| self.workers_of(transfer.id, way).count();
         let here = ways.iter().copied().filter(|way| way.path == path);
@@ -75,8 +83,19 @@ impl Run {
         let taken = arrival::share(&state, &others, waiting, most as f64);
         let alone = state.transfer_time(waiting);
         let is_first = || others.iter().all(|it| alone <= it.transfer_time(waiting));
-        let takes = taken >= MIN_SHARE || is_first();
-        takes.then_some((way, Some((taken.max(MIN_SHARE) as u64).min(most))))
+        if taken < MIN_SHARE && !is_first() {
+            return None;
+        }
+        // Half of it now: by then more is known. But no request is so short that its round trip
+        // counts.
+        let shortest = (state.max_rate * state.rtt.as_secs_f64() * ROUND_TRIPS).max(MIN_CHUNK);
+        let length = (taken / 2.0).max(shortest).min(taken.max(MIN_SHARE));
+        // Nor is a rest left over that is worth no request.
+        let length = match waiting - length < MIN_SHARE {
+            true => waiting,
+            false => length,
+        };
+        Some((way, Some((length as u64).min(most))))
     }
 
     /// The ways over which pieces of a transfer come, or could come now.
@@ -133,10 +152,11 @@ impl Run {
             }
         }
         let state = meter.map_or_else(|| WayMeter::unknown(queued), |meter| meter.state(queued));
-        match observed {
-            Some(rate) => state.at_most(rate),
-            None => state,
-        }
+        let path = &self.paths[way.path];
+        let limits = path.context.limits.rate_limits.iter();
+        let limits = limits.map(|limit| limit.rate() as f64);
+        let most = limits.chain(observed).fold(f64::INFINITY, f64::min);
+        state.at_most(most)
     }
 
     /// Whether the rate of a connection says something.
@@ -150,6 +170,36 @@ impl Run {
             Phase::Moving(moving) => worker.lease.map_or(0, |lease| moving.pieces.left_of(lease)),
             _ => 0,
         }
+    }
+
+    /// Says when a transfer will be there, once the rates of all its ways over several paths are
+    /// known.
+    pub(crate) fn predict(&mut self, id: TransferId) {
+        let transfer = &self.transfers[id.0 as usize];
+        let Phase::Moving(moving) = &transfer.phase else {
+            return;
+        };
+        if self.paths.len() < 2 || transfer.is_predicted || !moving.pieces.is_waiting() {
+            return;
+        }
+        let ways: Vec<WayId> = self.sending_ways(transfer, &moving.joint).collect();
+        let is_known = |way: &WayId| {
+            let meter = self.meters.get(&self.meter_key(transfer, *way));
+            meter.is_some_and(|meter| meter.sizer.rate().is_some())
+        };
+        if ways.is_empty() || !ways.iter().all(is_known) {
+            return;
+        }
+        let states = ways.iter().map(|way| self.way_state(transfer, *way));
+        let states: Vec<WayState> = states.collect();
+        let bytes = moving.pieces.waiting_bytes();
+        let event = Event::Prediction {
+            url: transfer.url.clone(),
+            bytes: moving.pieces.unwritten_bytes(),
+            predicted_s: arrival::finish(&states, bytes as f64).as_secs_f64(),
+        };
+        self.transfer(id).is_predicted = true;
+        self.emit(event);
     }
 
     /// Whether pieces wait that several ways share: a way that is left alone now may be used soon.

@@ -55,8 +55,14 @@ impl Run {
             let error = error.unwrap_or_else(|| self.given_up(id, way, &failure));
             self.give_up(id, error);
         } else if asks_again {
-            match &self.transfer(id).phase {
-                Phase::Probing => self.transfer(id).phase = Phase::Waiting,
+            match &mut self.transfer(id).phase {
+                Phase::Probing { running, .. } => {
+                    running.retain(|path| *path != way.path);
+                    // Perhaps it answers over another path.
+                    if running.is_empty() {
+                        self.transfer(id).phase = Phase::Waiting;
+                    }
+                }
                 _ => self.transfer(id).close(Then::Probe),
             }
         }

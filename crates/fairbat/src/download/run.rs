@@ -20,6 +20,7 @@ use rand::rngs::StdRng;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::connection::Worker;
+use super::division::Divider;
 use super::pieces::{ChunkSizer, FinishedChunk, LeaseError, LeaseId};
 use super::run_path::RunPath;
 use super::setup::{Outcome, Report, RunMode, Setup, Stop};
@@ -175,6 +176,7 @@ pub(crate) struct Run {
     /// Transfers whose size is still to be asked, and how many questions are under way.
     pub(crate) to_ask: VecDeque<usize>,
     pub(crate) asking: usize,
+    pub(crate) divider: Divider,
     /// What has been measured of hosts over paths.
     pub(crate) meters: HashMap<(String, usize), WayMeter>,
     pub(crate) transfers: Vec<Transfer>,
@@ -235,6 +237,7 @@ impl Run {
             to_ask: VecDeque::new(),
             asking: 0,
             split: settings.split,
+            divider: Divider::default(),
             meters: HashMap::new(),
             rng: StdRng::seed_from_u64(settings.seed),
             transfers: Vec::with_capacity(setup.requests.len()),
@@ -310,9 +313,12 @@ impl Run {
             }
             Action::Message(Message::Connected(worker, socket)) => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
+                    let info = socket.info().ok();
                     worker.socket = Some(socket);
+                    let (id, way) = (worker.transfer, worker.way);
+                    self.note_rtt(id, way, info.and_then(|info| info.min_rtt.or(info.rtt)));
                 }
-                return self.note_rtt(worker);
+                return;
             }
             Action::Message(Message::Compared(id, piece, result)) => {
                 self.on_compared(id, piece, result);
@@ -391,6 +397,7 @@ impl Run {
         };
         let bytes = upto - worker.written;
         worker.written = upto;
+        worker.moved = self.now;
         let is_first = !std::mem::replace(&mut worker.has_moved, true);
         let (id, way, lease) = (worker.transfer, worker.way, worker.lease);
         let transfer = &mut self.transfers[id.0 as usize];
@@ -456,12 +463,24 @@ impl Run {
                 self.paths[way.path].granted = Some(permit).filter(|_| goes_on);
                 self.on_probed(transfer, way, *probed);
             }
+            WorkerOutcome::Second(rtt) => {
+                drop(permit);
+                self.note_rtt(transfer, way, rtt);
+            }
+            WorkerOutcome::Slow => {
+                drop(permit);
+                self.ask_next(transfer);
+            }
             WorkerOutcome::Joined(joined) => {
                 drop(permit);
-                self.on_joined(transfer, way, joined.remote, joined.sample);
+                self.on_joined(transfer, way, *joined);
             }
             WorkerOutcome::Fetched(chunk) => {
                 drop(permit);
+                self.transfer(transfer)
+                    .sources
+                    .get_mut(way.source)
+                    .taken_over = 0;
                 self.note_chunk(transfer, way, chunk);
                 self.after_fetch(transfer, chunk.bytes);
             }
@@ -506,16 +525,12 @@ impl Run {
     fn note_chunk(&mut self, id: TransferId, way: WayId, chunk: FinishedChunk) {
         self.paths[way.path].sizer.finished(chunk);
         self.meter(id, way).finished(chunk);
+        self.predict(id);
     }
 
-    /// A response has begun to come: notes the round-trip time of its connection.
-    fn note_rtt(&mut self, worker: WorkerId) {
-        let Some(worker) = self.workers.get(&worker) else {
-            return;
-        };
-        let info = worker.socket.as_ref().and_then(|socket| socket.info().ok());
-        let (id, way) = (worker.transfer, worker.way);
-        if let Some(rtt) = info.and_then(|info| info.path_rtt()) {
+    /// Notes the round-trip time of a connection.
+    pub(crate) fn note_rtt(&mut self, id: TransferId, way: WayId, rtt: Option<Duration>) {
+        if let Some(rtt) = rtt {
             self.meter(id, way).note_rtt(rtt);
         }
     }

@@ -8,6 +8,14 @@ use super::transfer::Destination;
 use super::worker::{RunContext, WorkerId};
 use crate::lane::{Lane, LaneSample, Permit, PermitRequest};
 use crate::settings::PathSettings;
+use crate::transport::RateLimit;
+
+/// What bounds a path whose bytes cost money.
+#[derive(Debug)]
+pub(crate) struct Metered {
+    pub(crate) limit: Arc<RateLimit>,
+    pub(crate) is_used: bool,
+}
 
 /// A path of a run. A run without named interfaces has one: the routes of the system.
 #[derive(Debug)]
@@ -20,6 +28,8 @@ pub(crate) struct RunPath {
     pub(crate) settings: Option<PathSettings>,
     /// Whether the machine has what it leaves by.
     pub(crate) is_up: bool,
+    /// Of a metered path: what holds its rate, and whether it is used now.
+    pub(crate) metered: Option<Metered>,
     /// What the run waits for: a connection for the next piece of work.
     pub(crate) request: Option<PermitRequest>,
     /// A connection that was granted and is not in use yet.
@@ -47,6 +57,7 @@ impl RunPath {
     ) -> Self {
         Self {
             context,
+            metered: None,
             settings,
             is_up: true,
             request: None,

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::part::PartStore;
 use super::pieces::ChunkSizer;
-use super::run_path::RunPath;
+use super::run_path::{Metered, RunPath};
 use super::worker::{Message, RunContext};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
@@ -244,6 +244,9 @@ impl Setup {
                 lane.set_path_limited(true);
             }
             let own_limit = limit_rate.map(RateLimit::new).map(Arc::new);
+            // What deadlines need of it is known later.
+            let is_metered = named.is_some_and(|path| path.is_metered);
+            let metered = is_metered.then(|| Arc::new(RateLimit::new(u64::MAX)));
             let context = RunContext {
                 client: client.yielding(asks_servers),
                 window_manager,
@@ -252,7 +255,12 @@ impl Setup {
                 limits: match &place {
                     Some(place) => place.context.clone(),
                     None => RequestContext {
-                        rate_limits: run_limit.iter().cloned().chain(own_limit).collect(),
+                        rate_limits: run_limit
+                            .iter()
+                            .chain(&own_limit)
+                            .chain(&metered)
+                            .cloned()
+                            .collect(),
                         ..RequestContext::default()
                     },
                 },
@@ -260,7 +268,12 @@ impl Setup {
                 messages: messages.clone(),
             };
             let sizer = ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new));
-            paths.push(RunPath::new(Arc::new(context), lane, named.cloned(), sizer));
+            let mut path = RunPath::new(Arc::new(context), lane, named.cloned(), sizer);
+            path.metered = metered.map(|limit| Metered {
+                limit,
+                is_used: false,
+            });
+            paths.push(path);
         }
         Ok(Self {
             lever,

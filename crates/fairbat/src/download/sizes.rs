@@ -114,5 +114,5 @@ impl Run {
 }
 
 fn is_unasked(transfer: &Transfer) -> bool {
-    transfer.total.is_none() && matches!(transfer.phase, Phase::Waiting | Phase::Probing)
+    transfer.total.is_none() && matches!(transfer.phase, Phase::Waiting | Phase::Probing { .. })
 }

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use url::Url;
 
@@ -181,6 +182,19 @@ impl Sources {
         self.hash.clone().or_else(of_server)
     }
 
+    /// Whether another source may be asked for the same file at once.
+    pub(crate) fn may_ask_next(&self) -> bool {
+        self.hash.is_some() && self.left() > 1
+    }
+
+    /// The present source does not answer: another one comes first.
+    pub(crate) fn ask_next(&mut self) {
+        let count = self.list.len();
+        let others = (1..count).map(|step| (self.present + step) % count);
+        let mut others = others.filter(|&it| matches!(self.list[it].state, SourceState::Untried));
+        self.present = others.next().unwrap_or(self.present);
+    }
+
     /// Whether bytes of several sources may be joined.
     pub(crate) fn may_join(&self) -> bool {
         self.left() > 1 && self.hash().is_some()
@@ -218,6 +232,7 @@ impl Sources {
             expected,
             sources: self.list.iter().map(|it| it.at.url.clone()).collect(),
             hash: self.hash.clone(),
+            patience: None,
             name,
             target,
             as_stream,
@@ -357,6 +372,8 @@ pub(crate) struct Inquiry {
     pub(crate) sources: Vec<Url>,
     /// What the hash of the file is called, if it is known.
     pub(crate) hash: Option<String>,
+    /// How long to wait for an answer, if others may answer sooner.
+    pub(crate) patience: Option<Duration>,
     /// The name of the file, if this source is not to give it.
     pub(crate) name: Option<FileName>,
     pub(crate) target: Target,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dalbe::deadline::Deadline;
@@ -26,6 +27,10 @@ use crate::lane::{EvenPace, Member, Rank, Service};
 use crate::metalink::MetalinkFile;
 use crate::settings::{RetrySettings, TransferRequest};
 use crate::transport::{Body, RemoteFile};
+
+/// So long the first one of several sources may take to answer, before the next one is asked. It is
+/// doubled once all have been asked.
+const PROBE_PATIENCE: Duration = Duration::from_millis(400);
 
 /// How often bytes of a finished file that is wrong are fetched again from the same sources.
 const MAX_MENDINGS: u32 = 2;
@@ -56,6 +61,10 @@ pub(crate) struct Transfer {
     /// How often a server that claims to serve ranges sent the whole file, without progress
     /// in between.
     pub(crate) range_refusals: u32,
+    /// Sources in a row that did not answer soon, while others may.
+    pub(crate) slow_probes: u32,
+    /// Whether it has been said when it will be there.
+    pub(crate) is_predicted: bool,
     /// Parts that had to be thrown away.
     pub(crate) discards: u32,
     /// Tasks that work for it and may hold its part file.
@@ -69,8 +78,13 @@ pub(crate) struct Transfer {
 pub(crate) enum Phase {
     /// To be probed.
     Waiting,
-    /// Being probed.
-    Probing,
+    /// Being probed, over one path or several. The first answer counts.
+    Probing {
+        /// Set by the first one that has an answer.
+        won: Arc<AtomicBool>,
+        /// Paths over which it is being asked.
+        running: Vec<usize>,
+    },
     /// Bytes are moving, or waiting for a connection.
     Moving(Box<Moving>),
     /// Its tasks are ending.
@@ -187,6 +201,8 @@ impl Transfer {
             started: None,
             reprobes: 0,
             range_refusals: 0,
+            slow_probes: 0,
+            is_predicted: false,
             discards: 0,
             tasks: 0,
             stop: watch::Sender::new(false),
@@ -373,8 +389,16 @@ impl Transfer {
         // One refusal may be an accident on the way, and a part would be thrown away.
         let as_stream = self.range_refusals >= 2;
         let target = self.request.target.clone();
-        self.sources
-            .inquiry(self.expected(), target, as_stream, hint)
+        // The next source is asked soon, and all of them longer in each round.
+        let patience = self.sources.may_ask_next().then(|| {
+            let round = self.slow_probes / u32::try_from(self.sources.left()).unwrap_or(1);
+            PROBE_PATIENCE * (1 << round.min(10))
+        });
+        let expected = self.expected();
+        Inquiry {
+            patience,
+            ..self.sources.inquiry(expected, target, as_stream, hint)
+        }
     }
 
     /// Forgets failures: bytes have arrived over this way, and they stay.

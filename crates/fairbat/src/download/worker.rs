@@ -67,6 +67,10 @@ pub(crate) enum Message {
 pub(crate) enum WorkerOutcome {
     /// A probe succeeded and the part file is open.
     Probed(Box<Probed>),
+    /// The source has answered after it did so over another path; the round-trip time of this one.
+    Second(Option<Duration>),
+    /// The source has not answered soon.
+    Slow,
     /// Another source of the file has answered.
     Joined(Box<Joined>),
     /// A range or stream has been written whole.
@@ -86,6 +90,7 @@ pub(crate) enum WorkerOutcome {
 #[derive(Debug)]
 pub(crate) struct Probed {
     pub(crate) source: RemoteFile,
+    pub(crate) rtt: Option<Duration>,
     pub(crate) body: Option<Body>,
     /// What the file is called.
     pub(crate) name: FileName,
@@ -100,6 +105,7 @@ pub(crate) struct Joined {
     pub(crate) remote: RemoteFile,
     /// SHA-256 of the bytes that all are asked for.
     pub(crate) sample: Option<[u8; 32]>,
+    pub(crate) rtt: Option<Duration>,
 }
 
 /// Tells the loop of the end of a task exactly once. A task that panics or is dropped sends

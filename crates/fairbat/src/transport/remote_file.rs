@@ -11,7 +11,7 @@
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use dalbe::socket::TcpSocket;
@@ -76,6 +76,8 @@ pub(crate) enum AnnouncedSize {
 pub struct Probe {
     /// The remote file.
     pub source: RemoteFile,
+    /// The round-trip time of the connection that the answer came over.
+    pub rtt: Option<Duration>,
     /// The answer itself, if it already carries the whole file.
     pub body: Option<Body>,
 }
@@ -156,8 +158,13 @@ impl HttpClient {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 if let Some(source) = RemoteFile::of_first_byte(asked, &url, response.headers()) {
+                    let rtt = rtt_of(&response);
                     drain(response).await;
-                    return Ok(Probe { source, body: None });
+                    return Ok(Probe {
+                        source,
+                        rtt,
+                        body: None,
+                    });
                 }
             }
             // An empty file has no first byte.
@@ -166,7 +173,11 @@ impl HttpClient {
                 let empty = ContentRange::Unsatisfied { total: 0 };
                 if ContentRange::from_headers(headers) == Some(empty) {
                     let source = RemoteFile::new(asked, &url, headers, Some(0), false);
-                    return Ok(Probe { source, body: None });
+                    return Ok(Probe {
+                        source,
+                        rtt: rtt_of(&response),
+                        body: None,
+                    });
                 }
             }
             StatusCode::OK => return whole_file(asked, &url, response),
@@ -319,6 +330,13 @@ impl RemoteFile {
     }
 }
 
+/// The round-trip time of the connection that an answer comes over, without the time that data
+/// waits in queues, as far as that is known.
+fn rtt_of(response: &Response) -> Option<Duration> {
+    let info = socket_of(response)?.info().ok()?;
+    info.min_rtt.or(info.rtt)
+}
+
 fn suggested_name(headers: &HeaderMap) -> Option<String> {
     content_disposition::suggested_name(headers.get(CONTENT_DISPOSITION)?.as_bytes())
 }
@@ -342,11 +360,12 @@ fn whole_file(asked: &SourceUrl, url: &Url, response: Response) -> Result<Probe,
     let total = response.content_length().filter(|_| decoder.is_none());
     let mut source = RemoteFile::new(asked, url, headers, total, false);
     source.digest = source.digest.filter(|_| decoder.is_none());
+    let rtt = rtt_of(&response);
     let body = Some(Body {
         decoder,
         ..Body::new(response, total)
     });
-    Ok(Probe { source, body })
+    Ok(Probe { source, rtt, body })
 }
 
 /// Checks that a 206 response carries `range` of this version, from its start and not

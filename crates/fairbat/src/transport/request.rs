@@ -38,7 +38,7 @@ const BURST_TIME: Duration = Duration::from_millis(100);
 pub struct RateLimit {
     clock: Clock,
     /// byte/s, at least 1.
-    rate: f64,
+    rate: AtomicU64,
     /// The rate is used up to this moment.
     used_until: Mutex<Duration>,
 }
@@ -49,14 +49,19 @@ impl RateLimit {
     pub fn new(rate: u64) -> Self {
         Self {
             clock: Clock::start(),
-            rate: rate.max(1) as f64,
+            rate: AtomicU64::new(rate.max(1)),
             used_until: Mutex::new(Duration::ZERO),
         }
     }
 
     /// The rate, byte/s.
     pub(crate) fn rate(&self) -> u64 {
-        self.rate as u64
+        self.rate.load(Ordering::Relaxed)
+    }
+
+    /// Changes the rate for what is counted from now on, byte/s, at least 1.
+    pub(crate) fn set_rate(&self, rate: u64) {
+        self.rate.store(rate.max(1), Ordering::Relaxed);
     }
 
     /// Counts `bytes`, and returns the wait before the next ones may move.
@@ -69,7 +74,7 @@ impl RateLimit {
         let used_until = self.used_until.lock();
         let mut used_until = used_until.unwrap_or_else(PoisonError::into_inner);
         let from = (*used_until).max(now.saturating_sub(BURST_TIME));
-        *used_until = from + Duration::from_secs_f64(bytes as f64 / self.rate);
+        *used_until = from + Duration::from_secs_f64(bytes as f64 / self.rate() as f64);
         used_until.saturating_sub(now)
     }
 }

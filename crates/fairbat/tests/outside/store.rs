@@ -33,6 +33,7 @@ fn incoming(etag: &str) -> Incoming {
     let validator = Validator::from_headers(&headers).unwrap();
     Incoming {
         others: Vec::new(),
+        hash: None,
         url: "http://host/file".into(),
         resource: "resource".into(),
         total: Some(TOTAL),

@@ -1,0 +1,307 @@
+//! How what deadlines demand is divided among the paths of a run, so that it does the least harm.
+//! No I/O.
+//!
+//! A path that nobody else uses carries what it can without harm, so it comes first. What is missing
+//! then is asked of the paths that others use as well. A metered path carries only what all others
+//! at their full weight cannot, as late as it can still be carried, and no more than that.
+
+use std::time::Duration;
+
+/// A path that carries at least this part of what it ever did has no other traffic on it.
+const ALONE: f64 = 0.85;
+
+/// At this weight a path gives what it has.
+const FULL_WEIGHT: f64 = 0.95;
+
+/// Time constant of the mean rate of a path, s.
+const MEMORY: f64 = 5.0;
+
+/// The paths have had their full weight for this part of the time that is left, and within these
+/// bounds, before a metered one is used.
+const PROOF_SHARE: f64 = 0.05;
+const PROOF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
+
+/// A metered path is used once so much of its rate is needed until the deadline. The rest is for
+/// what the others carry less than they did.
+const LATEST: f64 = 0.7;
+
+/// What is known of a path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PathLoad {
+    /// Its rate in the last period, byte/s.
+    pub(crate) rate: f64,
+    /// What it carries when nobody else uses it, as far as was seen, byte/s.
+    pub(crate) capacity: f64,
+    /// The weight of its flows.
+    pub(crate) w: f64,
+    /// Whether the machine has it.
+    pub(crate) is_up: bool,
+    /// Whether its bytes cost money.
+    pub(crate) is_metered: bool,
+}
+
+/// What the deadlines ask for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Needs {
+    /// The lowest rate with the usual margin before the deadlines, byte/s.
+    pub(crate) zeta: f64,
+    /// The lowest rate with hardly any margin: more would cost money for nothing, byte/s.
+    pub(crate) least: f64,
+    /// Time to the nearest deadline.
+    pub(crate) left: Duration,
+}
+
+/// What a path is to carry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Part {
+    /// The part of all that is left, 0 to 1.
+    pub(crate) share: f64,
+    /// The rate that a metered path is held to, byte/s; 0 while it is not used, and infinite while
+    /// it is looked at for the first time.
+    pub(crate) limit: Option<f64>,
+}
+
+/// Divides, period by period.
+#[derive(Debug, Default)]
+pub(crate) struct Divider {
+    /// Mean rate of each path.
+    means: Vec<f64>,
+    updated: Option<Duration>,
+    /// Since when all paths that cost nothing have given what they have.
+    full_since: Option<Duration>,
+    /// The highest rate of each path.
+    best: Vec<f64>,
+    /// Whether metered paths are used.
+    pays: bool,
+}
+
+impl Divider {
+    /// What each path is to carry in the next period.
+    pub(crate) fn divide(
+        &mut self,
+        now: Duration,
+        needs: Option<Needs>,
+        paths: &[PathLoad],
+    ) -> Vec<Part> {
+        self.learn(now, paths);
+        let free = |index: usize| paths[index].is_up && !paths[index].is_metered;
+        let carried: f64 = (0..paths.len())
+            .filter(|&index| free(index))
+            .map(|index| self.means[index])
+            .sum();
+        let limit = self.metered_limit(now, needs, paths, carried);
+        let zeta = needs.map_or(0.0, |needs| needs.zeta);
+        let rest = if limit.is_finite() {
+            zeta - limit
+        } else {
+            zeta
+        };
+        let shares = self.shares(rest.max(0.0), paths, &free);
+        let of_metered = match limit {
+            limit if limit.is_finite() && zeta > 0.0 => (limit / zeta).min(1.0),
+            _ => 0.0,
+        };
+        let metered = paths.iter().filter(|path| path.is_metered && path.is_up);
+        let metered = metered.count().max(1) as f64;
+        let part = |(index, path): (usize, &PathLoad)| Part {
+            share: match path.is_metered {
+                true => of_metered / metered,
+                false => shares[index] * (1.0 - of_metered),
+            },
+            limit: path.is_metered.then_some(limit / metered),
+        };
+        paths.iter().enumerate().map(part).collect()
+    }
+
+    fn learn(&mut self, now: Duration, paths: &[PathLoad]) {
+        let elapsed = self
+            .updated
+            .map_or(0.0, |at| now.saturating_sub(at).as_secs_f64());
+        self.updated = Some(now);
+        self.means.resize(paths.len(), 0.0);
+        self.best.resize(paths.len(), 0.0);
+        let weight = 1.0 - (-elapsed / MEMORY).exp();
+        for (index, path) in paths.iter().enumerate() {
+            // At first the rate of one period is better than nothing.
+            let weight = if self.means[index] > 0.0 { weight } else { 1.0 };
+            self.means[index] += weight * (path.rate - self.means[index]);
+            self.best[index] = self.best[index].max(path.rate).max(path.capacity);
+        }
+        let gives_all = |(index, path): (usize, &PathLoad)| {
+            path.is_metered
+                || !path.is_up
+                || path.w >= FULL_WEIGHT
+                || self.means[index] >= ALONE * self.best[index] && path.rate > 0.0
+        };
+        let is_full = paths.iter().enumerate().all(gives_all);
+        self.full_since = is_full.then(|| self.full_since.unwrap_or(now));
+    }
+
+    /// The part of what is left for each path that costs nothing; they add up to 1.
+    fn shares(&self, zeta: f64, paths: &[PathLoad], free: &dyn Fn(usize) -> bool) -> Vec<f64> {
+        let is_alone = |index: usize| self.means[index] >= ALONE * self.best[index];
+        let sum = |of: &dyn Fn(usize) -> bool| -> f64 {
+            let some = (0..paths.len()).filter(|&index| free(index) && of(index));
+            some.map(|index| self.means[index]).sum()
+        };
+        let alone = sum(&is_alone);
+        let count = (0..paths.len()).filter(|&index| free(index)).count();
+        let beside = (0..paths.len()).filter(|&index| free(index) && !is_alone(index));
+        let beside = beside.count();
+        // What paths without others carry, they carry without harm.
+        let of_alone = match zeta {
+            zeta if beside == 0 || alone >= zeta => 1.0,
+            zeta => alone / zeta,
+        };
+        let share = |index: usize| match () {
+            () if !free(index) => 0.0,
+            () if alone + sum(&|index| !is_alone(index)) <= 0.0 => 1.0 / count as f64,
+            () if is_alone(index) && alone > 0.0 => of_alone * self.means[index] / alone,
+            () if is_alone(index) => 0.0,
+            () => (1.0 - of_alone) / beside as f64,
+        };
+        let shares: Vec<f64> = (0..paths.len()).map(share).collect();
+        let sum: f64 = shares.iter().sum();
+        if sum > 0.0 {
+            return shares.into_iter().map(|share| share / sum).collect();
+        }
+        shares
+    }
+
+    /// The rate that metered paths carry together, byte/s: what the others do not, at the latest
+    /// time.
+    fn metered_limit(
+        &mut self,
+        now: Duration,
+        needs: Option<Needs>,
+        paths: &[PathLoad],
+        carried: f64,
+    ) -> f64 {
+        let Some(needs) = needs else {
+            self.pays = false;
+            return 0.0;
+        };
+        let missing = needs.least - carried;
+        if missing <= 0.0 {
+            self.pays = false;
+            return 0.0;
+        }
+        let proof = needs.left.mul_f64(PROOF_SHARE).clamp(PROOF.0, PROOF.1);
+        let is_proven = self.full_since.is_some_and(|since| now >= since + proof);
+        let metered = || (0..paths.len()).filter(|&it| paths[it].is_metered && paths[it].is_up);
+        // Nobody knows what a path carries that was never used.
+        let is_unknown = metered().any(|index| self.best[index] <= 0.0);
+        let carries: f64 = metered().map(|index| self.best[index]).sum();
+        let is_late = is_unknown || missing >= LATEST * carries;
+        self.pays |= is_proven && is_late;
+        // A path that was only looked at waits for its time.
+        self.pays &= is_late || missing >= LATEST * LATEST * carries;
+        match self.pays {
+            true if is_unknown => f64::INFINITY,
+            true => missing,
+            false => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(rate: f64, capacity: f64, w: f64) -> PathLoad {
+        PathLoad {
+            rate,
+            capacity,
+            w,
+            is_up: true,
+            is_metered: false,
+        }
+    }
+
+    fn metered(rate: f64) -> PathLoad {
+        PathLoad {
+            is_metered: true,
+            ..path(rate, rate, 1.0)
+        }
+    }
+
+    fn needs(zeta: f64, left: u64) -> Option<Needs> {
+        Some(Needs {
+            zeta,
+            least: 0.95 * zeta,
+            left: Duration::from_secs(left),
+        })
+    }
+
+    /// The same loads for this many seconds.
+    fn after(seconds: u64, needs: Option<Needs>, paths: &[PathLoad]) -> Vec<Part> {
+        let mut divider = Divider::default();
+        let mut parts = Vec::new();
+        for second in 0..=seconds {
+            parts = divider.divide(Duration::from_secs(second), needs, paths);
+        }
+        parts
+    }
+
+    fn shares(parts: &[Part]) -> Vec<f64> {
+        let shares = parts.iter().map(|part| (part.share * 1e3).round() / 1e3);
+        shares.collect()
+    }
+
+    #[test]
+    fn paths_without_others_carry_in_proportion() {
+        let paths = [path(3e6, 3e6, 0.02), path(1e6, 1e6, 0.02)];
+        assert_eq!(shares(&after(5, needs(2e6, 100), &paths)), [0.75, 0.25]);
+        // Also where they cannot carry it all, and before anything is known.
+        assert_eq!(shares(&after(5, needs(9e6, 100), &paths)), [0.75, 0.25]);
+        let unknown = [path(0.0, 0.0, 0.02); 2];
+        assert_eq!(shares(&after(0, needs(2e6, 100), &unknown)), [0.5, 0.5]);
+    }
+
+    #[test]
+    fn a_busy_path_carries_only_what_is_missing() {
+        let paths = [path(1e6, 1e6, 0.02), path(0.1e6, 1e6, 0.02)];
+        assert_eq!(shares(&after(5, needs(0.8e6, 100), &paths)), [1.0, 0.0]);
+        assert_eq!(shares(&after(5, needs(1.25e6, 100), &paths)), [0.8, 0.2]);
+        let down = PathLoad {
+            is_up: false,
+            ..paths[0]
+        };
+        let parts = after(5, needs(0.8e6, 100), &[down, paths[1]]);
+        assert_eq!(shares(&parts), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn a_metered_path_waits_until_it_is_needed() {
+        // 1 MB/s are free, of 1.2 MB/s that are needed: 2 MB/s for money can wait.
+        let paths = [path(1e6, 1e6, 1.0), metered(2e6)];
+        let parts = after(20, needs(1.2e6, 100), &paths);
+        assert_eq!((parts[1].limit, parts[1].share), (Some(0.0), 0.0));
+        // Not any longer: 1.5 MB/s are missing.
+        let parts = after(20, needs(2.6e6 / 0.95, 100), &paths);
+        let limit = parts[1].limit.unwrap();
+        assert!((limit - 1.6e6).abs() < 1e4, "{limit}");
+        // Nor without a deadline, nor before the free path has its full weight.
+        assert_eq!(after(20, None, &paths)[1].limit, Some(0.0));
+        let yielding = [path(0.5e6, 1e6, 0.5), metered(2e6)];
+        assert_eq!(after(20, needs(3e6, 100), &yielding)[1].limit, Some(0.0));
+        assert_eq!(after(3, needs(3e6, 100), &paths)[1].limit, Some(0.0));
+    }
+
+    #[test]
+    fn an_unknown_metered_path_is_looked_at_and_then_waits() {
+        let needs = needs(1.2e6, 100);
+        let free = path(1e6, 1e6, 1.0);
+        let mut divider = Divider::default();
+        let mut limits = Vec::new();
+        for second in 0..20 {
+            let known = if second > 10 { 2e6 } else { 0.0 };
+            let now = Duration::from_secs(second);
+            let parts = divider.divide(now, needs, &[free, metered(known)]);
+            limits.push(parts[1].limit.unwrap());
+        }
+        assert_eq!(limits[4], 0.0);
+        assert_eq!(limits[10], f64::INFINITY);
+        assert_eq!(limits[12], 0.0);
+    }
+}
