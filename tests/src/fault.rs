@@ -3,14 +3,15 @@
 //! request is recorded for the test to look at.
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::message::{End, Reply, Request, Waiting, is_timeout, peek_request};
+use crate::rate::{Sender, SharedRate};
 use crate::version::Version;
 
 /// Connections served at once; further ones are closed at once.
@@ -18,6 +19,28 @@ const MAX_CONNECTIONS: usize = 64;
 
 /// Longest time a write may block or a stalled connection is kept.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach {
+    /// Address that it listens on.
+    pub address: Ipv4Addr,
+    /// All its connections together send no faster than this, byte/s.
+    pub rate: Option<u64>,
+    /// An answer begins so much later, and the first one of a connection by twice as much, as if
+    /// this were the round-trip time. TCP itself knows nothing of it.
+    pub round_trip: Duration,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self {
+            address: Ipv4Addr::LOCALHOST,
+            rate: None,
+            round_trip: Duration::ZERO,
+        }
+    }
+}
 
 type Script = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
 
@@ -30,6 +53,9 @@ pub struct FaultServer {
 
 struct Shared {
     started: Instant,
+    rate: Option<SharedRate>,
+    round_trip: Duration,
+    sent: AtomicU64,
     stop: AtomicBool,
     scripts: Mutex<HashMap<String, Script>>,
     log: Mutex<Vec<Request>>,
@@ -42,12 +68,21 @@ impl FaultServer {
     /// Listens on a free port of 127.0.0.1; paths without a script are 404.
     #[must_use]
     pub fn start() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        Self::reached(&Reach::default())
+    }
+
+    /// The same, reached in this way.
+    #[must_use]
+    pub fn reached(by: &Reach) -> Self {
+        let listener = TcpListener::bind((by.address, 0)).expect("a free port");
         let address = listener
             .local_addr()
             .expect("a bound socket has an address");
         let shared = Arc::new(Shared {
             started: Instant::now(),
+            rate: by.rate.map(SharedRate::new),
+            round_trip: by.round_trip,
+            sent: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             scripts: Mutex::default(),
             log: Mutex::default(),
@@ -76,7 +111,7 @@ impl FaultServer {
         self.script(path, move |request| version.answer(request));
     }
 
-    /// The URL of a path, by address: `http://127.0.0.1:PORT/path`.
+    /// The URL of a path, by address: `http://127.0.0.1:PORT/path`, unless [`Reach`] has another.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
@@ -101,6 +136,12 @@ impl FaultServer {
         let mut requests = self.requests();
         requests.retain(|request| request.target == path);
         requests
+    }
+
+    /// Bytes that it has given to its sockets so far, with the heads of its answers.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.shared.sent.load(Ordering::Relaxed)
     }
 
     /// The largest number of requests that were answered at the same time.
@@ -155,6 +196,7 @@ impl Shared {
         let connection = self.connections.fetch_add(1, Ordering::SeqCst);
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
+        let mut delay = 2 * self.round_trip;
         while let Some(Waiting { request, length }) = peek_request(&stream, || self.stopped()) {
             let active = Active::new(self);
             let request = self.record(request, connection, active.number);
@@ -173,7 +215,15 @@ impl Shared {
                 let mut body = (&stream).take(request.body_length());
                 io::copy(&mut body, &mut io::sink())?;
             }
-            reply.send(&mut stream, request.method == "HEAD", &mut active)?;
+            std::thread::sleep(delay);
+            delay = self.round_trip;
+            let mut wire = Wire {
+                stream: &stream,
+                sender: self.rate.as_ref().map(SharedRate::sender),
+                sent: &self.sent,
+            };
+            reply.send(&mut wire, request.method == "HEAD", &mut active)?;
+            drop(wire);
             match ending {
                 End::KeepAlive => {}
                 End::Close(_) | End::Reset(_) => return Ok(()),
@@ -208,6 +258,28 @@ impl Shared {
             }
         }
         Ok(())
+    }
+}
+
+/// A connection as answers see it: at the rate of the server, and counted.
+struct Wire<'a> {
+    stream: &'a TcpStream,
+    sender: Option<Sender<'a>>,
+    sent: &'a AtomicU64,
+}
+
+impl Write for Wire<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(sender) = &self.sender {
+            sender.pass(bytes.len());
+        }
+        let written = self.stream.write(bytes)?;
+        self.sent.fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
     }
 }
 

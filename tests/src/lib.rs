@@ -29,6 +29,7 @@ pub mod outcome;
 pub mod peers;
 pub mod poll;
 pub mod proxy;
+mod rate;
 pub mod seccomp;
 pub mod special;
 pub mod ss;

@@ -304,7 +304,7 @@ impl Reply {
     /// them at once.
     pub(crate) fn send<Guard>(
         &self,
-        stream: &mut TcpStream,
+        stream: &mut impl Write,
         head_only: bool,
         busy: &mut Option<Guard>,
     ) -> io::Result<()> {
@@ -364,7 +364,7 @@ impl Reply {
         }
     }
 
-    fn send_slice(&self, stream: &mut TcpStream, slice: &[u8]) -> io::Result<()> {
+    fn send_slice(&self, stream: &mut impl Write, slice: &[u8]) -> io::Result<()> {
         if self.framing != Framing::Chunked {
             return stream.write_all(slice);
         }
