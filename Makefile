@@ -77,6 +77,7 @@ bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1
 	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)
 	$(TARGET)/release/bench hold $(if $(QUICK),--quick)
 	$(TARGET)/release/bench fleet-scale $(if $(QUICK),--quick)
+	$(TARGET)/release/bench mirrors $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(TARGET)/release/lab numerical && $(TARGET)/release/lab tuning)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
 	@left=; \

@@ -10,6 +10,7 @@ pub mod hold;
 pub mod machine;
 pub mod measure;
 pub mod memory;
+pub mod mirrors;
 pub mod picture;
 pub mod record;
 pub mod report;

@@ -8,14 +8,16 @@
 //!   small files, beside rclone;
 //! - `bench hold` (or `bench hold --quick`) measures what it costs to hold connections of others;
 //! - `bench fleet-scale` (or `bench fleet-scale --quick`) measures the lane of a site with very many
-//!   agents.
+//!   agents;
+//! - `bench mirrors` (or `bench mirrors --quick`) fetches one file from five mirrors of which three
+//!   are bad, beside aria2c; `--runs N`, `--first-seed N` and `--jobs N` say how often.
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
 use fairbat_tests::bench::record::Record;
-use fairbat_tests::bench::{FULL, QUICK, fleet, hold, picture, report, run, scale};
+use fairbat_tests::bench::{FULL, QUICK, fleet, hold, mirrors, picture, report, run, scale};
 use fairbat_tests::target::output_directory;
 use serde::Serialize;
 
@@ -46,13 +48,20 @@ fn main() -> Result<(), Box<dyn Error>> {
             let page = fleet::page::markdown(&record);
             save_page(&record, &page, "fleet-scale", directory)
         }
+        Some("mirrors") => {
+            let options = mirrors::Options::parse(std::env::args().skip(2))?;
+            let record = mirrors::run(&options, &typed());
+            let page = mirrors::page::markdown(&record);
+            let directory = if options.is_quick { &scratch } else { results };
+            save_json(&record.json()?, &page, "mirrors", directory)
+        }
         Some("--quick") => save(&run(&QUICK, "make bench QUICK=1", &scratch), &scratch),
         Some("--report") => {
             let record = serde_json::from_slice(&fs::read(results.join("speed.json"))?)?;
             write_report(&record, results)
         }
         Some(other) => {
-            let known = "agent-scale, hold, fleet-scale, --quick or --report";
+            let known = "agent-scale, hold, fleet-scale, mirrors, --quick or --report";
             Err(format!("unknown option {other}: {known}").into())
         }
     }
@@ -69,8 +78,12 @@ fn save_page(
     name: &str,
     directory: &Path,
 ) -> Result<(), Box<dyn Error>> {
-    fs::create_dir_all(directory)?;
     let json = serde_json::to_string_pretty(record)? + "\n";
+    save_json(&json, page, name, directory)
+}
+
+fn save_json(json: &str, page: &str, name: &str, directory: &Path) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(directory)?;
     fs::write(directory.join(format!("{name}.json")), json)?;
     fs::write(directory.join(format!("{name}.md")), page)?;
     println!("{page}\nwritten to {}", directory.display());
