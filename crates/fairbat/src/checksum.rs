@@ -1,9 +1,10 @@
-//! Checksums of whole files: their text form and their computation.
+//! Checksums of files and of their pieces: their text form and their computation.
 
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
 use crate::settings::{Checksum, PieceHashes};
@@ -14,8 +15,8 @@ pub enum ChecksumError {
     /// The text has no `=` between algorithm and digest.
     #[error("a checksum is written ALGORITHM=HEX, for example sha-256=9f86d0...")]
     NoAlgorithm,
-    /// The algorithm is unknown.
-    #[error("unknown checksum algorithm {0:?}; sha-256 and sha-512 are known")]
+    /// The algorithm is unknown, or too weak for a whole file.
+    #[error("a checksum of the algorithm {0:?} is not accepted; use sha-256 or sha-512")]
     UnknownAlgorithm(String),
     /// The digest has a character that is not a hexadecimal digit.
     #[error("the digest is not hexadecimal")]
@@ -33,10 +34,12 @@ pub enum ChecksumError {
 }
 
 impl Checksum {
-    /// Name of the algorithm, as in `sha-256=HEX` (RFC 9530, section 7.2).
+    /// Name of the algorithm, as in `sha-256=HEX` (RFC 9530, section 7.2; IANA, "Hash Function
+    /// Textual Names").
     #[must_use]
     pub fn algorithm(&self) -> &'static str {
         match self {
+            Self::Sha1(_) => "sha-1",
             Self::Sha256(_) => "sha-256",
             Self::Sha512(_) => "sha-512",
         }
@@ -46,18 +49,31 @@ impl Checksum {
     #[must_use]
     pub fn hex(&self) -> String {
         match self {
+            Self::Sha1(digest) => to_hex(digest),
             Self::Sha256(digest) => to_hex(digest),
             Self::Sha512(digest) => to_hex(digest),
         }
     }
 
-    /// A hasher for this algorithm. Compare its result for the whole file with
+    /// A hasher for this algorithm. Compare its result for the whole file, or the piece, with
     /// `self`.
     #[must_use]
     pub fn hasher(&self) -> Hasher {
         match self {
+            Self::Sha1(_) => Hasher::Sha1(Sha1::new()),
             Self::Sha256(_) => Hasher::Sha256(Sha256::new()),
             Self::Sha512(_) => Hasher::Sha512(Sha512::new()),
+        }
+    }
+
+    /// The hash of a piece, which may be a SHA-1.
+    ///
+    /// # Errors
+    /// As for a whole file.
+    pub(crate) fn of_piece(algorithm: &str, hex: &str) -> Result<Self, ChecksumError> {
+        match algorithm.to_ascii_lowercase().as_str() {
+            "sha-1" | "sha1" => Ok(Self::Sha1(from_hex("sha-1", hex)?)),
+            _ => format!("{algorithm}={hex}").parse(),
         }
     }
 }
@@ -72,7 +88,7 @@ impl FromStr for Checksum {
     type Err = ChecksumError;
 
     /// Reads `sha-256=HEX` or `sha-512=HEX` without regard to case. The hyphen may
-    /// be missing.
+    /// be missing. SHA-1 is refused: it identifies no file.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (algorithm, hex) = text.split_once('=').ok_or(ChecksumError::NoAlgorithm)?;
         match algorithm.to_ascii_lowercase().as_str() {
@@ -84,10 +100,15 @@ impl FromStr for Checksum {
 }
 
 impl PieceHashes {
-    /// Whether nobody can make two files with the same hashes.
+    /// Whether pieces of different servers may be joined by these hashes alone.
+    ///
+    /// By SHA-1 they may not: it takes some money to make two pieces with the same hash (Leurent
+    /// and Peyrin, "SHA-1 is a Shambles", USENIX Security 2020). It still tells damaged pieces
+    /// from others, where a checksum of the whole file is compared in the end.
     #[must_use]
     pub fn is_strong(&self) -> bool {
-        !self.hashes.is_empty()
+        let is_weak = |hash: &Checksum| matches!(hash, Checksum::Sha1(_));
+        !self.hashes.is_empty() && !self.hashes.iter().any(is_weak)
     }
 
     /// The bytes of a piece in a file of `total` bytes.
@@ -186,9 +207,11 @@ pub(crate) fn digest_of<E>(
     Ok(hasher.finalize().into())
 }
 
-/// Computes a digest over the pieces of a file, in order.
+/// Computes a digest over the bytes of a file, in order.
 #[derive(Debug, Clone)]
 pub enum Hasher {
+    /// SHA-1, FIPS 180-4.
+    Sha1(Sha1),
     /// SHA-256, FIPS 180-4.
     Sha256(Sha256),
     /// SHA-512, FIPS 180-4.
@@ -199,6 +222,7 @@ impl Hasher {
     /// Takes the next bytes of the file.
     pub fn update(&mut self, bytes: &[u8]) {
         match self {
+            Self::Sha1(state) => state.update(bytes),
             Self::Sha256(state) => state.update(bytes),
             Self::Sha512(state) => state.update(bytes),
         }
@@ -208,6 +232,7 @@ impl Hasher {
     #[must_use]
     pub fn finish(self) -> Checksum {
         match self {
+            Self::Sha1(state) => Checksum::Sha1(state.finalize().into()),
             Self::Sha256(state) => Checksum::Sha256(state.finalize().into()),
             Self::Sha512(state) => Checksum::Sha512(state.finalize().into()),
         }
@@ -236,6 +261,25 @@ mod tests {
             hasher.update(b"bc");
             assert_eq!(hasher.finish(), expected);
         }
+    }
+
+    #[test]
+    fn sha_1_is_for_pieces_only() {
+        // FIPS 180-4 example value, as above.
+        let hex = "a9993e364706816aba3e25717850c26c9cd0d89d";
+        for algorithm in ["sha-1", "SHA1"] {
+            let expected = Checksum::of_piece(algorithm, hex).unwrap();
+            let mut hasher = expected.hasher();
+            hasher.update(b"abc");
+            assert_eq!(hasher.finish(), expected);
+            assert_eq!(expected.to_string(), format!("sha-1={hex}"));
+            let refused = format!("{algorithm}={hex}").parse::<Checksum>();
+            let said = refused.expect_err("too weak").to_string();
+            assert!(said.contains("use sha-256 or sha-512"), "{said}");
+        }
+        let (_, hex) = ABC_256.split_once('=').unwrap();
+        assert_eq!(Checksum::of_piece("sha-256", hex), ABC_256.parse());
+        assert!(Checksum::of_piece("sha-1", "a9").is_err());
     }
 
     #[test]

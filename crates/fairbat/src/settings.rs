@@ -78,9 +78,12 @@ pub enum Target {
     Directory(PathBuf),
 }
 
-/// An expected digest of the whole file.
+/// An expected digest of a file, or of a piece of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
+    /// SHA-1, FIPS 180-4. Of pieces only ([`PieceHashes`]), for two files can be made with the same
+    /// one.
+    Sha1([u8; 20]),
     /// SHA-256, FIPS 180-4.
     Sha256([u8; 32]),
     /// SHA-512, FIPS 180-4.

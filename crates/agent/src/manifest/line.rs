@@ -249,7 +249,7 @@ fn target_of(encoded: &str) -> Result<Box<OsStr>, LineProblem> {
 fn digest_of(hex: &str) -> Result<[u8; 32], LineProblem> {
     match format!("sha-256={hex}").parse() {
         Ok(Checksum::Sha256(digest)) => Ok(digest),
-        Ok(Checksum::Sha512(_)) | Err(_) => Err(LineProblem::Member("sha256")),
+        Ok(_) | Err(_) => Err(LineProblem::Member("sha256")),
     }
 }
 

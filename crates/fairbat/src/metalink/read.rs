@@ -23,9 +23,6 @@ const MAX_DEPTH: usize = 8;
 /// Namespaces that one element may declare. Each element is looked up among all that are open.
 const MAX_DECLARATIONS: usize = 16;
 
-/// Known kinds of hashes, the one that is preferred first.
-const OF_FILES: [&str; 2] = ["sha-256", "sha-512"];
-
 /// Parses a Metalink (RFC 5854). Elements count by their namespace, whatever their prefix; others
 /// and misplaced ones are skipped.
 ///
@@ -104,11 +101,9 @@ struct Reading {
 struct FileReading {
     name: String,
     size: Option<u64>,
-    /// By place in [`OF_FILES`].
-    checksums: [Option<Checksum>; OF_FILES.len()],
+    checksum: Option<Checksum>,
     /// Of the open `pieces`: algorithm, length, hashes.
     pieces: Option<(String, NonZeroU64, Vec<Checksum>)>,
-    /// The first that can be used.
     kept: Option<PieceHashes>,
     urls: Vec<(u32, Url)>,
     unsupported: usize,
@@ -236,16 +231,14 @@ impl Reading {
             }
             Tag::Hash => match &mut file.pieces {
                 Some((algorithm, _, hashes)) => {
-                    hashes.extend(hash(&file.name, algorithm, text)?);
+                    let found = Checksum::of_piece(algorithm, text);
+                    hashes.extend(known(found, &file.name, algorithm, text)?);
                 }
                 None => {
-                    let found = hash(&file.name, &self.algorithm, text)?;
-                    let place = found
-                        .as_ref()
-                        .and_then(|found| OF_FILES.iter().position(|of| *of == found.algorithm()));
-                    if let Some(place) = place {
-                        file.checksums[place] = found;
-                    }
+                    let found = format!("{}={text}", self.algorithm).parse();
+                    let found = known(found, &file.name, &self.algorithm, text)?;
+                    let found = file.checksum.take().into_iter().chain(found);
+                    file.checksum = found.min_by_key(preference);
                 }
             },
             Tag::Pieces => file.end_pieces(),
@@ -275,9 +268,9 @@ impl FileReading {
             return;
         };
         // Those of an unknown kind are none.
-        if !hashes.is_empty() {
-            self.kept.get_or_insert(PieceHashes { length, hashes });
-        }
+        let found = (!hashes.is_empty()).then_some(PieceHashes { length, hashes });
+        let found = self.kept.take().into_iter().chain(found);
+        self.kept = found.min_by_key(|found| preference(&found.hashes[0]));
     }
 
     fn add_url(&mut self, priority: u32, text: &str) -> Result<(), MetalinkError> {
@@ -312,7 +305,7 @@ impl FileReading {
         Ok(MetalinkFile {
             name: self.name,
             size: self.size,
-            checksum: self.checksums.into_iter().flatten().next(),
+            checksum: self.checksum,
             // Without a size, nobody knows how many there should be.
             pieces: self.kept.filter(|_| self.size.is_some()),
             urls: self.urls.into_iter().map(|(_, url)| url).collect(),
@@ -321,9 +314,23 @@ impl FileReading {
     }
 }
 
-/// A hash; `None` of a kind that is not known.
-fn hash(file: &str, algorithm: &str, text: &str) -> Result<Option<Checksum>, MetalinkError> {
-    match format!("{algorithm}={text}").parse::<Checksum>() {
+/// Which of several hashes counts: the one with the least number, and the first of these.
+fn preference(hash: &Checksum) -> u8 {
+    match hash {
+        Checksum::Sha256(_) => 0,
+        Checksum::Sha512(_) => 1,
+        Checksum::Sha1(_) => 2,
+    }
+}
+
+/// A hash that was read; `None` of a kind that is not known.
+fn known(
+    hash: Result<Checksum, ChecksumError>,
+    file: &str,
+    algorithm: &str,
+    text: &str,
+) -> Result<Option<Checksum>, MetalinkError> {
+    match hash {
         Ok(checksum) => Ok(Some(checksum)),
         Err(ChecksumError::UnknownAlgorithm(_)) => Ok(None),
         Err(_) => Err(MetalinkError::Hash {

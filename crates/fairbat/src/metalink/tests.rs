@@ -1,3 +1,5 @@
+use std::num::NonZeroU64;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -97,6 +99,48 @@ fn hashes_of_pieces_belong_to_a_size() {
     let other = r#"<pieces length="5" type="crc"><hash>00</hash></pieces>"#;
     let kept = read(format!("<size>25</size>{other}{}", pieces(3)));
     assert_eq!(kept.map(|it| it.map(|it| it.length.get())), Ok(Some(10)));
+}
+
+#[test]
+fn sha_1_is_for_pieces_only_and_comes_last() {
+    let sha1 = "a9993e364706816aba3e25717850c26c9cd0d89d";
+    let pieces = |kind: &str, hash: &str| {
+        format!(r#"<pieces length="10" type="{kind}"><hash>{hash}</hash></pieces>"#)
+    };
+    let kind_of = |pieces: &str| {
+        let size = "<size>7</size>";
+        let of_file = format!(r#"<hash type="sha-1">{sha1}</hash>"#);
+        let files = read(&file(&format!("{of_file}{size}{pieces}"))).expect("a Metalink");
+        assert_eq!(files[0].checksum, None, "SHA-1 identifies no file");
+        let kept = files[0].pieces.clone().expect("pieces");
+        (kept.hashes[0].algorithm(), kept.is_strong())
+    };
+    let (weak, wide) = (pieces("sha-1", sha1), pieces("sha-512", &"ab".repeat(64)));
+    let good = pieces("sha-256", &sha256_hex(b"piece"));
+    assert_eq!(kind_of(&weak), ("sha-1", false));
+    assert_eq!(kind_of(&format!("{weak}{wide}")), ("sha-512", true));
+    assert_eq!(kind_of(&format!("{weak}{wide}{good}")), ("sha-256", true));
+    assert_eq!(kind_of(&format!("{good}{weak}")), ("sha-256", true));
+    let short = read(&file(&pieces("sha-1", "a9")));
+    assert!(matches!(short, Err(MetalinkError::Hash { .. })));
+}
+
+#[test]
+fn the_pieces_of_a_file_are_its_bytes_in_order() {
+    let pieces = |length, count| PieceHashes {
+        length: NonZeroU64::new(length).expect("a length"),
+        hashes: vec![Checksum::Sha256([0; 32]); count],
+    };
+    let ranges = |pieces: &PieceHashes, size| {
+        let ranges = (0..pieces.hashes.len()).map(|index| pieces.range(index, size));
+        ranges.collect::<Vec<_>>()
+    };
+    assert_eq!(ranges(&pieces(10, 3), 25), [0..10, 10..20, 20..25]);
+    assert_eq!(ranges(&pieces(10, 2), 20), [0..10, 10..20]);
+    assert_eq!(pieces(u64::MAX, 1).range(0, 25), 0..25);
+    let huge = pieces(u64::MAX - 1, 2);
+    assert_eq!(huge.range(1, u64::MAX), u64::MAX - 1..u64::MAX);
+    assert!(huge.range(9, u64::MAX).is_empty() && pieces(10, 3).range(3, 25).is_empty());
 }
 
 #[test]
