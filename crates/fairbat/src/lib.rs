@@ -52,6 +52,7 @@ pub mod settings;
 pub mod transport;
 pub mod units;
 pub mod upload;
+pub mod xml;
 
 #[cfg(test)]
 mod tests;

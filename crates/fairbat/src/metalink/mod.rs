@@ -12,6 +12,7 @@ pub(crate) use self::fetch::described;
 pub use self::fetch::fetch;
 pub use self::read::parse;
 use crate::settings::{Checksum, PieceHashes};
+use crate::xml::XmlError;
 
 /// Largest document, bytes.
 pub const MAX_LENGTH: usize = 32 << 20;
@@ -45,12 +46,9 @@ pub enum MetalinkError {
     /// It is longer than [`MAX_LENGTH`].
     #[error("it is longer than {MAX_LENGTH} bytes")]
     TooLong,
-    /// The XML is damaged.
-    #[error("it is no XML: {0}")]
-    Xml(String),
-    /// The XML ends in the middle.
-    #[error("it ends in the middle")]
-    Cut,
+    /// It is no XML, or only a part of a document.
+    #[error(transparent)]
+    Xml(#[from] XmlError),
     /// It is XML of another kind.
     #[error("it is no Metalink: its outermost element is {0:?}, and not metalink")]
     Other(String),

@@ -3,28 +3,21 @@
 use std::collections::HashSet;
 use std::num::NonZeroU64;
 
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::name::{Namespace, ResolveResult};
-use quick_xml::{NsReader, XmlVersion};
 use url::Url;
 
 use super::{MAX_FILES, MAX_LENGTH, MAX_URLS, MetalinkError, MetalinkFile, is_safe_name};
 use crate::checksum::ChecksumError;
 use crate::http::link::priority_of;
 use crate::settings::{Checksum, PieceHashes};
+use crate::xml::{XmlEvent, XmlReader, XmlTag};
 
-const METALINK: Namespace<'_> = Namespace(b"urn:ietf:params:xml:ns:metalink");
+/// The namespace of a Metalink (RFC 5854, section 1.2).
+const METALINK: &[u8] = b"urn:ietf:params:xml:ns:metalink";
 
-const METALINK_3: Namespace<'_> = Namespace(b"http://www.metalinker.org/");
+/// That of version 3.
+const METALINK_3: &[u8] = b"http://www.metalinker.org/";
 
-/// Deepest nesting of elements. The known elements need four levels.
-const MAX_DEPTH: usize = 8;
-
-/// Namespaces that one element may declare. Each element is looked up among all that are open.
-const MAX_DECLARATIONS: usize = 16;
-
-/// Parses a Metalink (RFC 5854). Elements count by their namespace, whatever their prefix; others
-/// and misplaced ones are skipped.
+/// Parses a Metalink (RFC 5854). Elements of other namespaces and misplaced ones are skipped.
 ///
 /// # Errors
 /// It is none, or cannot be used.
@@ -32,41 +25,15 @@ pub fn parse(document: &[u8]) -> Result<Vec<MetalinkFile>, MetalinkError> {
     if document.len() > MAX_LENGTH {
         return Err(MetalinkError::TooLong);
     }
-    let mut reader = NsReader::from_reader(document);
-    reader.config_mut().expand_empty_elements = true;
-    reader
-        .resolver_mut()
-        .set_max_declarations_per_element(MAX_DECLARATIONS);
-    let (mut reading, mut buffer) = (Reading::default(), Vec::new());
+    let (mut reader, mut reading) = (XmlReader::new(document), Reading::default());
     loop {
-        buffer.clear();
-        let (namespace, event) = reader.read_resolved_event_into(&mut buffer).map_err(xml)?;
-        match event {
-            Event::Start(start) => reading.start(&namespace, &start)?,
-            Event::End(_) => reading.end()?,
-            Event::Text(text) => reading.text.push_str(&text.xml10_content().map_err(xml)?),
-            Event::CData(text) => reading.text.push_str(&text.decode().map_err(xml)?),
-            Event::GeneralRef(reference) => match reference.resolve_char_ref().map_err(xml)? {
-                Some(character) => reading.text.push(character),
-                None => {
-                    let name = reference.decode().map_err(xml)?;
-                    let text = quick_xml::escape::resolve_predefined_entity(&name);
-                    let unknown = || MetalinkError::Xml(format!("&{name}; is not known"));
-                    reading.text.push_str(text.ok_or_else(unknown)?);
-                }
-            },
-            Event::Eof => return reading.finish(),
-            Event::Empty(_)
-            | Event::Comment(_)
-            | Event::Decl(_)
-            | Event::PI(_)
-            | Event::DocType(_) => {}
+        match reader.read()? {
+            XmlEvent::Start(tag) => reading.start(&tag)?,
+            XmlEvent::End(text) => reading.end(&text)?,
+            XmlEvent::Eof if reading.files.is_empty() => return Err(MetalinkError::Files(0)),
+            XmlEvent::Eof => return Ok(reading.files),
         }
     }
-}
-
-fn xml(error: impl std::fmt::Display) -> MetalinkError {
-    MetalinkError::Xml(error.to_string())
 }
 
 /// The elements that matter here.
@@ -85,15 +52,12 @@ enum Tag {
 #[derive(Debug, Default)]
 struct Reading {
     open: Vec<Tag>,
-    /// Text since the last start of an element.
-    text: String,
     /// Attributes of the open hash, pieces and URL.
     algorithm: String,
     priority: u32,
     file: Option<FileReading>,
     files: Vec<MetalinkFile>,
     names: HashSet<String>,
-    is_over: bool,
 }
 
 /// A file that is being read.
@@ -109,34 +73,19 @@ struct FileReading {
     unsupported: usize,
 }
 
-/// The value of an attribute without a namespace.
-fn attribute(start: &BytesStart<'_>, name: &str) -> Result<Option<String>, MetalinkError> {
-    let found = start.try_get_attribute(name).map_err(xml)?;
-    let value = found.map(|found| {
-        found
-            .normalized_value(XmlVersion::Implicit1_0)
-            .map(Into::into)
-    });
-    value.transpose().map_err(xml)
-}
-
 impl Reading {
-    fn start(
-        &mut self,
-        namespace: &ResolveResult<'_>,
-        start: &BytesStart<'_>,
-    ) -> Result<(), MetalinkError> {
-        let name = start.local_name();
-        if self.open.is_empty() {
-            self.check_root(namespace, name.as_ref())?;
-        }
-        if self.open.len() >= MAX_DEPTH {
-            return Err(MetalinkError::Xml("it is nested too deeply".to_owned()));
-        }
-        let is_known = *namespace == ResolveResult::Bound(METALINK);
-        let tag = match (self.open.last(), name.as_ref()) {
-            _ if !is_known => Tag::Other,
-            (None, b"metalink") => Tag::Metalink,
+    fn start(&mut self, tag: &XmlTag<'_>) -> Result<(), MetalinkError> {
+        let parent = self.open.last().copied();
+        let known = match (parent, tag.name()) {
+            (None, b"metalink") if tag.namespace == METALINK => Tag::Metalink,
+            (None, b"metalink") if tag.namespace == METALINK_3 => {
+                return Err(MetalinkError::Version3);
+            }
+            (None, name) => {
+                let name = String::from_utf8_lossy(name);
+                return Err(MetalinkError::Other(shown(&name)));
+            }
+            _ if tag.namespace != METALINK => Tag::Other,
             (Some(Tag::Metalink), b"file") => Tag::File,
             (Some(Tag::File), b"size") => Tag::Size,
             (Some(Tag::File | Tag::Pieces), b"hash") => Tag::Hash,
@@ -144,36 +93,15 @@ impl Reading {
             (Some(Tag::File), b"url") => Tag::Url,
             _ => Tag::Other,
         };
-        let parent = self.open.last().copied();
-        match tag {
-            Tag::File => self.begin_file(attribute(start, "name")?.unwrap_or_default())?,
-            Tag::Hash if parent == Some(Tag::File) => {
-                self.algorithm = attribute(start, "type")?.unwrap_or_default();
-            }
-            Tag::Pieces => {
-                let algorithm = attribute(start, "type")?.unwrap_or_default();
-                let length = attribute(start, "length")?.unwrap_or_default();
-                self.begin_pieces(algorithm, &length)?;
-            }
-            Tag::Url => {
-                let priority = attribute(start, "priority")?;
-                self.priority = priority_of(priority.as_deref().map(str::trim));
-            }
+        match known {
+            Tag::File => self.begin_file(tag.attribute("name")?)?,
+            Tag::Hash if parent == Some(Tag::File) => self.algorithm = tag.attribute("type")?,
+            Tag::Pieces => self.begin_pieces(tag.attribute("type")?, &tag.attribute("length")?)?,
+            Tag::Url => self.priority = priority_of(Some(tag.attribute("priority")?.trim())),
             _ => {}
         }
-        self.open.push(tag);
-        self.text.clear();
+        self.open.push(known);
         Ok(())
-    }
-
-    fn check_root(&self, namespace: &ResolveResult<'_>, name: &[u8]) -> Result<(), MetalinkError> {
-        let other = || MetalinkError::Other(String::from_utf8_lossy(name).into_owned());
-        match namespace {
-            _ if self.is_over || name != b"metalink" => Err(other()),
-            ResolveResult::Bound(METALINK) => Ok(()),
-            ResolveResult::Bound(METALINK_3) => Err(MetalinkError::Version3),
-            _ => Err(other()),
-        }
     }
 
     fn begin_file(&mut self, name: String) -> Result<(), MetalinkError> {
@@ -201,22 +129,16 @@ impl Reading {
         let length = parsed.ok_or_else(|| MetalinkError::Number {
             file: file.name.clone(),
             what: "length of pieces",
-            text: length.to_owned(),
+            text: shown(length),
         })?;
         file.pieces = Some((algorithm, length, Vec::new()));
         Ok(())
     }
 
-    /// The XML reader makes sure that starts and ends match.
-    fn end(&mut self) -> Result<(), MetalinkError> {
+    fn end(&mut self, text: &str) -> Result<(), MetalinkError> {
         let Some(tag) = self.open.pop() else {
             return Ok(());
         };
-        let text = std::mem::take(&mut self.text);
-        let text = text.trim();
-        if tag == Tag::Metalink {
-            self.is_over = true;
-        }
         let Some(file) = &mut self.file else {
             return Ok(());
         };
@@ -225,7 +147,7 @@ impl Reading {
                 let size = text.parse().map_err(|_| MetalinkError::Number {
                     file: file.name.clone(),
                     what: "size",
-                    text: text.to_owned(),
+                    text: shown(text),
                 })?;
                 file.size = Some(size);
             }
@@ -252,14 +174,11 @@ impl Reading {
         }
         Ok(())
     }
+}
 
-    fn finish(self) -> Result<Vec<MetalinkFile>, MetalinkError> {
-        match (self.is_over, self.files.len()) {
-            (false, _) => Err(MetalinkError::Cut),
-            (true, 0) => Err(MetalinkError::Files(0)),
-            (true, _) => Ok(self.files),
-        }
-    }
+/// The start of a text for an error.
+fn shown(text: &str) -> String {
+    text.chars().take(200).collect()
 }
 
 impl FileReading {
@@ -276,7 +195,7 @@ impl FileReading {
     fn add_url(&mut self, priority: u32, text: &str) -> Result<(), MetalinkError> {
         let url = Url::parse(text).map_err(|_| MetalinkError::Url {
             file: self.name.clone(),
-            text: text.to_owned(),
+            text: shown(text),
         })?;
         match url.scheme() {
             "http" | "https" => self.urls.push((priority, url)),
@@ -336,7 +255,7 @@ fn known(
         Err(_) => Err(MetalinkError::Hash {
             file: file.to_owned(),
             algorithm: algorithm.to_owned(),
-            text: text.chars().take(200).collect(),
+            text: shown(text),
         }),
     }
 }

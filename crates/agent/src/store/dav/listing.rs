@@ -1,10 +1,8 @@
 //! The members of a collection, from PROPFIND of WebDAV.
 
+use fairbat::xml::{XmlError, XmlEvent, XmlReader, XmlTag};
 use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
-use quick_xml::NsReader;
-use quick_xml::events::Event;
-use quick_xml::name::{Namespace, ResolveResult};
 
 use super::client::DavClient;
 use super::location::Reference;
@@ -62,10 +60,7 @@ pub(crate) async fn members(
     Ok(is_collection.then_some(members))
 }
 
-const DAV: Namespace<'_> = Namespace(b"DAV:");
-
-/// Deepest nesting of elements. The known elements need seven levels.
-const MAX_DEPTH: usize = 64;
+const DAV: &[u8] = b"DAV:";
 
 /// A resource in an answer to PROPFIND.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,11 +74,9 @@ struct Resource {
 /// Why an answer is no multistatus.
 #[derive(Debug, thiserror::Error)]
 enum InvalidMultistatus {
-    #[error("it is no XML: {0}")]
-    Xml(#[from] quick_xml::Error),
-    #[error("it is no XML: {0}")]
-    Encoding(#[from] quick_xml::encoding::EncodingError),
-    #[error("it is no DAV:multistatus, or only a part of one")]
+    #[error(transparent)]
+    Xml(#[from] XmlError),
+    #[error("it is no DAV:multistatus")]
     Other,
 }
 
@@ -103,11 +96,9 @@ enum ElementTag {
 }
 
 impl ElementTag {
-    fn of(namespace: &ResolveResult<'_>, name: &[u8]) -> Self {
-        if *namespace != ResolveResult::Bound(DAV) {
-            return Self::Other;
-        }
-        match name {
+    fn of(tag: &XmlTag<'_>) -> Self {
+        match tag.name() {
+            _ if tag.namespace != DAV => Self::Other,
             b"multistatus" => Self::Multistatus,
             b"response" => Self::Response,
             b"href" => Self::Href,
@@ -124,42 +115,17 @@ impl ElementTag {
 
 /// Parses an answer to PROPFIND (RFC 4918, section 13). Pure.
 ///
-/// Elements count by their namespace, whatever their prefix. Elements of other
-/// namespaces and misplaced ones are skipped.
+/// Elements of other namespaces and misplaced ones are skipped.
 ///
 /// # Errors
 /// The XML is no complete DAV:multistatus.
 fn parse_multistatus(xml: &[u8]) -> Result<Vec<Resource>, InvalidMultistatus> {
-    let mut reader = NsReader::from_reader(xml);
-    reader.config_mut().expand_empty_elements = true;
-    let (mut reading, mut buffer) = (MultistatusReader::default(), Vec::new());
+    let (mut reader, mut reading) = (XmlReader::new(xml), MultistatusReader::default());
     loop {
-        buffer.clear();
-        let (namespace, event) = reader.read_resolved_event_into(&mut buffer)?;
-        match event {
-            Event::Start(start) => {
-                reading.start(ElementTag::of(&namespace, start.local_name().as_ref()))?;
-            }
-            Event::End(_) => reading.end(),
-            Event::Text(text) => reading.text.push_str(&text.xml10_content()?),
-            Event::CData(text) => reading.text.push_str(&text.decode()?),
-            Event::GeneralRef(reference) => match reference.resolve_char_ref()? {
-                Some(character) => reading.text.push(character),
-                None => {
-                    let name = reference.decode()?;
-                    let text = quick_xml::escape::resolve_predefined_entity(&name);
-                    reading
-                        .text
-                        .push_str(text.ok_or(InvalidMultistatus::Other)?);
-                }
-            },
-            Event::Eof if reading.is_over => return Ok(reading.resources),
-            Event::Eof => return Err(InvalidMultistatus::Other),
-            Event::Empty(_)
-            | Event::Comment(_)
-            | Event::Decl(_)
-            | Event::PI(_)
-            | Event::DocType(_) => {}
+        match reader.read()? {
+            XmlEvent::Start(tag) => reading.start(ElementTag::of(&tag))?,
+            XmlEvent::End(text) => reading.end(&text),
+            XmlEvent::Eof => return Ok(reading.resources),
         }
     }
 }
@@ -168,15 +134,12 @@ fn parse_multistatus(xml: &[u8]) -> Result<Vec<Resource>, InvalidMultistatus> {
 #[derive(Debug, Default)]
 struct MultistatusReader {
     open: Vec<ElementTag>,
-    /// Text since the last start of an element.
-    text: String,
     /// Of the open response.
     href: Option<String>,
     response: Properties,
     /// Of the open `propstat`.
     propstat: Properties,
     resources: Vec<Resource>,
-    is_over: bool,
 }
 
 #[derive(Debug, Default)]
@@ -188,10 +151,9 @@ struct Properties {
 
 impl MultistatusReader {
     fn start(&mut self, tag: ElementTag) -> Result<(), InvalidMultistatus> {
-        if self.open.len() >= MAX_DEPTH || self.is_over {
-            return Err(InvalidMultistatus::Other);
-        }
         match (self.open.last(), tag) {
+            (None, ElementTag::Multistatus) => {}
+            (None, _) => return Err(InvalidMultistatus::Other),
             (Some(ElementTag::Multistatus), ElementTag::Response) => {
                 (self.href, self.response) = (None, Properties::default());
             }
@@ -204,16 +166,12 @@ impl MultistatusReader {
             _ => {}
         }
         self.open.push(tag);
-        self.text.clear();
         Ok(())
     }
 
-    /// The XML reader makes sure that starts and ends match.
-    fn end(&mut self) {
+    fn end(&mut self, text: &str) {
         let Some(tag) = self.open.pop() else { return };
-        let text = self.text.trim();
         match (self.open.last(), tag) {
-            (None, ElementTag::Multistatus) => self.is_over = true,
             (Some(ElementTag::Multistatus), ElementTag::Response) => {
                 let Properties {
                     is_collection,
@@ -246,7 +204,6 @@ impl MultistatusReader {
             }
             _ => {}
         }
-        self.text.clear();
     }
 }
 
