@@ -1,10 +1,14 @@
 //! Digests in header fields (RFC 9530): `Repr-Digest` and `Content-Digest` with
-//! SHA-256 and SHA-512, and `Want-Repr-Digest`.
+//! SHA-256 and SHA-512, and `Want-Repr-Digest`. And `Digest` (RFC 3230), which
+//! RFC 9530 replaces and servers with mirrors still send (RFC 6249, section 6).
 //!
 //! `Repr-Digest` covers the whole selected representation, also in a 206
-//! response. It is the checksum of the finished file as long as no content coding
-//! is applied. The caller has to know whether one is.
+//! response. So does `Digest`, which calls it the instance. It is the checksum of
+//! the finished file as long as no content coding is applied. The caller has to
+//! know whether one is.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sfv::{BareItem, DictSerializer, Dictionary, KeyRef, ListEntry, Parser};
 
@@ -18,17 +22,38 @@ pub const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 /// The request for one (RFC 9530, section 4).
 const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 
+/// Algorithms of a whole file, the preferred one first.
+const ALGORITHMS: [&str; 2] = ["sha-256", "sha-512"];
+
 /// The checksum that a response states for the whole file.
 ///
 /// SHA-256 is preferred to SHA-512: both are safe, and processors have
 /// instructions for SHA-256. Other algorithms and digests of a wrong length are
-/// ignored; `None` if nothing is left or the field is malformed.
+/// ignored; `None` if nothing is left or the field is malformed. `Digest` counts
+/// only where `Repr-Digest` says nothing.
 #[must_use]
 pub fn repr_digest(headers: &HeaderMap) -> Option<Checksum> {
-    let digests = dictionary(headers, &REPR_DIGEST)?;
-    ["sha-256", "sha-512"].into_iter().find_map(|algorithm| {
-        let digest = byte_sequence(digests.get(algorithm)?)?;
+    let digests = dictionary(headers, &REPR_DIGEST);
+    let of_representation = |algorithm| {
+        let digest = byte_sequence(digests.as_ref()?.get(algorithm)?)?;
         checksum(algorithm, digest)?
+    };
+    let of_instance = |algorithm| instance_digest(headers, algorithm);
+    let found = ALGORITHMS.into_iter().find_map(of_representation);
+    found.or_else(|| ALGORITHMS.into_iter().find_map(of_instance))
+}
+
+/// The first digest of this algorithm that can be read, from `Digest` (RFC 3230,
+/// section 4.3.2). Names of algorithms have any case, and SHA-256 and SHA-512 are
+/// in base64 (RFC 5843).
+fn instance_digest(headers: &HeaderMap, algorithm: &str) -> Option<Checksum> {
+    let lines = headers.get_all("digest").iter();
+    let lines = lines.filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).find_map(|digest| {
+        let (name, digest) = digest.split_once('=')?;
+        let is_it = name.trim_ascii().eq_ignore_ascii_case(algorithm);
+        let digest = is_it.then(|| BASE64_STANDARD.decode(digest.trim_ascii()));
+        checksum(algorithm, &digest?.ok()?)?
     })
 }
 
@@ -193,6 +218,66 @@ mod tests {
         }
         assert_eq!(digest(&[]), None);
         assert_eq!(digest(&[SHA_256, "=broken"]), None);
+    }
+
+    fn instance(fields: &[(&'static str, &str)]) -> Option<Checksum> {
+        let fields = fields.iter().map(|(name, value)| {
+            let value = HeaderValue::from_str(value).unwrap();
+            (HeaderName::from_static(name), value)
+        });
+        repr_digest(&fields.collect())
+    }
+
+    #[test]
+    fn the_older_field_counts_where_the_newer_says_nothing() {
+        // The digests above, in the older form.
+        let [old_256, old_512] = [SHA_256, SHA_512].map(|new| new.replace("=:", "="));
+        let (sha256, sha512) = (digest(&[SHA_256]), digest(&[SHA_512]));
+        assert!(sha256.is_some() && sha512.is_some());
+        for (value, expected) in [
+            (old_256.clone(), &sha256),
+            (old_256.replace("sha", "SHA"), &sha256),
+            (format!("MD5=HUXZLQLMuI/KZ5KDcJPcOA==, {old_512}"), &sha512),
+            (
+                format!("{old_512},sha=thvDyvhfIqlvFe+A9MYgxAfm1q5=,unixsum=30637,{old_256}"),
+                &sha256,
+            ),
+            (format!("SHA-256=AAAA , {old_512}"), &sha512),
+            (format!("SHA-256=*,,=, SHA-256,{old_512}"), &sha512),
+            (SHA_256.to_owned(), &None),
+            ("SHA=thvDyvhfIqlvFe+A9MYgxAfm1q5=".to_owned(), &None),
+            (String::new(), &None),
+        ] {
+            assert_eq!(&instance(&[("digest", &value)]), expected, "{value}");
+        }
+        let lines = [("digest", old_512.as_str()), ("digest", &old_256)];
+        assert_eq!(instance(&lines), sha256);
+        let both = [("digest", old_256.as_str()), ("repr-digest", SHA_512)];
+        assert_eq!(instance(&both), sha512);
+        let broken = [("digest", old_256.as_str()), ("repr-digest", "=")];
+        assert_eq!(instance(&broken), sha256);
+    }
+
+    #[test]
+    fn the_digest_of_rfc_6249_is_too_long() {
+        // It is the base64 of the hexadecimal digits, and not of the digest.
+        let value = "SHA-256=MWVkMWQxYTRiMzk5MDQ0MzI3NGU5NDEyZTk5OWY1ZGFmNzgyZTJlO\
+                     DYzYjRjYzFhOTlmNTQwYzI2M2QwM2U2MQ==";
+        let (_, encoded) = value.split_once('=').unwrap();
+        let hex = BASE64_STANDARD.decode(encoded).unwrap();
+        assert!(hex.len() == 64 && hex.iter().all(u8::is_ascii_hexdigit));
+        assert_eq!(instance(&[("digest", value)]), None);
+        // The same as RFC 5843 has it.
+        let hex = String::from_utf8(hex).unwrap();
+        let expected: Checksum = format!("sha-256={hex}").parse().unwrap();
+        let Checksum::Sha256(bytes) = expected else {
+            panic!("{expected}");
+        };
+        let value = format!("SHA-256={}", BASE64_STANDARD.encode(bytes));
+        assert_eq!(
+            instance(&[("digest", &value)]),
+            Some(Checksum::Sha256(bytes))
+        );
     }
 
     #[test]

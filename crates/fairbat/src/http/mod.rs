@@ -6,7 +6,7 @@
 //! | [`fields`] | reading a field once, as a date or as a structured field; `Retry-After`; entity tags |
 //! | [`range`] | `Range` and `Content-Range` |
 //! | [`validator`] | which version of a file a response belongs to |
-//! | [`digest`] | `Repr-Digest`, `Content-Digest`, `Want-Repr-Digest` |
+//! | [`digest`] | `Repr-Digest`, `Digest`, `Content-Digest`, `Want-Repr-Digest` |
 //! | [`content_disposition`] | the file name that a server suggests |
 //! | [`priority`] | `Priority`, `Fairbat-Deadline` and `Fairbat` |
 //! | [`netrc`] | credentials in netrc files |
