@@ -180,6 +180,72 @@ mod tests {
     }
 
     #[test]
+    fn the_examples_of_rfc_6249_are_read() {
+        // Sections 1.1 and 7.
+        let brief = [
+            "<http://www2.example.com/example.ext>; rel=duplicate; pref",
+            "<ftp://ftp.example.com/example.ext>; rel=duplicate",
+            "<http://example.com/example.ext.torrent>; rel=describedby; \
+             type=\"application/x-bittorrent\"",
+            "<http://example.com/example.ext.meta4>; rel=describedby; \
+             type=\"application/metalink4+xml\"",
+            "<http://example.com/example.ext.asc>; rel=describedby; \
+             type=\"application/pgp-signature\"",
+        ];
+        // Section 3.
+        let with_priorities = [
+            "<http://www2.example.com/example.ext>; rel=duplicate; pri=1; pref",
+            "<ftp://ftp.example.com/example.ext>; rel=duplicate; pri=2; geo=gb; depth=1",
+        ];
+        // Section 3.4: other files of this server are there, too.
+        let with_depth = [
+            "<http://www2.example.com/dir1/dir2/dir3/dir4/dir5/example.ext>; rel=duplicate; \
+             pri=1; pref; depth=4",
+        ];
+        // Sections 4 and 5.
+        let with_a_name = [
+            "<http://example.com/example.ext.torrent>; rel=describedby; \
+             type=\"application/x-bittorrent\"; name=\"differentname.ext\"",
+            "<http://example.com/example.ext.meta4>; rel=describedby; \
+             type=\"application/metalink4+xml\"",
+            "<http://example.com/example.ext.p7m>; rel=describedby; \
+             type=\"application/pkcs7-mime\"",
+        ];
+        let duplicate = "http://www2.example.com/example.ext";
+        let deep = "http://www2.example.com/dir1/dir2/dir3/dir4/dir5/example.ext";
+        let metalink = Some("http://example.com/example.ext.meta4");
+        for (lines, duplicates, metalink) in [
+            (&brief[..], &[duplicate][..], metalink),
+            (&with_priorities, &[duplicate], None),
+            (&with_depth, &[deep], None),
+            (&with_a_name, &[], metalink),
+        ] {
+            let links = links(lines);
+            let found: Vec<&str> = links.duplicates.iter().map(Url::as_str).collect();
+            assert_eq!(found, duplicates);
+            assert_eq!(links.metalink.as_ref().map(Url::as_str), metalink);
+        }
+    }
+
+    #[test]
+    fn the_links_of_mirrorbits_are_read() {
+        // As mirrorbits v0.6.1-7-g7357f8c sends them with its redirection to the first mirror.
+        let links = links(&[
+            "<http://127.0.1.12/dir/other file & more.txt>; rel=duplicate; pri=1; geo=fr",
+            "<http://127.0.1.13/dir/other file & more.txt>; rel=duplicate; pri=2; geo=gb",
+        ]);
+        let urls: Vec<&str> = links.duplicates.iter().map(Url::as_str).collect();
+        assert_eq!(
+            urls,
+            [
+                "http://127.0.1.12/dir/other%20file%20&%20more.txt",
+                "http://127.0.1.13/dir/other%20file%20&%20more.txt"
+            ]
+        );
+        assert_eq!(links.metalink, None);
+    }
+
+    #[test]
     fn what_is_malformed_is_skipped_with_the_rest_of_its_line() {
         for line in [
             "",

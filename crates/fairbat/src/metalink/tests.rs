@@ -1,3 +1,5 @@
+mod documents;
+
 use std::num::NonZeroU64;
 
 use proptest::prelude::*;
