@@ -106,7 +106,7 @@ impl Reading {
 
     fn begin_file(&mut self, name: String) -> Result<(), MetalinkError> {
         if !is_safe_name(&name) {
-            return Err(MetalinkError::Name(name));
+            return Err(MetalinkError::Name(shown(&name)));
         }
         if !self.names.insert(name.clone()) {
             return Err(MetalinkError::SameName(name));
@@ -193,13 +193,20 @@ impl FileReading {
     }
 
     fn add_url(&mut self, priority: u32, text: &str) -> Result<(), MetalinkError> {
-        let url = Url::parse(text).map_err(|_| MetalinkError::Url {
-            file: self.name.clone(),
-            text: shown(text),
-        })?;
-        match url.scheme() {
-            "http" | "https" => self.urls.push((priority, url)),
-            _ => self.unsupported += 1,
+        let is_http = |scheme: &str| {
+            let scheme = scheme.to_ascii_lowercase();
+            matches!(scheme.as_str(), "http" | "https")
+        };
+        match text.split_once(':') {
+            // Not all of these are URLs: `ed2k://|file|...`.
+            Some((scheme, _)) if !is_http(scheme) => self.unsupported += 1,
+            _ => {
+                let url = Url::parse(text).map_err(|_| MetalinkError::Url {
+                    file: self.name.clone(),
+                    text: shown(text),
+                })?;
+                self.urls.push((priority, url));
+            }
         }
         Ok(())
     }

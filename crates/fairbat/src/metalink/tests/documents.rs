@@ -97,3 +97,32 @@ fn the_hashes_of_rfc_5854_are_read() {
     assert_eq!((found.length.get(), found.hashes.len()), (1_048_576, 4));
     assert!(!found.is_strong());
 }
+
+#[test]
+fn a_file_of_pymetalink_is_read() {
+    // Written by pymetalink 6.5.3 (PyPI), for 1,200,000 bytes that are made up. It lists the
+    // address of eDonkey, which is no URL, before the others.
+    let files = parse(include_bytes!("pymetalink.meta4")).expect("a Metalink");
+    let [file] = &files[..] else {
+        panic!("{files:?}");
+    };
+    assert_eq!(
+        (file.name.as_str(), file.size),
+        ("example.ext", Some(1_200_000))
+    );
+    let checksum = "sha-256=15ddcea135ffe1925cb5985720a04b16d25e14b6ab12098fdd202c4e54023738";
+    assert_eq!(file.checksum, checksum.parse().ok());
+    let pieces = file.pieces.as_ref().expect("pieces");
+    assert_eq!((pieces.length.get(), pieces.hashes.len()), (262_144, 5));
+    assert_eq!(pieces.range(4, 1_200_000), 1_048_576..1_200_000);
+    let last = "sha-1=e972f923f44b14988ccb011a335e68c6092fd08c";
+    assert_eq!(pieces.hashes[4].to_string(), last);
+    assert_eq!(
+        urls(file),
+        [
+            "https://www.example.com/example.ext",
+            "http://www2.example.com/example.ext"
+        ]
+    );
+    assert_eq!(file.unsupported, 2);
+}
