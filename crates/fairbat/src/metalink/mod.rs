@@ -11,6 +11,7 @@ use url::Url;
 pub(crate) use self::fetch::described;
 pub use self::fetch::fetch;
 pub use self::read::parse;
+use crate::download::part::name::safe_name;
 use crate::settings::{Checksum, PieceHashes};
 use crate::xml::XmlError;
 
@@ -23,10 +24,14 @@ const MAX_FILES: usize = 10_000;
 /// URLs of one file. Those of the lowest priority are skipped.
 const MAX_URLS: usize = 100;
 
+/// Longest path on Linux, bytes, with the zero at its end (`linux/limits.h`).
+const PATH_MAX: usize = 4096;
+
 /// A file of a Metalink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetalinkFile {
-    /// Its name: a relative path with `/` between the parts, none of which leads upwards.
+    /// Its name: a relative path with `/` between the parts, each of which is a
+    /// [`FileName`](crate::download::part::name::FileName).
     pub name: String,
     /// Size, bytes.
     pub size: Option<u64>,
@@ -58,8 +63,11 @@ pub enum MetalinkError {
     /// No file is in it, or too many.
     #[error("it has {0} files; 1 to {MAX_FILES} are allowed")]
     Files(usize),
-    /// A file has no name, or one that leads out of the directory.
-    #[error("the name {0:?} of a file is none, or leads out of the directory")]
+    /// A file has no name, or one that is not safe to write to.
+    #[error(
+        "the name {0:?} of a file cannot be used: it has to be a relative path of visible names, \
+         of which none is too long or ends in .part"
+    )]
     Name(String),
     /// Two files have the same name.
     #[error("two files have the name {0:?}")]
@@ -107,10 +115,12 @@ pub enum MetalinkError {
     NoUrl(String),
 }
 
-/// Whether a name is a relative path that stays where it is put (RFC 5854, section 4.1.2.1).
+/// Whether a name is a relative path that stays where it is put (RFC 5854, section 4.1.2.1), and
+/// each part of it a name that a server may suggest. What a server suggests is changed until it is
+/// safe. A path is refused, for files of a Metalink may be meant to lie beside each other.
 fn is_safe_name(name: &str) -> bool {
-    let is_part = |part: &str| !matches!(part, "" | "." | "..");
-    !name.contains(['\\', '\0']) && name.split('/').all(is_part)
+    let is_safe = |part: &str| safe_name(part).is_some_and(|safe| safe.as_str() == part);
+    name.len() < PATH_MAX && name.split('/').all(is_safe)
 }
 
 #[cfg(test)]
