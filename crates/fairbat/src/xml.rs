@@ -14,6 +14,9 @@ const MAX_DEPTH: usize = 16;
 /// Namespaces that one element may declare. Each element is looked up among all that are open.
 const MAX_DECLARATIONS: usize = 16;
 
+/// Characters of an error, which may quote the document.
+const MAX_SAID: usize = 500;
+
 /// Why XML cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is no XML that can be read: {0}")]
@@ -132,7 +135,7 @@ impl<'a> XmlReader<'a> {
 }
 
 fn damaged(error: impl std::fmt::Display) -> XmlError {
-    XmlError(error.to_string())
+    XmlError(error.to_string().chars().take(MAX_SAID).collect())
 }
 
 #[cfg(test)]
@@ -184,6 +187,16 @@ mod tests {
         ] {
             let said = read(document).expect_err(document).to_string();
             assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_error_quotes_little_of_the_document() {
+        let entity = format!("<a>&{};</a>", "b".repeat(10_000));
+        let end = format!("<a></{}>", "b".repeat(10_000));
+        for document in [entity, end] {
+            let said = read(&document).expect_err("damaged").to_string();
+            assert!(said.len() < 1_000, "{}", said.len());
         }
     }
 
