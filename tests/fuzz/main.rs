@@ -20,8 +20,12 @@ mod deadline;
 mod journal;
 #[path = "../../fuzz/checks/lane.rs"]
 mod lane;
+#[path = "../../fuzz/checks/link.rs"]
+mod link;
 #[path = "../../fuzz/checks/manifest.rs"]
 mod manifest;
+#[path = "../../fuzz/checks/metalink.rs"]
+mod metalink;
 #[path = "../../fuzz/checks/netrc.rs"]
 mod netrc;
 #[path = "../../fuzz/checks/pull.rs"]
@@ -40,7 +44,7 @@ mod webdav;
 /// A fuzz target: its name and what must hold for any input.
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: [Target; 13] = [
+const TARGETS: [Target; 15] = [
     ("agent_api", agent_api::check),
     ("agent_config", agent_config::check),
     ("content_disposition", content_disposition::check),
@@ -48,7 +52,9 @@ const TARGETS: [Target; 13] = [
     ("deadline", deadline::check),
     ("journal", journal::check),
     ("lane", lane::check),
+    ("link", link::check),
     ("manifest", manifest::check),
+    ("metalink", metalink::check),
     ("netrc", netrc::check),
     ("pull", pull::check),
     ("s3", s3::check),
