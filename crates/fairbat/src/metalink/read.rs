@@ -206,9 +206,18 @@ impl FileReading {
                     text: shown(text),
                 })?;
                 self.urls.push((priority, url));
+                if self.urls.len() > 2 * MAX_URLS {
+                    self.keep_first_urls();
+                }
             }
         }
         Ok(())
+    }
+
+    /// A stable sort: the order of the document decides among equals.
+    fn keep_first_urls(&mut self) {
+        self.urls.sort_by_key(|(priority, _)| *priority);
+        self.urls.truncate(MAX_URLS);
     }
 
     fn finish(mut self) -> Result<MetalinkFile, MetalinkError> {
@@ -225,9 +234,7 @@ impl FileReading {
                 });
             }
         }
-        // A stable sort: the order of the document decides among equals.
-        self.urls.sort_by_key(|(priority, _)| *priority);
-        self.urls.truncate(MAX_URLS);
+        self.keep_first_urls();
         Ok(MetalinkFile {
             name: self.name,
             size: self.size,

@@ -74,6 +74,20 @@ fn files_are_read_with_their_sources_by_priority() {
 }
 
 #[test]
+fn of_many_urls_the_first_by_priority_are_kept() {
+    let url = |number: usize| {
+        let priority = 1 + number % 2;
+        format!(r#"<url priority="{priority}">http://h/{number}</url>"#)
+    };
+    let urls: String = (0..1_000).map(url).collect();
+    let text = document(&format!(r#"<file name="a">{urls}</file>"#));
+    let files = read(&text).expect("a Metalink");
+    let found: Vec<&str> = files[0].urls.iter().map(Url::as_str).collect();
+    let expected = (0..MAX_URLS).map(|number| format!("http://h/{}", 2 * number));
+    assert_eq!(found, expected.collect::<Vec<_>>());
+}
+
+#[test]
 fn elements_count_by_their_namespace() {
     let text = r#"<m:metalink xmlns:m="urn:ietf:params:xml:ns:metalink" xmlns:o="urn:other">
         <m:file name="a"><o:url>http://other.example/a</o:url><o:size>3</o:size>
