@@ -1,15 +1,18 @@
 //! A connection in use, as the run sees it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dalbe::socket::TcpSocket;
 use tokio::sync::watch;
+use url::Origin;
 
 use super::pieces::LeaseId;
 use super::ways::WayId;
 use super::worker::TransferId;
 use crate::lane::Permit;
+use crate::transport::RemoteFile;
 
 /// A connection in use.
 #[derive(Debug)]
@@ -44,5 +47,22 @@ impl Worker {
             return 0.0;
         }
         (self.written - self.begun_at) as f64 / elapsed
+    }
+}
+
+/// What a connection can be used for again: transfers whose connections have the same.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Destination {
+    /// The server, or the proxy before it.
+    peer: SocketAddr,
+    origin: Origin,
+}
+
+impl Destination {
+    /// That of a connection of this transfer, while there is one.
+    pub(crate) fn of(socket: &TcpSocket, remote: &RemoteFile) -> Option<Self> {
+        let peer = socket.peer_addr().ok()?;
+        let origin = remote.url.origin();
+        Some(Self { peer, origin })
     }
 }

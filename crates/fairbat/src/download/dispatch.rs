@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::asking;
-use super::connection::Worker;
+use super::connection::{Destination, Worker};
 use super::pieces::{Lease, LeaseId, MIN_RELIEVED, Piece};
 use super::planning::LOOK_AGAIN;
 use super::run::Run;
-use super::transfer::{Destination, Phase, Transfer};
+use super::transfer::{Phase, Transfer};
 use super::ways::WayId;
 use super::worker::{self, Job, TransferId, WorkerGuard, WorkerId};
 use crate::lane::{Lane, Permit};

@@ -182,7 +182,8 @@ impl Divider {
             return 0.0;
         };
         let missing = needs.least - carried;
-        if missing <= 0.0 {
+        let is_there = paths.iter().any(|path| path.is_metered && path.is_up);
+        if missing <= 0.0 || !is_there {
             self.pays = false;
             return 0.0;
         }

@@ -186,9 +186,12 @@ struct Mismatch {
     pieces: Option<Vec<Range<u64>>>,
 }
 
+/// Fills a buffer from an offset on.
+type Read<'a> = dyn Fn(u64, &mut [u8]) -> Result<(), PartError> + 'a;
+
 /// Compares the bytes with every known hash; returns the SHA-256 of the file, if it is among them.
 fn verify(
-    read: &dyn Fn(u64, &mut [u8]) -> Result<(), PartError>,
+    read: &Read<'_>,
     source: &RemoteFile,
     expected: &Expected,
     is_stopped: &dyn Fn() -> bool,

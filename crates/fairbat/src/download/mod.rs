@@ -1,20 +1,20 @@
 //! Downloads: from URL to file.
 //!
-//! - [`run`]: the run and its loop, single owner of the state. Its other parts are in
-//!   `dispatch` (which worker starts next), `lifecycle` (a transfer's way from probe to
-//!   finished file), `recovery` (what follows a failure) and `control` (what the run tells
-//!   others: backlogs, samples, deadlines) and `sizes` (what deadlines are planned with);
-//! - `setup`: what a run is given, starts with and returns; `run_path`: a way out of the
-//!   machine; `outage`: such ways come and go;
+//! - [`run`]: the run and its loop, single owner of the state. Its other parts are in `dispatch`
+//!   (which worker starts next), `planning` (which way takes the next piece), `lifecycle` (a
+//!   transfer's way from probe to finished file), `reports` (what workers tell), `recovery` (what
+//!   follows a failure), `joining` (several sources at once, under a hash), `outage` (paths come and
+//!   go), `control` (what the run tells others: backlogs, samples, deadlines) and `sizes` (what
+//!   deadlines are planned with);
+//! - `setup`: what a run is given, starts with and returns; `run_path`: a way out of the machine;
 //!   `division`: what deadlines demand of each;
 //! - `sources`: the servers that a transfer may come from; `ways`: these over the run's paths;
-//!   `planning`: which of them takes the next piece;
-//! - `joining`: several sources at once, under a hash; `joint`: what is known of them then;
-//! - `transfer`: one transfer's state; [`pieces`]: what it has left to fetch, and how long
-//!   the next chunk is;
-//! - `worker`: one request on one connection, and what it tells the loop; `connection`: what
-//!   the loop knows of it; `asking`: the requests
-//!   that ask what a source has; `finishing`: the last step of a file;
+//!   `joint`: what is known of sources whose bytes are joined;
+//! - `transfer`: one transfer's state; [`pieces`]: what it has left to fetch, and how long the next
+//!   chunk is;
+//! - `worker`: one request on one connection, and what it tells the loop; `connection`: what the
+//!   loop knows of it; `asking`: requests that ask what a source has; `finishing`: the last step of
+//!   a file;
 //! - [`part`]: part files, their journals and names.
 
 mod asking;
@@ -31,6 +31,7 @@ pub mod part;
 pub mod pieces;
 mod planning;
 mod recovery;
+mod reports;
 mod run;
 mod run_path;
 mod setup;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::connection::Worker;
 use super::joint::Joint;
+use super::pieces::{ChunkSizer, FinishedChunk};
 use super::run::Run;
 use super::transfer::{Phase, Transfer, host_of};
 use super::ways::{WayId, WayMeter};
@@ -83,6 +84,7 @@ impl Run {
         let taken = arrival::share(&state, &others, waiting, most as f64);
         let alone = state.transfer_time(waiting);
         let is_first = || others.iter().all(|it| alone <= it.transfer_time(waiting));
+        tracing::trace!(?way, taken, most, waiting, ?state, ?others, "a share of what waits");
         if taken < MIN_SHARE && !is_first() {
             return None;
         }
@@ -170,6 +172,28 @@ impl Run {
             Phase::Moving(moving) => worker.lease.map_or(0, |lease| moving.pieces.left_of(lease)),
             _ => 0,
         }
+    }
+
+    /// Learns from a finished chunk.
+    pub(crate) fn note_chunk(&mut self, id: TransferId, way: WayId, chunk: FinishedChunk) {
+        self.paths[way.path].sizer.finished(chunk);
+        self.meter(id, way).finished(chunk);
+        self.predict(id);
+    }
+
+    /// Notes the round-trip time of a connection.
+    pub(crate) fn note_rtt(&mut self, id: TransferId, way: WayId, rtt: Option<Duration>) {
+        if let Some(rtt) = rtt {
+            self.meter(id, way).note_rtt(rtt);
+        }
+    }
+
+    /// What has been measured of a way.
+    fn meter(&mut self, id: TransferId, way: WayId) -> &mut WayMeter {
+        let key = self.meter_key(&self.transfers[id.0 as usize], way);
+        let sizer = &self.paths[way.path].sizer;
+        let unknown = || WayMeter::new(ChunkSizer::new(sizer.fixed()));
+        self.meters.entry(key).or_insert_with(unknown)
     }
 
     /// Says when a transfer will be there, once the rates of all its ways over several paths are

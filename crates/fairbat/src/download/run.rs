@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -21,12 +21,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::connection::Worker;
 use super::division::Divider;
-use super::pieces::{ChunkSizer, FinishedChunk, LeaseError, LeaseId};
 use super::run_path::RunPath;
 use super::setup::{Outcome, Report, RunMode, Setup, Stop};
-use super::transfer::{Destination, Phase, Transfer, host_of};
-use super::ways::{WayId, WayMeter};
-use super::worker::{Message, RunContext, TransferId, WorkerId, WorkerOutcome};
+use super::transfer::{Phase, Transfer, host_of};
+use super::ways::WayMeter;
+use super::worker::{Message, RunContext, TransferId, WorkerId};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, TimedEvent};
@@ -57,7 +56,7 @@ pub async fn run(
 ) -> Result<Report, TransferError> {
     let clock = Clock::start();
     let (messages, mut inbox) = unbounded_channel();
-    let setup = Setup::new(&settings, mode, clock, messages)?;
+    let setup = Setup::new(&settings, mode, clock, &messages)?;
     let (mut run, mut arriving) = Run::new(&settings, setup, events);
     let mut tick = control_periods();
     let stopping = stop.reason(settings.max_time);
@@ -73,7 +72,7 @@ pub async fn run(
             }
             _ = tick.tick() => Action::Tick,
             request = next(&mut arriving) => match request {
-                Some(request) => Action::Arrived(request),
+                Some(request) => Action::Arrived(Box::new(request)),
                 None => {
                     arriving = None;
                     for path in &run.paths {
@@ -109,7 +108,7 @@ async fn changed(watch: Option<&InterfaceWatch>) {
     };
     if let Err(error) = watch.changed().await {
         tracing::warn!(%error, "the network interfaces are not watched any more");
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -132,7 +131,7 @@ async fn granted(paths: &mut [RunPath]) -> (usize, Permit) {
 #[derive(Debug)]
 pub(crate) enum Action {
     /// A job has come.
-    Arrived(TransferRequest),
+    Arrived(Box<TransferRequest>),
     /// A task reports.
     Message(Message),
     /// Network interfaces have come or gone.
@@ -200,7 +199,7 @@ pub(crate) struct Run {
 /// Where a run in a shared lane is counted.
 #[derive(Debug)]
 pub(crate) struct LaneAccount {
-    chunks: Arc<AtomicU64>,
+    pub(crate) chunks: Arc<AtomicU64>,
     /// Bytes of this run since its last sample, and when that was.
     pub(crate) bytes: u64,
     pub(crate) sampled: Duration,
@@ -332,7 +331,7 @@ impl Run {
                 // Deadlines have no effect in a stream.
                 request.deadline = None;
                 let members = self.enter(&request, Service::Stream);
-                self.add(request, members);
+                self.add(*request, members);
             }
             Action::Granted(path, permit) => {
                 // The request has been answered, and must not be waited for again.
@@ -368,7 +367,7 @@ impl Run {
         let waiting = self
             .in_progress()
             .filter(|transfer| matches!(transfer.phase, Phase::Waiting | Phase::Moving(_)));
-        let ways = waiting.flat_map(|transfer| transfer.ways());
+        let ways = waiting.flat_map(Transfer::ways);
         // In a shared lane the request waits for the host in the queue.
         let waits_for_host = self.place.is_none();
         ways.map(|way| way.not_before(waits_for_host))
@@ -389,157 +388,5 @@ impl Run {
     /// Transfers that have been started and have not ended.
     pub(crate) fn in_progress(&self) -> impl Iterator<Item = &Transfer> {
         self.in_progress.iter().map(|&index| &self.transfers[index])
-    }
-
-    fn on_progress(&mut self, worker: WorkerId, upto: u64) {
-        let Some(worker) = self.workers.get_mut(&worker) else {
-            return;
-        };
-        let bytes = upto - worker.written;
-        worker.written = upto;
-        worker.moved = self.now;
-        let is_first = !std::mem::replace(&mut worker.has_moved, true);
-        let (id, way, lease) = (worker.transfer, worker.way, worker.lease);
-        let transfer = &mut self.transfers[id.0 as usize];
-        // The bytes of a transfer that was closed meanwhile are in the journal.
-        if let (Some(lease), Some(moving)) = (lease, transfer.moving())
-            && let Err(error) = moving.pieces.advance(lease, upto)
-        {
-            tracing::debug!(%error, "progress of a closed lease");
-        }
-        transfer.done += bytes;
-        self.paths[way.path].bytes += bytes;
-        // A stream that breaks starts over, so its bytes are no progress.
-        if transfer.is_resumable() {
-            transfer.progress(way);
-        }
-        match &mut self.place {
-            None => {
-                if let Some(way) = transfer.way(way) {
-                    way.member.moved(bytes);
-                }
-            }
-            Some(place) => {
-                place.bytes += bytes;
-                if is_first {
-                    place.chunks.fetch_add(1, Ordering::Relaxed);
-                }
-                let socket = worker.socket.as_deref();
-                let (service, path) = (transfer.service(), &self.paths[way.path]);
-                let limits = &path.context.limits;
-                limits.received(bytes, &path.lane, service, socket);
-            }
-        }
-    }
-
-    /// A connection has become free.
-    fn on_ended(&mut self, id: WorkerId, outcome: WorkerOutcome) {
-        let Some(worker) = self.workers.remove(&id) else {
-            return;
-        };
-        let (transfer, way, permit) = (worker.transfer, worker.way, worker.permit);
-        self.transfer(transfer).tasks -= 1;
-        let is_finished = matches!(outcome, WorkerOutcome::Fetched(_));
-        let manager = self.paths[way.path].context.window_manager.as_ref();
-        if is_finished
-            && self.place.is_none()
-            && let Some((manager, socket)) = manager.zip(worker.socket)
-            && manager.carries_weight(&socket)
-        {
-            let remote = self.transfers[transfer.0 as usize]
-                .sources
-                .remote(way.source);
-            let carrier = remote.and_then(|remote| Destination::of(&socket, remote));
-            self.paths[way.path].free_carrier = carrier;
-        }
-        self.end_lease(transfer, worker.lease, is_finished);
-        if worker.lease.is_some() {
-            self.after_bytes(transfer, way.source, worker.begun_at..worker.written);
-        }
-        match outcome {
-            WorkerOutcome::Probed(probed) => {
-                // There the first chunk does not wait for another turn.
-                let goes_on = self.place.is_some() || self.is_stream;
-                self.paths[way.path].granted = Some(permit).filter(|_| goes_on);
-                self.on_probed(transfer, way, *probed);
-            }
-            WorkerOutcome::Second(rtt) => {
-                drop(permit);
-                self.note_rtt(transfer, way, rtt);
-            }
-            WorkerOutcome::Slow => {
-                drop(permit);
-                self.ask_next(transfer);
-            }
-            WorkerOutcome::Joined(joined) => {
-                drop(permit);
-                self.on_joined(transfer, way, *joined);
-            }
-            WorkerOutcome::Fetched(chunk) => {
-                drop(permit);
-                self.transfer(transfer)
-                    .sources
-                    .get_mut(way.source)
-                    .taken_over = 0;
-                self.note_chunk(transfer, way, chunk);
-                self.after_fetch(transfer, chunk.bytes);
-            }
-            // What is left of its range waits in front again.
-            WorkerOutcome::Cut(chunk) => {
-                drop(permit);
-                self.note_chunk(transfer, way, chunk);
-                self.drop_if_slow(transfer, way.source);
-            }
-            WorkerOutcome::Failed(failure) => {
-                self.on_failure(transfer, way, failure, Some(permit));
-            }
-            WorkerOutcome::Lost => {
-                let error = TransferError::new(ErrorKind::Other, "a worker ended without a result")
-                    .with_hint("this is a defect of fairbat; run the same command again to resume");
-                self.give_up(transfer, error);
-            }
-            WorkerOutcome::Stopped => {}
-        }
-        self.settle(transfer);
-        if self.place.is_some() {
-            self.set_backlogs();
-        }
-    }
-
-    fn end_lease(&mut self, id: TransferId, lease: Option<LeaseId>, is_finished: bool) {
-        let (Some(lease), Some(moving)) = (lease, self.transfer(id).moving()) else {
-            return;
-        };
-        let finished = is_finished.then(|| moving.pieces.finish(lease));
-        let ended = match finished {
-            Some(Ok(())) => return,
-            Some(Err(LeaseError::Unfinished(_))) | None => moving.pieces.fail(lease),
-            Some(error) => error,
-        };
-        if let Err(error) = ended {
-            tracing::debug!(%error, "end of a closed lease");
-        }
-    }
-
-    /// Learns from a finished chunk.
-    fn note_chunk(&mut self, id: TransferId, way: WayId, chunk: FinishedChunk) {
-        self.paths[way.path].sizer.finished(chunk);
-        self.meter(id, way).finished(chunk);
-        self.predict(id);
-    }
-
-    /// Notes the round-trip time of a connection.
-    pub(crate) fn note_rtt(&mut self, id: TransferId, way: WayId, rtt: Option<Duration>) {
-        if let Some(rtt) = rtt {
-            self.meter(id, way).note_rtt(rtt);
-        }
-    }
-
-    /// What has been measured of a way.
-    fn meter(&mut self, id: TransferId, way: WayId) -> &mut WayMeter {
-        let key = self.meter_key(&self.transfers[id.0 as usize], way);
-        let sizer = &self.paths[way.path].sizer;
-        let unknown = || WayMeter::new(ChunkSizer::new(sizer.fixed()));
-        self.meters.entry(key).or_insert_with(unknown)
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::connection::Destination;
 use super::pieces::ChunkSizer;
-use super::transfer::Destination;
 use super::worker::{RunContext, WorkerId};
 use crate::lane::{Lane, LaneSample, Permit, PermitRequest};
 use crate::settings::PathSettings;

@@ -157,7 +157,7 @@ impl Setup {
         settings: &Settings,
         mode: RunMode,
         clock: Clock,
-        messages: UnboundedSender<Message>,
+        messages: &UnboundedSender<Message>,
     ) -> Result<Self, TransferError> {
         let service = match &mode {
             RunMode::Stream(_) => Service::Stream,

@@ -1,6 +1,5 @@
 //! The state of one transfer, as the event loop keeps it. No I/O.
 
-use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,9 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dalbe::deadline::Deadline;
-use dalbe::socket::TcpSocket;
 use tokio::sync::watch;
-use url::{Origin, Url};
+use url::Url;
 
 use super::finishing::Senders;
 use super::joint::Joint;
@@ -152,23 +150,6 @@ impl Moving {
         };
         let end = self.joint.end_of_chunk(source, start, length.get());
         self.pieces.lease(NonZeroU64::new(end - start)?)
-    }
-}
-
-/// What a connection can be used for again: transfers whose connections have the same.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Destination {
-    /// The server, or the proxy before it.
-    peer: SocketAddr,
-    origin: Origin,
-}
-
-impl Destination {
-    /// That of a connection of this transfer, while there is one.
-    pub(crate) fn of(socket: &TcpSocket, remote: &RemoteFile) -> Option<Self> {
-        let peer = socket.peer_addr().ok()?;
-        let origin = remote.url.origin();
-        Some(Self { peer, origin })
     }
 }
 
