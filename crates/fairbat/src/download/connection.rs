@@ -40,10 +40,15 @@ pub(crate) struct Worker {
 const SILENCE: Duration = Duration::from_millis(700);
 
 impl Worker {
+    /// Whether nothing has come for some time.
+    pub(crate) fn is_silent(&self, now: Duration) -> bool {
+        now > self.moved + SILENCE
+    }
+
     /// The mean rate at which its bytes have come, byte/s; 0 of a server that has fallen silent.
     pub(crate) fn rate(&self, now: Duration) -> f64 {
         let elapsed = now.saturating_sub(self.started).as_secs_f64();
-        if now > self.moved + SILENCE || elapsed <= 0.0 {
+        if self.is_silent(now) || elapsed <= 0.0 {
             return 0.0;
         }
         (self.written - self.begun_at) as f64 / elapsed

@@ -61,11 +61,12 @@ impl Run {
     /// Starts workers while the lanes grant connections and there is work.
     pub(crate) fn dispatch(&mut self) {
         self.ask_sizes();
+        self.leave_silent_sources();
         for path in 0..self.paths.len() {
             self.dispatch_on(path);
         }
         self.wake = self.next_wake();
-        if self.has_shared_pieces() {
+        if self.has_shared_pieces() || self.in_progress().any(Transfer::is_unsampled) {
             let soon = self.now + LOOK_AGAIN;
             self.wake = Some(self.wake.map_or(soon, |wake| wake.min(soon)));
         }

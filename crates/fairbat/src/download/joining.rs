@@ -138,6 +138,25 @@ impl Run {
         self.count_at(id, &next);
     }
 
+    /// Transfers whose first source answers, but does not send the bytes that others are to be
+    /// compared with, begin with another one.
+    pub(crate) fn leave_silent_sources(&mut self) {
+        let now = self.now;
+        let silent = self
+            .workers
+            .values()
+            .filter(|it| it.lease.is_some() && it.is_silent(now));
+        let silent = silent.filter(|worker| {
+            let transfer = &self.transfers[worker.transfer.0 as usize];
+            transfer.is_unsampled() && transfer.sources.has_other(worker.way.source)
+        });
+        let silent: Vec<_> = silent.map(|it| (it.transfer, it.way.source)).collect();
+        for (id, source) in silent {
+            let reason = "it answers, but does not send the file".to_owned();
+            self.leave_source(id, source, SourceState::SetAside, reason);
+        }
+    }
+
     /// A source that failed while it was asked may be asked again.
     pub(crate) fn ask_again(&mut self, id: TransferId, source: usize) {
         let source = self.transfer(id).sources.get_mut(source);
@@ -225,7 +244,8 @@ impl Run {
             return;
         }
         if !transfer.sources.has_other_ready(source) && source == transfer.sources.present_index() {
-            return self.give_up(id, TransferError::new(ErrorKind::Integrity, reason));
+            // The others are asked one after another.
+            return self.begin_anew(id, TransferError::new(ErrorKind::Integrity, reason), state);
         }
         transfer.sources.leave(source, state);
         transfer.drop_ways(source, retry);

@@ -15,6 +15,7 @@ use super::part::{OpenedPart, PartError};
 use super::pieces::{Pieces, Work};
 use super::run::Run;
 use super::setup::Outcome;
+use super::sources::SourceState;
 use super::transfer::{Moving, Phase, Then, host_of};
 use super::ways::WayId;
 use super::worker::{Completion, Message, Probed, TransferId};
@@ -250,10 +251,15 @@ impl Run {
     /// Ends a transfer without its file, once its tasks have ended. If another source may do
     /// better, it begins anew there.
     pub(crate) fn give_up(&mut self, id: TransferId, error: TransferError) {
+        self.begin_anew(id, error, SourceState::GivenUp);
+    }
+
+    /// The same, and the source that is left has this state from now on.
+    pub(crate) fn begin_anew(&mut self, id: TransferId, error: TransferError, state: SourceState) {
         let retry = self.retry;
         let transfer = self.transfer(id);
         let before = transfer.sources.present_index();
-        if transfer.sources.give_up(error.kind) {
+        if transfer.sources.give_up(error.kind, state) {
             transfer.change_source(before, retry, error.kind);
             let next = transfer.sources.present().url.clone();
             let event = Event::Source {

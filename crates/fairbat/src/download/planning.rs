@@ -84,7 +84,15 @@ impl Run {
         let taken = arrival::share(&state, &others, waiting, most as f64);
         let alone = state.transfer_time(waiting);
         let is_first = || others.iter().all(|it| alone <= it.transfer_time(waiting));
-        tracing::trace!(?way, taken, most, waiting, ?state, ?others, "a share of what waits");
+        tracing::trace!(
+            ?way,
+            taken,
+            most,
+            waiting,
+            ?state,
+            ?others,
+            "a share of what waits"
+        );
         if taken < MIN_SHARE && !is_first() {
             return None;
         }

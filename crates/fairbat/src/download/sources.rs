@@ -270,12 +270,12 @@ impl Sources {
         }
     }
 
-    /// Gives the present source up, because of an error of this kind. Returns whether there is
+    /// Leaves the present source in this state, because of an error of this kind. Returns whether there is
     /// another one, which may do better.
-    pub(crate) fn give_up(&mut self, kind: ErrorKind) -> bool {
+    pub(crate) fn give_up(&mut self, kind: ErrorKind, state: SourceState) -> bool {
         let has_next = is_of_source(kind) && self.has_other(self.present);
         if has_next {
-            self.leave(self.present, SourceState::GivenUp);
+            self.leave(self.present, state);
         }
         has_next
     }
@@ -291,7 +291,7 @@ impl Sources {
     pub(crate) fn forget_sent(&mut self) {
         for source in &mut self.list {
             source.sent = RangeSet::new();
-            if !matches!(source.state, SourceState::GivenUp) {
+            if matches!(source.state, SourceState::Asked | SourceState::Ready(_)) {
                 source.state = SourceState::Untried;
             }
         }

@@ -391,6 +391,17 @@ impl Transfer {
         self.range_refusals = 0;
     }
 
+    /// Whether the bytes that all sources are asked for are still to come.
+    pub(crate) fn is_unsampled(&self) -> bool {
+        match &self.phase {
+            Phase::Moving(moving) => {
+                let sample = moving.joint.sample.as_ref();
+                sample.is_some_and(|sample| sample.sha256.is_none())
+            }
+            _ => false,
+        }
+    }
+
     /// Whether it moves in one request that starts over when it fails.
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self.phase, Phase::Moving(_)) && !self.is_resumable()
