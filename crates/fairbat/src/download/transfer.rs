@@ -346,7 +346,9 @@ impl Transfer {
         self.drop_ways(before, retry);
         (self.reprobes, self.range_refusals, self.discards) = (0, 0, 0);
         (self.done, self.total, self.even_pace) = (0, None, None);
-        self.close_part(Then::Probe, error == ErrorKind::TooLarge);
+        // Under a hash, what is there would be continued, and some of it is wrong.
+        let is_wrong = matches!(error, ErrorKind::TooLarge | ErrorKind::Integrity);
+        self.close_part(Then::Probe, is_wrong);
     }
 
     /// Ready for another probe.
