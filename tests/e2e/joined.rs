@@ -305,3 +305,24 @@ fn a_metalink_that_describes_a_file_is_used() {
     work.assert_holds(&[("file", &FILE)]);
     assert!(asked(&second) > SIZE / 5, "{outcome}");
 }
+
+#[test]
+fn a_redirect_may_name_mirrors() {
+    let (first, second) = (serve(&FILE), serve(&FILE));
+    let chooser = FaultServer::start();
+    let (to, other, digest) = (
+        first.url("/file"),
+        second.url("/file"),
+        repr_digest(&FILE.all()),
+    );
+    chooser.script("/pub/file", move |_| {
+        let reply = Reply::redirect(302, &to);
+        let reply = reply.header("Link", &format!("<{other}>; rel=duplicate; pri=1; geo=de"));
+        reply.header("Repr-Digest", &digest)
+    });
+    let work = Workdir::new();
+    let outcome = work.get().arg(chooser.url("/pub/file")).run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    assert!(asked(&second) > SIZE / 5, "{outcome}");
+}

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, USER_AGENT};
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, RequestBuilder, Response};
 use url::{Position, Url};
@@ -15,10 +15,12 @@ use url::{Position, Url};
 use super::tap::Tap;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::credentials::{credentials_in, is_same_host};
+use crate::http::digest::repr_digest;
+use crate::http::link::Links;
 use crate::http::netrc::Netrc;
 use crate::http::priority::{self, DeadlineHint};
 use crate::http::{CredentialSource, Failure, Identification, TrustAnchors, without_credentials};
-use crate::settings::{Credentials, HttpSettings, LocalEnd};
+use crate::settings::{Checksum, Credentials, HttpSettings, LocalEnd};
 
 /// Redirects in a row that are followed. RFC 9110, section 15.4, asks clients to
 /// detect loops; browsers stop at 20.
@@ -93,6 +95,26 @@ impl<'a> Get<'a> {
     }
 }
 
+/// What redirects have said of the file that they lead to. Servers that send each client to a
+/// mirror near it say there where else the file is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OnTheWay {
+    pub(crate) links: Links,
+    pub(crate) digest: Option<Checksum>,
+}
+
+impl OnTheWay {
+    fn add(&mut self, headers: &HeaderMap, url: &Url) {
+        let Links {
+            duplicates,
+            metalink,
+        } = Links::of(headers, url);
+        self.links.duplicates.extend(duplicates);
+        self.links.metalink = self.links.metalink.take().or(metalink);
+        self.digest = self.digest.take().or_else(|| repr_digest(headers));
+    }
+}
+
 impl HttpClient {
     /// A client with up to `connections` idle connections to each host, each of which
     /// `tap` prepares. Without idle ones each connection carries one request.
@@ -155,17 +177,21 @@ impl HttpClient {
     /// URL that it came from.
     pub(crate) async fn get(&self, get: Get<'_>) -> Result<(Response, Url), Failure> {
         let mut url = get.url.clone();
+        let mut on_the_way = OnTheWay::default();
         for _ in 0..=MAX_REDIRECTS {
-            let response = self.send(self.hop(&get, &url)).await?;
+            let mut response = self.send(self.hop(&get, &url)).await?;
             if priority::is_fairbat_server(response.headers()) {
                 let origin = url.origin().ascii_serialization();
                 self.fairbat_servers().insert(origin);
             }
             let location = response.headers().get(LOCATION);
             let Some(location) = location.filter(|_| is_redirect(response.status())) else {
+                response.extensions_mut().insert(on_the_way);
                 return Ok((response, url));
             };
-            url = next_url(&url, location)?;
+            let next = next_url(&url, location)?;
+            on_the_way.add(response.headers(), &url);
+            url = next;
             drain(response).await;
         }
         Err(Failure::refused(

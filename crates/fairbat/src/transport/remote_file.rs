@@ -20,7 +20,7 @@ use http::{Method, StatusCode};
 use reqwest::Response;
 use url::Url;
 
-use super::client::{Get, HttpClient, SourceUrl, drain};
+use super::client::{Get, HttpClient, OnTheWay, SourceUrl, drain};
 use super::coding::{Coding, Decoder};
 use super::tap::socket_of;
 use crate::http::content_disposition;
@@ -158,6 +158,7 @@ impl HttpClient {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 if let Some(source) = RemoteFile::of_first_byte(asked, &url, response.headers()) {
+                    let source = source.told_on_the_way(&response);
                     let rtt = rtt_of(&response);
                     drain(response).await;
                     return Ok(Probe {
@@ -312,6 +313,18 @@ impl RemoteFile {
         }
     }
 
+    /// Adds what redirects have said of the file. What its own server says counts for more.
+    fn told_on_the_way(mut self, response: &Response) -> Self {
+        if let Some(told) = response.extensions().get::<OnTheWay>() {
+            self.links
+                .duplicates
+                .extend(told.links.duplicates.iter().cloned());
+            self.links.metalink = self.links.metalink.or_else(|| told.links.metalink.clone());
+            self.digest = self.digest.or_else(|| told.digest.clone());
+        }
+        self
+    }
+
     /// Reads a 206 response with the first byte; `None` if it is of no use.
     fn of_first_byte(asked: &SourceUrl, url: &Url, headers: &HeaderMap) -> Option<Self> {
         let total = match ContentRange::from_headers(headers)? {
@@ -361,6 +374,7 @@ fn whole_file(asked: &SourceUrl, url: &Url, response: Response) -> Result<Probe,
     let mut source = RemoteFile::new(asked, url, headers, total, false);
     source.digest = source.digest.filter(|_| decoder.is_none());
     let rtt = rtt_of(&response);
+    let source = source.told_on_the_way(&response);
     let body = Some(Body {
         decoder,
         ..Body::new(response, total)
