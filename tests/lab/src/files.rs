@@ -131,6 +131,12 @@ pub fn matrices() -> PathBuf {
     own("matrices")
 }
 
+/// The plans for several paths that come with the lab.
+#[must_use]
+pub fn multipath() -> PathBuf {
+    own("multipath")
+}
+
 /// The figures that are committed.
 #[must_use]
 pub fn results() -> PathBuf {

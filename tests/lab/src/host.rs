@@ -57,6 +57,9 @@ impl Class {
     pub const ALL: [Self; 3] = [Self::Foreground, Self::Background, Self::Probe];
 }
 
+/// How far the numbers of a host's addresses at two paths lie apart: more than a lab has hosts.
+const PATH_STEP: u8 = 16;
+
 /// A network namespace. Clones are the same one.
 #[derive(Debug, Clone)]
 pub struct Host {
@@ -100,6 +103,16 @@ impl Host {
             namespace: Arc::new(namespace),
             index,
         })
+    }
+
+    /// The same host by its addresses at the path of this number, from 0 on, where paths are side
+    /// by side. At the first it has those of the host itself.
+    #[must_use]
+    pub fn at_path(&self, path: usize) -> Self {
+        Self {
+            index: self.index + PATH_STEP * path as u8,
+            ..self.clone()
+        }
     }
 
     /// Where this host is reached: for each class, and by the background over IPv6.

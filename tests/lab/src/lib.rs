@@ -13,6 +13,7 @@ pub mod lateness;
 pub mod link;
 pub mod machine;
 pub mod matrix;
+pub mod multipath;
 pub mod numerical;
 pub mod picture;
 pub mod programs;

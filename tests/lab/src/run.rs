@@ -73,7 +73,8 @@ pub fn run(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let cpu_before = own_cpu()?;
     let waited_before = waited();
     let end = Duration::from_secs_f64(scenario.duration_s);
-    let (server, client) = (&topology.hosts()[0], &topology.hosts()[scenario.link.len()]);
+    let hosts_of_run = topology.hosts();
+    let (server, client) = (&hosts_of_run[0], &hosts_of_run[hosts_of_run.len() - 1]);
     let prober = prober::start(client, server, clock, end)?;
     let sources = Sources::start(scenario, topology.hosts(), *seed, clock)?;
     let contenders = start_contenders(plan, &copies, topology.hosts(), clock)?;

@@ -67,7 +67,7 @@ pub struct Counters {
     /// Marked by it in place of being dropped.
     #[serde(default)]
     pub marked: u64,
-    /// Lost at random.
+    /// Lost at random, or because the device at the other end was down.
     pub lost: u64,
     /// Dropped by the device before the link could take them, because it came
     /// too late: 0 in a sound run.
@@ -76,6 +76,9 @@ pub struct Counters {
     pub delivered: u64,
     /// Bytes of those, headers included.
     pub delivered_bytes: u64,
+    /// Payload of the background in those, what came twice included, bytes.
+    #[serde(default)]
+    pub background_payload: u64,
 }
 
 /// The state of one direction in regular intervals. Columns: element i is

@@ -164,6 +164,7 @@ fn once() -> io::Result<f64> {
     let scenario = Scenario {
         duration_s: SECONDS,
         foreground: vec![Foreground {
+            path: None,
             traffic: Traffic::Greedy { flows: 1 },
             start_s: 0.0,
             stop_s: None,

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use dalbe::weight::ControllerPolicy;
 use fairbat_lab::contender::Contender;
 use fairbat_lab::matrix::Variant;
+use fairbat_lab::multipath::Carrier;
 use fairbat_lab::run::SAMPLING;
 use fairbat_lab::scenario::Path;
 use fairbat_lab::versions;
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     SenderCost(SenderCostArguments),
     /// Programs of others over an idle link, plain and held back, into the results
     Programs(ProgramsArguments),
+    /// Files over several paths side by side: `fairbat --interface`, one path, MPTCP, simple rules
+    Multipath(MultipathArguments),
     /// Compare the emulated link with theory; fails when it is out of tolerance
     Calibrate,
     /// A download by a deadline beside web traffic and a greedy flow, a minute
@@ -118,6 +121,24 @@ impl RunArguments {
             ..Variant::default()
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MultipathArguments {
+    /// Name of a plan, or path of a file that ends in .toml: two-paths, come-and-go, deadline
+    pub(crate) plan: String,
+    /// Only this one of its carriers; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) carrier: Vec<Carrier>,
+    /// Only files up to 1 MB, each once, and one seed
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Networks of two paths at a time
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) jobs: usize,
+    /// Directory for the figures and the page [default: target/lab]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use fairbat_lab::contender::Contender;
 use fairbat_lab::files;
 use fairbat_lab::matrix::Matrix;
+use fairbat_lab::multipath::PathsPlan;
 use fairbat_lab::scenario::Scenario;
 
 use super::Outcome;
@@ -17,6 +18,7 @@ type Line = (String, char, String);
 pub(super) fn list() -> Outcome {
     let scenarios: BTreeMap<String, Scenario> = files::all(&files::scenarios())?;
     let matrices: BTreeMap<String, Matrix> = files::all(&files::matrices())?;
+    let plans: BTreeMap<String, PathsPlan> = files::all(&files::multipath())?;
     let scenarios = scenarios.into_iter().map(|(name, scenario)| {
         let quick = if scenario.quick.is_some() { '*' } else { ' ' };
         (name, quick, scenario.description)
@@ -25,13 +27,19 @@ pub(super) fn list() -> Outcome {
     let matrices = matrices
         .into_iter()
         .map(|(name, matrix)| (name, ' ', matrix.description));
-    let sections: [(&str, Vec<Line>); 3] = [
+    let plans = plans.into_iter();
+    let plans = plans.map(|(name, plan)| (name, ' ', plan.description));
+    let sections: [(&str, Vec<Line>); 4] = [
         (
             "Scenarios (lab run NAME; * has a quick variant)",
             scenarios.collect(),
         ),
         ("Contenders (--contender NAME)", contenders.into()),
         ("Matrices (lab matrix NAME)", matrices.collect()),
+        (
+            "Plans for several paths (lab multipath NAME)",
+            plans.collect(),
+        ),
     ];
     let lines = sections.iter().flat_map(|(_, lines)| lines);
     let width = lines.map(|(name, ..)| name.len()).max().unwrap_or(0);

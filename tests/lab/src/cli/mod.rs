@@ -4,6 +4,7 @@ mod arguments;
 mod demo;
 mod list;
 mod matrix;
+mod multipath;
 mod programs;
 mod report;
 mod run;
@@ -90,6 +91,11 @@ fn run(command: &Command) -> Outcome {
             sandbox::require_root()?;
             fairbat_lab::programs::prepare(&programs::plan(arguments))?;
             inside(None, |work| programs::programs(arguments, work))
+        }
+        Command::Multipath(arguments) => {
+            sandbox::require_root()?;
+            let plan = multipath::plan(arguments)?;
+            inside(None, |work| multipath::multipath(arguments, plan, work))
         }
         Command::Calibrate => inside(None, |_| calibrate()),
     }

@@ -22,6 +22,9 @@ use crate::samples::LinkRecord;
 /// Packets read in one go before those that are due are looked at again.
 const READ_AT_ONCE: usize = 32;
 
+/// What a TUN device answers that is down.
+const DOWN: i32 = Errno::EIO as i32;
+
 /// Both directions of a link; direction 0 goes from device 0 to device 1.
 pub(crate) struct Forwarder {
     devices: [SyncDevice; 2],
@@ -133,7 +136,11 @@ impl Forwarder {
             if packet.is_marked {
                 mark_congestion(bytes);
             }
-            self.devices[1 - direction].send(bytes)?;
+            match self.devices[1 - direction].send(bytes) {
+                // The device is down, as that of a path that has gone away.
+                Err(error) if error.raw_os_error() == Some(DOWN) => bottleneck.lose(&packet),
+                sent => drop(sent?),
+            }
             self.spare.push(packet.buffer);
         }
         let dropped = bottleneck.take_dropped();

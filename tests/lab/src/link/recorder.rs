@@ -8,6 +8,16 @@ use crate::host::Class;
 use crate::link::packet::Packet;
 use crate::samples::{Connection, Counters, DirectionRecord, Samples};
 
+/// Payload of the background in this packet, bytes.
+fn background_payload(packet: &Packet) -> u64 {
+    let is_background = packet.class == Some(Class::Background);
+    if is_background {
+        packet.payload as u64
+    } else {
+        0
+    }
+}
+
 /// The record of a direction as it grows.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -77,9 +87,18 @@ impl Recorder {
     }
 
     /// A packet was handed over.
-    pub(crate) fn delivered(&mut self, bytes: usize) {
+    pub(crate) fn delivered(&mut self, packet: &Packet) {
         self.counters.delivered += 1;
-        self.counters.delivered_bytes += bytes as u64;
+        self.counters.delivered_bytes += packet.bytes as u64;
+        self.counters.background_payload += background_payload(packet);
+    }
+
+    /// A packet that was handed over was not taken.
+    pub(crate) fn lost_at_end(&mut self, packet: &Packet) {
+        self.counters.delivered -= 1;
+        self.counters.delivered_bytes -= packet.bytes as u64;
+        self.counters.background_payload -= background_payload(packet);
+        self.counters.lost += 1;
     }
 
     /// Samples the queue, with what could have been carried since the last time

@@ -54,6 +54,9 @@ impl Variant {
     pub fn as_run(&self, scenario: &Scenario) -> Result<Scenario, String> {
         let mut scenario = scenario.clone();
         if let Some(path) = &self.path {
+            if scenario.is_parallel() {
+                return Err("paths side by side cannot be put on another path".to_owned());
+            }
             scenario.put_on(path);
         }
         let background = &mut scenario.background;

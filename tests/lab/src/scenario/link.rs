@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::discipline::{Discipline, Radio};
@@ -11,6 +13,16 @@ use crate::scenario::discipline::{Discipline, Radio};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
+    /// Name of the path that it is, and of its devices: links with a path are side by side, and
+    /// all others in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What bytes over this path cost; `fairbat get --interface` is told.
+    #[serde(default, skip_serializing_if = "Cost::is_free")]
+    pub cost: Cost,
+    /// How often this path goes away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub departures: Option<Departures>,
     /// Rate of IP packets, Mbit/s, headers included.
     pub rate_mbit: f64,
     /// Propagation delay one way, ms.
@@ -59,11 +71,70 @@ pub struct LinkSpec {
     pub backward: Option<DirectionSpec>,
 }
 
+/// What the bytes over a path cost whoever pays for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cost {
+    /// Nothing.
+    #[default]
+    Free,
+    /// Each byte costs.
+    Metered,
+}
+
+impl Cost {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    pub(crate) fn is_free(&self) -> bool {
+        *self == Self::Free
+    }
+}
+
+/// How often a path goes away during a run, and for how long. It is the device at the client
+/// that goes down, and comes up again with its address and its routes, as a network manager
+/// would have it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Departures {
+    /// How often.
+    pub times: u32,
+    /// For how long at least, s.
+    pub least_s: f64,
+    /// For how long at most, s.
+    pub most_s: f64,
+}
+
+/// Keeps these draws apart from others of the same seed.
+const STREAM: u64 = 0x6465_7061_7274_7300;
+
+impl Departures {
+    /// When the path is away between two moments, s: once in each of as many periods of the same
+    /// length, at random. The same for a seed and a path.
+    #[must_use]
+    pub fn draw(self, (from_s, until_s): (f64, f64), path: usize, seed: u64) -> Vec<Interval> {
+        let mut random = StdRng::seed_from_u64(seed ^ STREAM ^ ((path as u64) << 48));
+        let period = (until_s - from_s) / f64::from(self.times);
+        let most = self.most_s.min(period);
+        let times = (0..self.times).map(|number| {
+            let length = random.random_range(self.least_s.min(most)..=most);
+            let begins = random.random_range(0.0..=period - length);
+            let from_s = from_s + f64::from(number) * period + begins;
+            Interval {
+                from_s,
+                until_s: from_s + length,
+            }
+        });
+        times.collect()
+    }
+}
+
 impl LinkSpec {
     /// A link with a drop-tail queue and nothing that varies.
     #[must_use]
     pub fn plain(rate_mbit: f64, delay_ms: f64, queue: QueueSpec) -> Self {
         Self {
+            path: None,
+            cost: Cost::Free,
+            departures: None,
             rate_mbit,
             delay_ms,
             queue,
@@ -80,6 +151,17 @@ impl LinkSpec {
             outage: Vec::new(),
             backward: None,
         }
+    }
+
+    /// Its round-trip time without any queue, ms.
+    #[must_use]
+    pub fn rtt_ms(&self) -> f64 {
+        self.delay_ms + self.backward().delay_ms
+    }
+
+    /// Whether it says what is for paths only, its name left aside.
+    pub(crate) fn is_like_a_path(&self) -> bool {
+        self.departures.is_some() || !self.cost.is_free()
     }
 
     /// The direction of the data.

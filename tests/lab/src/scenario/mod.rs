@@ -7,6 +7,7 @@ mod check;
 mod discipline;
 mod link;
 mod path;
+mod paths;
 mod quick;
 mod share;
 
@@ -22,9 +23,10 @@ pub use crate::scenario::check::{congestion_control, connections, scale, weight}
 pub use crate::scenario::discipline::{Discipline, Radio};
 use crate::scenario::link::is_zero;
 pub use crate::scenario::link::{
-    DelayStep, DirectionSpec, Interval, LinkSpec, QueueSpec, RateStep,
+    Cost, DelayStep, Departures, DirectionSpec, Interval, LinkSpec, QueueSpec, RateStep,
 };
 pub use crate::scenario::path::Path;
+pub use crate::scenario::paths::MAX_PATHS;
 
 /// One scenario, as its file says it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,7 +46,7 @@ pub struct Scenario {
     /// it would get there as gently as it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure_until_s: Option<f64>,
-    /// The bottlenecks, in the direction of the data: one, or two in a row.
+    /// The bottlenecks, in the direction of the data: one, two in a row, or paths side by side.
     pub link: Vec<LinkSpec>,
     /// What must not be disturbed.
     #[serde(default)]
@@ -110,11 +112,15 @@ impl Scenario {
         Some(interval.from_s..interval.until_s)
     }
 
-    /// The round-trip time without any queue.
+    /// The round-trip time without any queue; of paths side by side, that of the first.
     #[must_use]
     pub fn base_rtt(&self) -> Duration {
-        let both_ways = |link: &LinkSpec| link.delay_ms + link.backward().delay_ms;
-        let sum: f64 = self.link.iter().map(both_ways).sum();
+        let links = if self.is_parallel() {
+            1
+        } else {
+            self.link.len()
+        };
+        let sum: f64 = self.link.iter().take(links).map(LinkSpec::rtt_ms).sum();
         Duration::from_secs_f64(sum / 1e3)
     }
 }
@@ -141,6 +147,9 @@ pub struct Foreground {
     /// given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<usize>,
+    /// Goes over this path, where links are side by side; over the first if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
 }
 
 impl Foreground {

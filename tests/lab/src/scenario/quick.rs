@@ -59,6 +59,10 @@ impl Scenario {
                 step.at_s *= by;
             }
             let backward = link.backward.iter_mut().flat_map(|spec| &mut spec.outage);
+            if let Some(departures) = &mut link.departures {
+                departures.least_s *= by;
+                departures.most_s *= by;
+            }
             link.outage
                 .iter_mut()
                 .chain(backward)

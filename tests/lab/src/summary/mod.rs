@@ -167,7 +167,6 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
     let so_far = |fetch: &&Fetch| fetch.seconds.unwrap_or(setup.duration_s - fetch.t);
     let times: Vec<f64> = fetches.iter().map(so_far).collect();
     let first = measured.links.first().map(|link| &link.forward.samples);
-    let last = measured.links.last().map(|link| &link.forward.samples);
     let late = measured.links.iter().map(|link| link.lateness.p99_ms);
     let link_cpu: f64 = measured.links.iter().map(|link| link.cpu_s).sum();
     Summary {
@@ -182,9 +181,7 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
             .background
             .iter()
             .find_map(|one| transfers_jain(&one.progress, window.end)),
-        background_mbit: last.map_or(0.0, |samples| {
-            mean_rate(samples, &samples.background, &window)
-        }),
+        background_mbit: background(measured, &window),
         received_mbit: received_by_contenders(measured, &window),
         foreground_first_mbit: first_seconds(measured),
         utilisation: first
@@ -216,6 +213,20 @@ pub fn summarise(measured: &Measured<'_>) -> Summary {
         connections: ConnectionFigures::all(&setup.background, measured.background, &window),
         beside: BesideFigures::of(setup, measured.links, measured.flows, measured.background),
     }
+}
+
+/// Payload of the background that left the last link, or all of them if they are paths side by
+/// side, Mbit/s.
+fn background(measured: &Measured<'_>, window: &Range<f64>) -> f64 {
+    let links = measured.links;
+    let from = match measured.setup.is_parallel() {
+        true => 0,
+        false => links.len().saturating_sub(1),
+    };
+    let samples = links[from..].iter().map(|link| &link.forward.samples);
+    samples
+        .map(|samples| mean_rate(samples, &samples.background, window))
+        .sum()
 }
 
 /// See [`Summary::transfers_jain`].

@@ -1,4 +1,7 @@
-//! Hosts and links of a scenario, with the routes between them.
+//! Hosts and links of a scenario, with the routes between them: links in a row, or paths side by
+//! side between two hosts.
+
+mod paths;
 
 use std::io;
 use std::time::Duration;
@@ -9,20 +12,23 @@ use crate::link::{Link, MTU, bytes_per_s};
 use crate::machine::Clock;
 use crate::samples::LinkRecord;
 use crate::scenario::{DirectionSpec, QueueSpec, Scenario};
+use crate::topology::paths::{Departing, Paths};
 
 /// The network of a run.
 #[derive(Debug)]
 pub struct Topology {
     hosts: Vec<Host>,
     links: Vec<Link>,
+    /// Of paths side by side: those that go away.
+    departing: Option<Departing>,
 }
 
-/// The hosts of a scenario, not joined yet: one more than it has links.
+/// The hosts of a scenario, not joined yet: one more than it has links in a row, or two.
 ///
 /// # Errors
 /// Without the right to make them (root).
 pub fn hosts(scenario: &Scenario) -> io::Result<Vec<Host>> {
-    let indices = (0..=scenario.link.len()).map(|index| index as u8);
+    let indices = (0..scenario.hosts()).map(|index| index as u8);
     indices.map(Host::new).collect()
 }
 
@@ -40,10 +46,16 @@ impl Topology {
         sampling: Duration,
         clock: Clock,
     ) -> io::Result<Self> {
-        let rtt = scenario.base_rtt();
+        let is_parallel = scenario.is_parallel();
+        let paths = match &hosts[..] {
+            [server, client] if is_parallel => Some(Paths::new(scenario, server, client)?),
+            _ => None,
+        };
         let mut links = Vec::new();
         for (index, spec) in scenario.link.iter().enumerate() {
+            let rtt = scenario.rtt_over(spec);
             let is_last = index + 1 == scenario.link.len();
+            let between = if is_parallel { 0 } else { index };
             let settings = |spec: &DirectionSpec, direction: u64| Settings {
                 spec: spec.clone(),
                 limit: limit(spec, rtt),
@@ -55,22 +67,34 @@ impl Topology {
                 sampling,
             };
             links.push(Link::start(
-                &hosts[index],
-                &hosts[index + 1],
-                &device(index),
+                &hosts[between],
+                &hosts[between + 1],
+                &spec.path.clone().unwrap_or_else(|| device(index)),
                 &settings(&spec.forward(), 0),
                 &settings(&spec.backward(), 1),
                 clock,
                 Duration::from_secs_f64(scenario.duration_s),
             )?);
         }
-        let topology = Self { hosts, links };
+        let topology = Self {
+            hosts,
+            links,
+            departing: None,
+        };
         let marks = scenario.link.iter();
         let marks = marks.flat_map(|link| [link.ecn, link.backward().ecn]);
         topology.prepare_hosts(marks.into_iter().any(|ecn| ecn))?;
-        let background = &scenario.background;
-        topology.add_routes(&background.congestion_control, background.quick_acks)?;
-        Ok(topology)
+        let Some(paths) = paths else {
+            let background = &scenario.background;
+            topology.add_routes(&background.congestion_control, background.quick_acks)?;
+            return Ok(topology);
+        };
+        paths.lay()?;
+        let away = scenario.departures(seed);
+        Ok(Self {
+            departing: Some(Departing::start(&paths, away, clock)),
+            ..topology
+        })
     }
 
     /// The hosts, in the direction of the data.
@@ -82,8 +106,9 @@ impl Topology {
     /// Takes the links down and returns what they saw.
     ///
     /// # Errors
-    /// When one of them had failed.
+    /// When one of them had failed, or a path did not come back.
     pub fn finish(self) -> io::Result<Vec<LinkRecord>> {
+        self.departing.map_or(Ok(()), Departing::finish)?;
         self.links.into_iter().map(Link::finish).collect()
     }
 

@@ -33,6 +33,8 @@ const TURNS_UNSENT: u32 = 16 * 1024;
 struct Way {
     sender: usize,
     receiver: usize,
+    /// The path at which the last host is reached, where there are several.
+    path: usize,
 }
 
 /// What senders over long-lived connections do.
@@ -81,13 +83,16 @@ impl<'a> Setup<'a> {
     pub(crate) fn source(&mut self, index: usize, foreground: &Foreground) -> io::Result<()> {
         let last = self.stage.hosts.len() - 1;
         let (sender, receiver) = foreground.link.map_or((0, last), |link| (link - 1, link));
-        let way = if foreground.backward {
-            Way {
-                sender: receiver,
-                receiver: sender,
-            }
-        } else {
-            Way { sender, receiver }
+        let path = foreground.path.as_deref();
+        let path = path.and_then(|name| self.scenario.path_number(name));
+        let (sender, receiver) = match foreground.backward {
+            true => (receiver, sender),
+            false => (sender, receiver),
+        };
+        let way = Way {
+            sender,
+            receiver,
+            path: path.unwrap_or(0),
         };
         let until = foreground.stop_s.map(Duration::from_secs_f64);
         let span = Span {
@@ -111,7 +116,7 @@ impl<'a> Setup<'a> {
                 self.connections(foreground, way, span, constant, 1)
             }
             Traffic::Web { load, mean_kb } => {
-                let first = &self.scenario.link[foreground.link.map_or(0, |link| link - 1)];
+                let first = &self.scenario.link[foreground.link.map_or(way.path, |link| link - 1)];
                 let rate = load * bytes_per_s(first.rate_mbit) * PAYLOAD_SHARE;
                 self.web(index, foreground, way, span, rate, mean_kb * 1000.0)
             }
@@ -144,7 +149,7 @@ impl<'a> Setup<'a> {
                 Sending::Constant(_) => Some(STREAM_UNSENT),
             },
         };
-        let (listener, server) = tcp::listen(&self.stage.hosts[way.sender], options)?;
+        let (listener, server) = tcp::listen(&self.sender(way), options)?;
         let serving = tcp::serve(listener, span, clock, move |stream| async move {
             match sending {
                 Sending::Greedy(turns) => {
@@ -157,7 +162,7 @@ impl<'a> Setup<'a> {
             }
         });
         self.stage.job(way.sender, serving);
-        let local = self.stage.hosts[way.receiver].address(Class::Foreground);
+        let local = self.receiver(way).address(Class::Foreground);
         for _ in 0..flows {
             let meter = self.flow(foreground);
             let receiving = tcp::receive(local, server, span, clock, meter);
@@ -181,7 +186,7 @@ impl<'a> Setup<'a> {
             congestion_control: foreground.congestion_control.clone(),
             unsent: None,
         };
-        let (listener, server) = tcp::listen(&self.stage.hosts[way.sender], options)?;
+        let (listener, server) = tcp::listen(&self.sender(way), options)?;
         let clock = self.stage.clock;
         let end = self.stage.end;
         // What has begun goes on when no more arrive.
@@ -191,7 +196,7 @@ impl<'a> Setup<'a> {
         let log = Log::default();
         self.logs.push(log.clone());
         let client = Client {
-            local: self.stage.hosts[way.receiver].address(Class::Foreground),
+            local: self.receiver(way).address(Class::Foreground),
             server,
             meter: self.flow(foreground),
             log,
@@ -214,8 +219,7 @@ impl<'a> Setup<'a> {
         rate: f64,
         packet: u32,
     ) -> io::Result<()> {
-        let hosts = self.stage.hosts;
-        let (outgoing, incoming) = sources::sockets(&hosts[way.sender], &hosts[way.receiver])?;
+        let (outgoing, incoming) = sources::sockets(&self.sender(way), &self.receiver(way))?;
         let meter = self.flow(foreground);
         let (clock, end) = (self.stage.clock, self.stage.end);
         self.stage.task(way.receiver, move || {
@@ -232,8 +236,7 @@ impl<'a> Setup<'a> {
 
     /// One direction of a call.
     fn call(&mut self, foreground: &Foreground, way: Way, span: Span) -> io::Result<()> {
-        let hosts = self.stage.hosts;
-        let (outgoing, incoming) = sources::sockets(&hosts[way.sender], &hosts[way.receiver])?;
+        let (outgoing, incoming) = sources::sockets(&self.sender(way), &self.receiver(way))?;
         let meter = self.flow(foreground);
         let call = Call::default();
         let flow = self.flows.last_mut();
@@ -249,6 +252,23 @@ impl<'a> Setup<'a> {
             Ok(())
         });
         Ok(())
+    }
+
+    /// The host that sends, by its addresses at the path.
+    fn sender(&self, way: Way) -> Host {
+        self.host(way.sender, way.path)
+    }
+
+    /// The host that receives, by its addresses at the path.
+    fn receiver(&self, way: Way) -> Host {
+        self.host(way.receiver, way.path)
+    }
+
+    /// Only the last host has an address of its own at each path.
+    fn host(&self, index: usize, path: usize) -> Host {
+        let hosts = self.stage.hosts;
+        let is_last = index + 1 == hosts.len();
+        hosts[index].at_path(if is_last { path } else { 0 })
     }
 
     /// A meter for the next flow of the scenario, which is of this entry.

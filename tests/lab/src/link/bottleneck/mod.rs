@@ -202,8 +202,13 @@ impl Bottleneck {
         let mut in_flight = self.in_flight.iter();
         in_flight.next().filter(|first| first.arrives <= now)?;
         let first = self.in_flight.pop_front()?;
-        self.recorder.delivered(first.packet.bytes);
+        self.recorder.delivered(&first.packet);
         Some(first)
+    }
+
+    /// This packet, which was delivered, is lost: the other end takes nothing.
+    pub fn lose(&mut self, packet: &Packet) {
+        self.recorder.lost_at_end(packet);
     }
 
     /// Packets that will not reach the other end, and were not taken yet.

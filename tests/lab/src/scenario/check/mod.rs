@@ -1,6 +1,8 @@
 //! What a scenario must not say. The bounds are wide: they keep out what no
 //! machine can do, and what is a slip of the pen.
 
+mod paths;
+
 use std::ops::RangeInclusive;
 
 use dalbe::sender::SenderCoupling;
@@ -77,9 +79,7 @@ impl Scenario {
         if let Some(until) = self.pressure_until_s {
             within("pressure_until_s", until, 0.0..=self.duration_s)?;
         }
-        if self.link.is_empty() || self.link.len() > 2 {
-            return Err("there must be one [[link]], or two".to_owned());
-        }
+        self.check_paths()?;
         for (link, number) in self.link.iter().zip(1..) {
             direction(&link.forward()).map_err(|error| format!("link {number}: {error}"))?;
             direction(&link.backward())
@@ -93,6 +93,14 @@ impl Scenario {
     }
 
     fn foreground(&self, foreground: &Foreground) -> Result<(), String> {
+        if foreground.link.is_some() && self.is_parallel() {
+            return Err("link: links side by side are named by path".to_owned());
+        }
+        if let Some(path) = &foreground.path
+            && self.path_number(path).is_none()
+        {
+            return Err(format!("path: there is no path {path}"));
+        }
         if foreground
             .link
             .is_some_and(|link| link < 1 || link > self.link.len())

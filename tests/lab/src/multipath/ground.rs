@@ -1,0 +1,245 @@
+//! Two hosts with paths side by side between them, the servers at one of them, and a file that
+//! somebody fetches from there.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fairbat_tests::content::Content;
+use fairbat_tests::nginx::{Config, Nginx};
+
+use crate::host::{Class, Host};
+use crate::link::{PAYLOAD, counter};
+use crate::machine::{Clock, Context as _};
+use crate::multipath::carrier::Carrier;
+use crate::multipath::fetch::{Source, Turn};
+use crate::multipath::mptcp::MptcpServer;
+use crate::multipath::program::{Order, Told};
+use crate::multipath::record::Transfer;
+use crate::multipath::{fetch, mptcp, program};
+use crate::samples::LinkRecord;
+use crate::scenario::{Cost, LinkSpec, Scenario};
+use crate::topology;
+use crate::topology::Topology;
+
+/// The fetcher asks for more ranges over one connection than nginx answers by default.
+const MANY_REQUESTS: &str = "keepalive_requests 1000000;";
+
+/// Packets that a connection begins with (RFC 6928).
+const FIRST_WINDOW: f64 = 10.0;
+
+/// Both hosts, with what serves and what lies between.
+pub(crate) struct Ground {
+    topology: Topology,
+    nginx: Nginx,
+    mptcp: MptcpServer,
+    links: Vec<LinkSpec>,
+    paths: Vec<(String, Cost)>,
+    work: PathBuf,
+    clock: Clock,
+}
+
+/// What somebody is to fetch.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    /// Who.
+    pub(crate) carrier: Carrier,
+    /// Name of the file.
+    pub(crate) name: String,
+    /// What is in it.
+    pub(crate) content: Content,
+    /// Seconds by which it should be there.
+    pub(crate) deadline_s: Option<f64>,
+    /// How long it may take.
+    pub(crate) patience: Duration,
+}
+
+impl Ground {
+    /// Makes all of it, with working files in `work`.
+    ///
+    /// # Errors
+    /// When the machine lacks something.
+    pub(crate) fn start(
+        scenario: &Scenario,
+        seed: u64,
+        sampling: Duration,
+        work: &Path,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let hosts = topology::hosts(scenario)?;
+        let topology = Topology::join(scenario, hosts, seed, sampling, clock)?;
+        let [server, client] = topology.hosts() else {
+            return Err(io::Error::other("paths are between two hosts"));
+        };
+        let config = Config {
+            address: server.address(Class::Background).into(),
+            directives: MANY_REQUESTS.to_owned(),
+            ..Config::default()
+        };
+        let nginx = server.run(move || Nginx::start(&config)).join();
+        let nginx =
+            nginx.map_err(|_| io::Error::other("nginx did not start; see standard error"))?;
+        let mptcp = MptcpServer::start(server, nginx.path(""))?;
+        let paths = scenario.paths();
+        let paths = paths.map(|(device, link)| (device.to_owned(), link.cost));
+        let paths: Vec<_> = paths.collect();
+        mptcp::prepare_client(client, &devices(&paths))?;
+        fs::create_dir_all(work).doing(format_args!("make {}", work.display()))?;
+        Ok(Self {
+            nginx,
+            mptcp,
+            links: scenario.link.clone(),
+            paths,
+            work: work.to_owned(),
+            clock,
+            topology,
+        })
+    }
+
+    /// The hosts, the server first.
+    pub(crate) fn hosts(&self) -> &[Host] {
+        self.topology.hosts()
+    }
+
+    /// Has the server serve this.
+    pub(crate) fn put(&self, name: &str, content: &Content) {
+        self.nginx.put(name, content);
+    }
+
+    /// Fetches a file, and looks whether it is the right one. What goes wrong is in the record.
+    ///
+    /// # Errors
+    /// When the devices cannot be read, or the file cannot be looked at.
+    pub(crate) fn carry(&self, task: &Task) -> io::Result<Transfer> {
+        let before = self.received()?;
+        let directory = self.work.join("transfer");
+        fs::create_dir(&directory).doing(format_args!("make {}", directory.display()))?;
+        let outcome = self.fetch(task, &directory);
+        let after = self.received()?;
+        fs::remove_dir_all(&directory).doing(format_args!("remove {}", directory.display()))?;
+        let by_path = before
+            .iter()
+            .zip(&after)
+            .map(|(before, after)| after - before);
+        let by_path = by_path.collect();
+        let (took, told, failure) = match outcome {
+            Ok((took, told)) => (Some(took.as_secs_f64()), told, None),
+            Err(failure) => (None, Told::default(), Some(failure)),
+        };
+        Ok(Transfer {
+            seconds: took,
+            foretold_s: told.foretold_s,
+            told_s: told.done_s,
+            by_path,
+            failure,
+        })
+    }
+
+    fn fetch(&self, task: &Task, directory: &Path) -> Result<(Duration, Told), String> {
+        let client = &self.topology.hosts()[1];
+        let source = |server| Source {
+            server,
+            path: format!("/{}", task.name),
+            length: task.content.len(),
+        };
+        let words = |error: io::Error| error.to_string();
+        let turn = match task.carrier {
+            Carrier::None => return Err("nobody fetches it".to_owned()),
+            Carrier::Curl | Carrier::FairbatSingle | Carrier::Fairbat => {
+                let order = Order {
+                    carrier: task.carrier,
+                    url: self.nginx.url(&task.name),
+                    paths: &self.paths,
+                    best: best(&self.links, task.content.len()),
+                    deadline_s: task.deadline_s,
+                };
+                let ran = order.run(client, directory, task.patience, self.clock)?;
+                let difference = task.content.first_difference(&program::arrived(directory));
+                return match difference.map_err(words)? {
+                    None => Ok((ran.took, ran.told)),
+                    Some(difference) => Err(wrong(difference.offset)),
+                };
+            }
+            Carrier::Mptcp => {
+                let began = self.clock.now();
+                let source = source(self.mptcp.address());
+                let bytes = mptcp::fetch(client, &source, task.patience).map_err(words)?;
+                let took = self.clock.now() - began;
+                return is_right(&task.content, &bytes).map(|()| (took, Told::default()));
+            }
+            Carrier::RoundRobin => Turn::RoundRobin,
+            Carrier::LowestRttFirst => Turn::LowestRttFirst,
+        };
+        let source = source(self.nginx.address());
+        let devices = devices(&self.paths);
+        let fetched = fetch::fetch(client, &devices, &source, turn, task.patience, self.clock);
+        let fetched = fetched.map_err(words)?;
+        is_right(&task.content, &fetched.bytes).map(|()| (fetched.took, Told::default()))
+    }
+
+    /// Bytes of packets that the client has received over each path.
+    fn received(&self) -> io::Result<Vec<u64>> {
+        let client = &self.topology.hosts()[1];
+        let devices = self.paths.iter().map(|(device, _)| device);
+        devices.map(|device| counter(client, device, 0)).collect()
+    }
+
+    /// Takes it all down, and returns what the paths saw.
+    ///
+    /// # Errors
+    /// When one of them had failed.
+    pub(crate) fn finish(self) -> io::Result<Vec<LinkRecord>> {
+        self.topology.finish()
+    }
+}
+
+fn devices(paths: &[(String, Cost)]) -> Vec<String> {
+    paths.iter().map(|(device, _)| device.clone()).collect()
+}
+
+fn wrong(offset: u64) -> String {
+    format!("the file that has arrived is wrong from byte {offset}")
+}
+
+fn is_right(content: &Content, bytes: &[u8]) -> Result<(), String> {
+    let expected = content.all();
+    let same = bytes.iter().zip(&expected).take_while(|(a, b)| a == b);
+    match same.count() {
+        all if all == expected.len() && all == bytes.len() => Ok(()),
+        offset => Err(wrong(offset as u64)),
+    }
+}
+
+/// The path over which so many bytes should be there first: two round trips until the first
+/// comes, one for each time that slow start doubles its window before all has been sent, and the
+/// time that all takes on the wire.
+fn best(links: &[LinkSpec], bytes: u64) -> usize {
+    let packets = bytes as f64 / f64::from(PAYLOAD);
+    let seconds = |link: &LinkSpec| {
+        let rtt = link.rtt_ms() / 1e3;
+        let on_wire = bytes as f64 * 8e-6 / link.rate_mbit;
+        let until_full = link.rate_mbit * 1e6 / 8.0 * rtt / f64::from(PAYLOAD);
+        let doublings = (packets.min(until_full) / FIRST_WINDOW).max(1.0).log2();
+        rtt * (2.0 + doublings.floor()) + on_wire
+    };
+    let all = links.iter().map(seconds).enumerate();
+    all.min_by(|(_, one), (_, other)| one.total_cmp(other))
+        .map_or(0, |(path, _)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::QueueSpec;
+
+    #[test]
+    fn the_best_path_depends_on_the_size() {
+        let link = |rate, delay| LinkSpec::plain(rate, delay, QueueSpec::Packets(50));
+        let links = [link(2.0, 5.0), link(10.0, 50.0)];
+        assert_eq!(best(&links, 15_000), 0);
+        assert_eq!(best(&links, 1_000_000), 1);
+        // Of two that are alike it is the first.
+        assert_eq!(best(&[link(10.0, 5.0), link(10.0, 5.0)], 1_000_000), 0);
+    }
+}
