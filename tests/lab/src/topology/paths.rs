@@ -162,13 +162,13 @@ impl Paths {
 
     /// The device of the client goes down.
     fn leave(&self, path: &Path) -> io::Result<()> {
-        self.client.ip(&format!("link set {} down", path.device))?;
+        self.client.ip(&format!("link set dev {} down", path.device))?;
         Ok(())
     }
 
     /// It is up again, with all that it had.
     fn come_back(&self, path: &Path) -> io::Result<()> {
-        self.client.ip(&format!("link set {} up", path.device))?;
+        self.client.ip(&format!("link set dev {} up", path.device))?;
         self.route(path)
     }
 }
