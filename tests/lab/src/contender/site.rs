@@ -42,6 +42,8 @@ pub(crate) struct Site {
     /// What a flow that never ends gets beside the foreground when all share evenly, payload,
     /// Mbit/s.
     pub(crate) fair_mbit: f64,
+    /// All paths as `fairbat get --interface` takes them; `None` where there is one.
+    pub(crate) interfaces: Option<String>,
     /// Length of the run, s.
     pub(crate) duration_s: f64,
     /// From when figures are taken, s.
@@ -88,6 +90,7 @@ impl Site {
             first_mbit: rates().next().unwrap_or(f64::INFINITY),
             slowest_mbit: rates().fold(f64::INFINITY, f64::min),
             fair_mbit: scenario.fair_mbit(),
+            interfaces: scenario.interfaces(),
             duration_s: scenario.duration_s,
             measure_from_s: scenario.measure_from_s,
             seed,

@@ -196,6 +196,9 @@ impl Tool {
                     words.extend(receiver.words().iter().map(ToString::to_string));
                 }
                 words.extend(flags(&site.background));
+                if let Some(interfaces) = &site.interfaces {
+                    words.extend(["--interface".to_owned(), interfaces.clone()]);
+                }
                 if site.end().is_none() {
                     // The file is far larger than what will be there of it,
                     // and its space is memory.

@@ -19,7 +19,7 @@ use crate::multipath::program::{Order, Told};
 use crate::multipath::record::Transfer;
 use crate::multipath::{fetch, mptcp, program};
 use crate::samples::LinkRecord;
-use crate::scenario::{Cost, LinkSpec, Scenario};
+use crate::scenario::{LinkSpec, Scenario};
 use crate::topology;
 use crate::topology::Topology;
 
@@ -35,7 +35,8 @@ pub(crate) struct Ground {
     nginx: Nginx,
     mptcp: MptcpServer,
     links: Vec<LinkSpec>,
-    paths: Vec<(String, Cost)>,
+    devices: Vec<String>,
+    interfaces: String,
     work: PathBuf,
     clock: Clock,
 }
@@ -81,16 +82,16 @@ impl Ground {
         let nginx =
             nginx.map_err(|_| io::Error::other("nginx did not start; see standard error"))?;
         let mptcp = MptcpServer::start(server, nginx.path(""))?;
-        let paths = scenario.paths();
-        let paths = paths.map(|(device, link)| (device.to_owned(), link.cost));
-        let paths: Vec<_> = paths.collect();
-        mptcp::prepare_client(client, &devices(&paths))?;
+        let devices = scenario.paths().map(|(device, _)| device.to_owned());
+        let devices: Vec<_> = devices.collect();
+        mptcp::prepare_client(client, &devices)?;
         fs::create_dir_all(work).doing(format_args!("make {}", work.display()))?;
         Ok(Self {
             nginx,
             mptcp,
             links: scenario.link.clone(),
-            paths,
+            devices,
+            interfaces: scenario.interfaces().unwrap_or_default(),
             work: work.to_owned(),
             clock,
             topology,
@@ -116,6 +117,10 @@ impl Ground {
         let directory = self.work.join("transfer");
         fs::create_dir(&directory).doing(format_args!("make {}", directory.display()))?;
         let outcome = self.fetch(task, &directory);
+        let outcome = outcome.and_then(|(took, told)| match took <= task.patience {
+            true => Ok((took, told)),
+            false => Err(format!("not done before {:.1} s", took.as_secs_f64())),
+        });
         let after = self.received()?;
         fs::remove_dir_all(&directory).doing(format_args!("remove {}", directory.display()))?;
         let by_path = before
@@ -150,8 +155,8 @@ impl Ground {
                 let order = Order {
                     carrier: task.carrier,
                     url: self.nginx.url(&task.name),
-                    paths: &self.paths,
-                    best: best(&self.links, task.content.len()),
+                    interfaces: &self.interfaces,
+                    best: &self.devices[best(&self.links, task.content.len())],
                     deadline_s: task.deadline_s,
                 };
                 let ran = order.run(client, directory, task.patience, self.clock)?;
@@ -172,8 +177,8 @@ impl Ground {
             Carrier::LowestRttFirst => Turn::LowestRttFirst,
         };
         let source = source(self.nginx.address());
-        let devices = devices(&self.paths);
-        let fetched = fetch::fetch(client, &devices, &source, turn, task.patience, self.clock);
+        let devices = &self.devices;
+        let fetched = fetch::fetch(client, devices, &source, turn, task.patience, self.clock);
         let fetched = fetched.map_err(words)?;
         is_right(&task.content, &fetched.bytes).map(|()| (fetched.took, Told::default()))
     }
@@ -181,7 +186,7 @@ impl Ground {
     /// Bytes of packets that the client has received over each path.
     fn received(&self) -> io::Result<Vec<u64>> {
         let client = &self.topology.hosts()[1];
-        let devices = self.paths.iter().map(|(device, _)| device);
+        let devices = self.devices.iter();
         devices.map(|device| counter(client, device, 0)).collect()
     }
 
@@ -192,10 +197,6 @@ impl Ground {
     pub(crate) fn finish(self) -> io::Result<Vec<LinkRecord>> {
         self.topology.finish()
     }
-}
-
-fn devices(paths: &[(String, Cost)]) -> Vec<String> {
-    paths.iter().map(|(device, _)| device.clone()).collect()
 }
 
 fn wrong(offset: u64) -> String {

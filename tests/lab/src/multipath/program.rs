@@ -12,7 +12,6 @@ use crate::contender::process::Program;
 use crate::host::Host;
 use crate::machine::Clock;
 use crate::multipath::carrier::Carrier;
-use crate::scenario::Cost;
 
 /// How often it is looked whether a program has ended: a small part of what the shortest transfer
 /// takes.
@@ -40,10 +39,10 @@ pub(crate) struct Order<'a> {
     pub(crate) carrier: Carrier,
     /// The file.
     pub(crate) url: String,
-    /// All paths, by their devices.
-    pub(crate) paths: &'a [(String, Cost)],
-    /// The one over which this file should be there first.
-    pub(crate) best: usize,
+    /// All paths, as `--interface` takes them.
+    pub(crate) interfaces: &'a str,
+    /// The device of the one over which this file should be there first.
+    pub(crate) best: &'a str,
     /// Seconds by which it should be there.
     pub(crate) deadline_s: Option<f64>,
 }
@@ -52,10 +51,9 @@ impl Order<'_> {
     /// The program with its arguments, for a directory that is its own. `fairbat` is where that
     /// program is.
     fn command(&self, fairbat: &Path, work: &Path) -> Command {
-        let (best, _) = &self.paths[self.best];
         if self.carrier == Carrier::Curl {
             let mut command = Command::new("curl");
-            command.args(["-sS", "-f", "--interface", best]);
+            command.args(["-sS", "-f", "--interface", self.best]);
             command.arg("-o").arg(work.join(ARRIVED)).arg(&self.url);
             return command;
         }
@@ -66,11 +64,13 @@ impl Order<'_> {
         if let Some(deadline) = self.deadline_s {
             command.args(["--deadline", &format!("{deadline:.3}s")]);
         }
-        match self.carrier {
-            Carrier::Fairbat => drop(command.args(["--interface", &interfaces(self.paths)])),
-            // The first path is the one that it has without being told.
-            _ if self.best > 0 => drop(command.args(["--interface", best])),
-            _ => {}
+        let interface = match self.carrier {
+            Carrier::Fairbat => Some(self.interfaces),
+            // Where it knows no interfaces, the first path is the one that it has.
+            _ => knows_interfaces().then_some(self.best),
+        };
+        if let Some(interface) = interface {
+            command.args(["--interface", interface]);
         }
         command.arg(&self.url);
         command
@@ -125,15 +125,6 @@ pub(crate) fn arrived(work: &Path) -> std::path::PathBuf {
     work.join(ARRIVED)
 }
 
-/// The words of `--interface` for these paths.
-fn interfaces(paths: &[(String, Cost)]) -> String {
-    let words = paths.iter().map(|(device, cost)| match cost {
-        Cost::Free => device.clone(),
-        Cost::Metered => format!("{device}:cost=metered"),
-    });
-    words.collect::<Vec<_>>().join(",")
-}
-
 /// What the events of `fairbat get --json` tell of one transfer. Moments are seconds since it
 /// started.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -166,40 +157,27 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn words(carrier: Carrier, best: usize, deadline_s: Option<f64>) -> String {
-        let paths = [
-            ("wifi".to_owned(), Cost::Free),
-            ("lte".to_owned(), Cost::Metered),
-        ];
+    fn words(carrier: Carrier, deadline_s: Option<f64>) -> String {
         let order = Order {
             carrier,
             url: "http://10.78.0.2/f".to_owned(),
-            paths: &paths,
-            best,
+            interfaces: "wifi,lte:cost=metered",
+            best: "lte",
             deadline_s,
         };
         let command = order.command(Path::new("fairbat"), Path::new("/w"));
-        let words = command
-            .get_args()
-            .map(|word| word.to_string_lossy().into_owned());
+        let words = command.get_args();
+        let words = words.map(|word| word.to_string_lossy().into_owned());
         words.collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn all_paths_are_named_with_their_cost_and_one_alone_by_its_device() {
-        let fairbat = "get --json -o /w/arrived";
-        let url = "http://10.78.0.2/f";
-        let expected =
-            format!("{fairbat} --deadline 60.000s --interface wifi,lte:cost=metered {url}");
-        assert_eq!(words(Carrier::Fairbat, 0, Some(60.0)), expected);
-        assert_eq!(
-            words(Carrier::FairbatSingle, 0, None),
-            format!("{fairbat} {url}")
-        );
-        let expected = format!("{fairbat} --interface lte {url}");
-        assert_eq!(words(Carrier::FairbatSingle, 1, None), expected);
-        let expected = format!("-sS -f --interface lte -o /w/arrived {url}");
-        assert_eq!(words(Carrier::Curl, 1, None), expected);
+        let expected = "get --json -o /w/arrived --deadline 60.000s --interface \
+                        wifi,lte:cost=metered http://10.78.0.2/f";
+        assert_eq!(words(Carrier::Fairbat, Some(60.0)), expected);
+        let expected = "-sS -f --interface lte -o /w/arrived http://10.78.0.2/f";
+        assert_eq!(words(Carrier::Curl, None), expected);
     }
 
     #[test]

@@ -20,9 +20,9 @@ use crate::requirement::Requirement;
 use crate::samples::RECEIVED_EVERY;
 use crate::scenario::{Cost, Scenario};
 use crate::statistics::{Spread, median};
-use crate::table::{Table, shown};
+use crate::table::{NOTHING, Table, or_nothing, shown};
 use crate::traffic::Sources;
-use crate::verdict::Bound;
+use crate::verdict::{Bound, Verdict};
 
 /// How often the links are sampled.
 const SAMPLING: Duration = Duration::from_millis(100);
@@ -32,6 +32,9 @@ const FILE: &str = "file";
 
 /// Where paths go away, so much may come over the links beyond the file, in parts of it.
 const BEYOND: f64 = 0.05;
+
+/// So many departures are to be survived.
+const DEPARTURES: usize = 50;
 
 /// What others at the same path keep at least of what they have without the transfer.
 const KEPT: f64 = 0.99;
@@ -256,11 +259,7 @@ fn page(scenarios: &[(String, Scenario)], rows: &[RunRow]) -> String {
 }
 
 /// A run and the one with the same seed in which nobody fetches.
-fn with_alone<'a>(
-    name: &str,
-    carrier: Carrier,
-    rows: &'a [RunRow],
-) -> Vec<(&'a RunRow, Option<&'a RunRow>)> {
+fn with_alone<'a>(name: &str, carrier: Carrier, rows: &'a [RunRow]) -> Vec<Compared<'a>> {
     let here = || rows.iter().filter(|row| row.scenario == name);
     let alone = |seed| here().find(|row| row.carrier == Carrier::None && row.seed == seed);
     let own = here().filter(|row| row.carrier == carrier);
@@ -269,61 +268,73 @@ fn with_alone<'a>(
 
 fn required(name: &str, scenario: &Scenario, rows: &[RunRow]) -> Vec<Requirement> {
     let runs = with_alone(name, Carrier::Fairbat, rows);
-    let place = |values: Vec<f64>| {
-        [Place {
+    let has_departures = scenario.link.iter().any(|link| link.departures.is_some());
+    let mut all = vec![in_all(name, "the file is there and right", &runs, |row| {
+        row.is_right()
+    })];
+    if let Some(deadline) = scenario.background.deadline_s {
+        let is_met = |row: &RunRow| row.seconds().is_some_and(|seconds| seconds <= deadline);
+        all.push(in_all(name, "it is there by its deadline", &runs, is_met));
+    }
+    if has_departures {
+        all.push(departures(name, &runs));
+    }
+    let mut add = |what: &str, values: Vec<f64>, bound: Bound| {
+        let place = Place {
             name: "`fairbat`".to_owned(),
             values,
-        }]
-    };
-    let flag = |holds: bool| if holds { 1.0 } else { 0.0 };
-    let mut all = Vec::new();
-    let mut add = |what: &str, values: Vec<f64>, bound: Bound| {
+        };
         let what = format!("{name}: {what}");
-        all.push(judge::at_all(&what, &place(values), bound, 3));
+        all.push(judge::at_all(&what, &[place], bound, 3));
     };
-    let right = runs.iter().map(|(row, _)| flag(row.is_right()));
-    add(
-        "the file is there and right, runs",
-        right.collect(),
-        Bound::Always(1.0),
-    );
-    if let Some(deadline) = scenario.background.deadline_s {
-        let met = runs
-            .iter()
-            .map(|(row, _)| flag(row.seconds().is_some_and(|s| s <= deadline)));
-        add(
-            "it is there by its deadline, runs",
-            met.collect(),
-            Bound::Always(1.0),
-        );
-    }
-    if scenario.link.iter().any(|link| link.departures.is_some()) {
+    if has_departures {
         let beyond = runs.iter().filter_map(|(row, _)| row.beyond());
-        add(
-            "beyond the file came over the links, parts of it",
-            beyond.collect(),
-            Bound::AtMost(BEYOND),
-        );
+        let what = "beyond the file came over the links, parts of it";
+        add(what, beyond.collect(), Bound::AtMost(BEYOND));
     }
     if !scenario.foreground.is_empty() {
-        let kept = runs
-            .iter()
-            .filter_map(|(row, alone)| row.kept(scenario, (*alone)?));
-        add(
-            "the foreground keeps, parts",
-            kept.collect(),
-            Bound::AtLeast(KEPT),
-        );
+        let kept = runs.iter();
+        let kept = kept.filter_map(|(row, alone)| row.kept(scenario, (*alone)?));
+        let what = "the foreground keeps, parts";
+        add(what, kept.collect(), Bound::AtLeast(KEPT));
     }
     if needed(scenario).is_some() {
         let metered = runs.iter().filter_map(|(row, _)| row.metered(scenario));
-        add(
-            "metered paths carry, parts of what they had to",
-            metered.collect(),
-            Bound::AtMost(METERED),
-        );
+        let what = "metered paths carry, parts of what they had to";
+        add(what, metered.collect(), Bound::AtMost(METERED));
     }
     all
+}
+
+/// A run and, if there is one, that in which nobody fetches.
+type Compared<'a> = (&'a RunRow, Option<&'a RunRow>);
+
+/// It must be so in each of the runs.
+fn in_all(
+    name: &str,
+    what: &str,
+    runs: &[Compared<'_>],
+    is_so: impl Fn(&RunRow) -> bool,
+) -> Requirement {
+    let good = runs.iter().filter(|(row, _)| is_so(row)).count();
+    let holds = (!runs.is_empty()).then_some(good == runs.len());
+    let measured = holds.map(|_| format!("{good} of {}", runs.len()));
+    Requirement::new(
+        format!("{name}: {what}, runs"),
+        or_nothing(measured),
+        Verdict::of_seeds(holds, runs.len(), false),
+    )
+}
+
+/// With fewer departures than are asked for, nothing is known.
+fn departures(name: &str, runs: &[Compared<'_>]) -> Requirement {
+    let all: usize = runs.iter().flat_map(|(row, _)| &row.departures).sum();
+    let verdict = match all >= DEPARTURES {
+        true => Verdict::Holds,
+        false => Verdict::NotMeasured,
+    };
+    let what = format!("{name}: departures before it was there, in all runs \u{2265} {DEPARTURES}");
+    Requirement::new(what, all.to_string(), verdict)
 }
 
 fn table(name: &str, scenario: &Scenario, rows: &[RunRow]) -> String {
@@ -333,7 +344,11 @@ fn table(name: &str, scenario: &Scenario, rows: &[RunRow]) -> String {
     let table = Table::over(all.filter(|(_, runs)| !runs.is_empty()))
         .column("", |(carrier, _)| carrier.to_string())
         .column("right, of runs", |(_, runs)| {
+            let fetched = runs.iter().all(|(row, _)| row.transfer.is_some());
             let right = runs.iter().filter(|(row, _)| row.is_right());
+            if !fetched {
+                return NOTHING.to_owned();
+            }
             format!("{} of {}", right.count(), runs.len())
         })
         .column("done after, s", |(_, runs)| {

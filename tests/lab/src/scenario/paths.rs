@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::scenario::{Interval, LinkSpec, Scenario};
+use crate::scenario::{Cost, Interval, LinkSpec, Scenario};
 
 /// Paths at most: each host has so many addresses besides its own.
 pub const MAX_PATHS: usize = 8;
@@ -19,6 +19,17 @@ impl Scenario {
     pub fn paths(&self) -> impl Iterator<Item = (&str, &LinkSpec)> {
         let links = self.link.iter();
         links.filter_map(|link| Some((link.path.as_deref()?, link)))
+    }
+
+    /// All of them as `fairbat get --interface` takes them; `None` if links are in a row.
+    #[must_use]
+    pub fn interfaces(&self) -> Option<String> {
+        let words = self.paths().map(|(device, link)| match link.cost {
+            Cost::Free => device.to_owned(),
+            Cost::Metered => format!("{device}:cost=metered"),
+        });
+        let words: Vec<_> = words.collect();
+        (!words.is_empty()).then(|| words.join(","))
     }
 
     /// The place of the path of this name, from 0 on.
@@ -64,7 +75,6 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Cost;
 
     const GOOD: &str = r#"
         description = "two paths"
@@ -110,7 +120,8 @@ mod tests {
             .collect();
         assert_eq!(rtts, [10, 100].map(Duration::from_millis));
         assert_eq!(scenario.base_rtt(), rtts[0]);
-        assert_eq!(scenario.link[1].cost, Cost::Metered);
+        let interfaces = scenario.interfaces();
+        assert_eq!(interfaces.as_deref(), Some("wifi,lte:cost=metered"));
         // What is written reads as it was.
         let written = serde_json::to_string(&scenario).unwrap();
         assert_eq!(
@@ -133,6 +144,7 @@ mod tests {
         assert_eq!(scenario.check(), Ok(()));
         assert!(!scenario.is_parallel());
         assert_eq!(scenario.hosts(), 3);
+        assert_eq!(scenario.interfaces(), None);
         assert_eq!(scenario.base_rtt(), Duration::from_millis(110));
         let written = serde_json::to_string(&scenario).unwrap();
         assert!(!written.contains("\"path\""), "{written}");

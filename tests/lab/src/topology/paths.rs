@@ -31,6 +31,10 @@ const METRIC: usize = 100;
 /// The metric of what has no route in the table of a path whose device is down: worse than any.
 const NO_ROUTE: u32 = 4_000_000_000;
 
+/// The order of the addresses of a device: the background's is the first, as who asks a device
+/// for its address takes that one.
+const ORDER: [Class; 3] = [Class::Background, Class::Foreground, Class::Probe];
+
 /// How often it is looked whether the run is over.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -107,7 +111,7 @@ impl Paths {
             let here = self.client.at_path(*number);
             self.server
                 .ip(&format!("address add {}/32 dev {device}", path.gateway()))?;
-            for class in Class::ALL {
+            for class in ORDER {
                 let address = here.address(class);
                 self.client
                     .ip(&format!("address add {address}/32 dev {device}"))?;
@@ -162,13 +166,15 @@ impl Paths {
 
     /// The device of the client goes down.
     fn leave(&self, path: &Path) -> io::Result<()> {
-        self.client.ip(&format!("link set dev {} down", path.device))?;
+        self.client
+            .ip(&format!("link set dev {} down", path.device))?;
         Ok(())
     }
 
     /// It is up again, with all that it had.
     fn come_back(&self, path: &Path) -> io::Result<()> {
-        self.client.ip(&format!("link set dev {} up", path.device))?;
+        self.client
+            .ip(&format!("link set dev {} up", path.device))?;
         self.route(path)
     }
 }
