@@ -14,7 +14,7 @@ use fairbat_tests::content::Content;
 use crate::machine::Clock;
 use crate::multipath::carrier::Carrier;
 use crate::multipath::ground::{Ground, Task};
-use crate::multipath::judge::{self, Place};
+use crate::multipath::judge::{self, Place, Punctuality};
 use crate::multipath::plan::{Files, Grid, Pair, PathsPlan};
 use crate::multipath::record::{GridRow, Results};
 use crate::multipath::{Setup, side_by_side};
@@ -62,8 +62,9 @@ pub(super) fn measure(
             results.lock().expect("nobody panics with it").add(row)
         })
     })?;
+    let (rows, machine): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     let rows: Vec<GridRow> = rows.into_iter().flatten().collect();
-    Ok(page(plan, grid, &rows))
+    Ok(page(plan, grid, &rows) + &Punctuality::worst(&machine).words())
 }
 
 /// Measures one pair.
@@ -73,7 +74,7 @@ fn over(
     pair: Pair,
     work: &Path,
     keep: &dyn Fn(&GridRow) -> io::Result<()>,
-) -> io::Result<Vec<GridRow>> {
+) -> io::Result<(Vec<GridRow>, Punctuality)> {
     let scenario = grid.scenario(pair);
     let ground = Ground::start(&scenario, 1, SAMPLING, work, Clock::start())?;
     let slowest = pair.rate_mbit.into_iter().fold(f64::INFINITY, f64::min);
@@ -107,8 +108,8 @@ fn over(
             }
         }
     }
-    ground.finish()?;
-    Ok(rows)
+    let machine = Punctuality::of(&ground.finish()?);
+    Ok((rows, machine))
 }
 
 fn words(row: &GridRow) -> String {

@@ -243,4 +243,93 @@ mod tests {
         // Of two that are alike it is the first.
         assert_eq!(best(&[link(10.0, 5.0), link(10.0, 5.0)], 1_000_000), 0);
     }
+
+    /// Two paths of this scenario are alike, and fast.
+    const PAIR: &str = r#"
+        description = "two paths"
+        duration_s = 60
+        measure_from_s = 0
+        [[link]]
+        path = "a"
+        rate_mbit = 20
+        delay_ms = 2
+        queue = { packets = 50 }
+        [[link]]
+        path = "b"
+        rate_mbit = 20
+        delay_ms = 2
+        queue = { packets = 50 }
+    "#;
+
+    #[test]
+    fn whoever_can_uses_both_paths_and_the_others_one() {
+        if Host::for_test(0).is_none() {
+            return;
+        }
+        let scenario: Scenario = toml::from_str(PAIR).unwrap();
+        let work = tempfile::tempdir().unwrap();
+        let sampling = Duration::from_millis(100);
+        let ground = Ground::start(&scenario, 1, sampling, work.path(), Clock::start()).unwrap();
+        let content = Content::new(1, 3_000_000);
+        ground.put("file", &content);
+        for carrier in [
+            Carrier::Curl,
+            Carrier::Mptcp,
+            Carrier::RoundRobin,
+            Carrier::LowestRttFirst,
+        ] {
+            let transfer = ground.carry(&Task {
+                carrier,
+                name: "file".to_owned(),
+                content,
+                deadline_s: None,
+                patience: Duration::from_secs(30),
+            });
+            let transfer = transfer.unwrap();
+            assert_eq!(transfer.failure, None, "{carrier}");
+            let least = transfer.by_path.iter().min().copied().unwrap();
+            let is_used = least > content.len() / 10;
+            assert_eq!(
+                is_used,
+                !carrier.is_single(),
+                "{carrier}: {:?}",
+                transfer.by_path
+            );
+        }
+        ground.finish().unwrap();
+    }
+
+    #[test]
+    fn what_does_not_come_in_time_or_is_not_there_is_told() {
+        if Host::for_test(0).is_none() {
+            return;
+        }
+        let scenario: Scenario = toml::from_str(PAIR).unwrap();
+        let work = tempfile::tempdir().unwrap();
+        let sampling = Duration::from_millis(100);
+        let ground = Ground::start(&scenario, 1, sampling, work.path(), Clock::start()).unwrap();
+        let content = Content::new(1, 3_000_000);
+        ground.put("file", &content);
+        let failure = |carrier, name: &str, patience| {
+            let transfer = ground.carry(&Task {
+                carrier,
+                name: name.to_owned(),
+                content,
+                deadline_s: None,
+                patience,
+            });
+            let transfer = transfer.unwrap();
+            assert_eq!(transfer.seconds, None);
+            transfer.failure.unwrap()
+        };
+        let (short, long) = (Duration::from_millis(300), Duration::from_secs(20));
+        assert!(failure(Carrier::Curl, "file", short).starts_with("not done"));
+        assert!(failure(Carrier::Curl, "none", long).contains("404"));
+        let refused = failure(Carrier::RoundRobin, "none", long);
+        assert!(
+            refused.contains("the server answered HTTP/1.1 404"),
+            "{refused}"
+        );
+        assert!(!failure(Carrier::Mptcp, "none", long).is_empty());
+    }
 }

@@ -1,6 +1,8 @@
-//! What is required at many places, in one line each: how many hold, and the worst.
+//! What is required at many places, in one line each: how many hold, and the worst. And whether
+//! the machine was fast enough to tell.
 
 use crate::requirement::Requirement;
+use crate::samples::LinkRecord;
 use crate::statistics::Spread;
 use crate::table::{NOTHING, range};
 use crate::verdict::{Bound, Verdict};
@@ -49,6 +51,55 @@ pub(super) fn at_all(what: &str, places: &[Place], bound: Bound, digits: usize) 
     Requirement::new(what, words, Verdict::of_all(verdicts))
 }
 
+/// How late the links of a network were.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Punctuality {
+    /// Packets came so late at 99 %, ms: of the worst link.
+    pub(super) late_p99_ms: f64,
+    /// Packets that the links took too late, and lost.
+    pub(super) overrun: u64,
+}
+
+impl Punctuality {
+    pub(super) fn of(links: &[LinkRecord]) -> Self {
+        let all = links.iter();
+        Self {
+            late_p99_ms: all
+                .clone()
+                .map(|link| link.lateness.p99_ms)
+                .fold(0.0, f64::max),
+            overrun: all
+                .map(|link| link.forward.counters.overrun + link.backward.counters.overrun)
+                .sum(),
+        }
+    }
+
+    /// Of several networks together.
+    pub(super) fn worst(all: &[Self]) -> Self {
+        Self {
+            late_p99_ms: all.iter().map(|one| one.late_p99_ms).fold(0.0, f64::max),
+            overrun: all.iter().map(|one| one.overrun).sum(),
+        }
+    }
+
+    /// A paragraph for people.
+    pub(super) fn words(self) -> String {
+        let Self {
+            late_p99_ms,
+            overrun,
+        } = self;
+        let lost = match overrun {
+            0 => String::new(),
+            _ => format!(
+                " The machine was too slow: the links took {overrun} packets too late, and lost them."
+            ),
+        };
+        format!(
+            "\nOn the worst of the links, packets came late by {late_p99_ms:.2} ms at 99 %.{lost}\n"
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +131,21 @@ mod tests {
         );
         let line = at_all("time", &places[2..], Bound::AtMost(1.0), 2);
         assert_eq!(line.verdict, Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn the_worst_network_tells_how_late_the_machine_was() {
+        let of = |late_p99_ms, overrun| Punctuality {
+            late_p99_ms,
+            overrun,
+        };
+        let worst = Punctuality::worst(&[of(0.5, 0), of(0.2, 3)]);
+        assert_eq!(worst, of(0.5, 3));
+        assert!(
+            worst
+                .words()
+                .contains("late by 0.50 ms at 99 %. The machine was too slow")
+        );
+        assert!(!of(0.5, 0).words().contains("slow"));
     }
 }

@@ -12,14 +12,14 @@ use crate::link::{PAYLOAD_SHARE, bytes_per_s};
 use crate::machine::Clock;
 use crate::multipath::carrier::Carrier;
 use crate::multipath::ground::{Ground, Task};
-use crate::multipath::judge::{self, Place};
+use crate::multipath::judge::{self, Place, Punctuality};
 use crate::multipath::plan::{PathsPlan, Runs};
 use crate::multipath::record::{Results, RunRow};
 use crate::multipath::{Setup, side_by_side};
 use crate::requirement::Requirement;
 use crate::samples::RECEIVED_EVERY;
 use crate::scenario::{Cost, Scenario};
-use crate::statistics::{Spread, median};
+use crate::statistics::Spread;
 use crate::table::{NOTHING, Table, or_nothing, shown};
 use crate::traffic::Sources;
 use crate::verdict::{Bound, Verdict};
@@ -129,6 +129,7 @@ impl Run<'_> {
             all
         });
         let counters = links.iter().map(|link| link.forward.counters);
+        let machine = Punctuality::of(&links);
         Ok(RunRow {
             scenario: self.name.clone(),
             seed,
@@ -137,13 +138,10 @@ impl Run<'_> {
             transfer,
             began_s,
             departures: counts.collect(),
-            payload: counters.clone().map(|one| one.background_payload).collect(),
+            payload: counters.map(|one| one.background_payload).collect(),
             foreground,
-            late_p99_ms: links
-                .iter()
-                .map(|link| link.lateness.p99_ms)
-                .fold(0.0, f64::max),
-            overrun: counters.map(|one| one.overrun).sum(),
+            late_p99_ms: machine.late_p99_ms,
+            overrun: machine.overrun,
         })
     }
 }
@@ -249,12 +247,11 @@ fn page(scenarios: &[(String, Scenario)], rows: &[RunRow]) -> String {
         page.push_str(&format!("\n## {name}\n\n{}\n\n", scenario.description));
         page.push_str(&table(name, scenario, rows));
     }
-    let late: u64 = rows.iter().map(|row| row.overrun).sum();
-    if late > 0 {
-        page.push_str(&format!(
-            "\nThis machine was too slow: {late} packets came too late for the links.\n"
-        ));
-    }
+    let machine = rows.iter().map(|row| Punctuality {
+        late_p99_ms: row.late_p99_ms,
+        overrun: row.overrun,
+    });
+    page.push_str(&Punctuality::worst(&machine.collect::<Vec<_>>()).words());
     page
 }
 
@@ -341,7 +338,7 @@ fn table(name: &str, scenario: &Scenario, rows: &[RunRow]) -> String {
     let carriers = Carrier::ALL.into_iter();
     let all = carriers.map(|carrier| (carrier, with_alone(name, carrier, rows)));
     let spread = |values: Vec<f64>, digits| shown(Spread::of(&values), digits);
-    let table = Table::over(all.filter(|(_, runs)| !runs.is_empty()))
+    Table::over(all.filter(|(_, runs)| !runs.is_empty()))
         .column("", |(carrier, _)| carrier.to_string())
         .column("right, of runs", |(_, runs)| {
             let fetched = runs.iter().all(|(row, _)| row.transfer.is_some());
@@ -398,10 +395,8 @@ fn table(name: &str, scenario: &Scenario, rows: &[RunRow]) -> String {
                     2,
                 )
             },
-        );
-    let late: Vec<f64> = rows.iter().map(|row| row.late_p99_ms).collect();
-    let late = median(&late).unwrap_or_default();
-    format!("{table}\nPackets came late by {late:.2} ms at 99 %, in the median of the runs.\n")
+        )
+        .to_string()
 }
 
 #[cfg(test)]
