@@ -25,8 +25,9 @@ pub enum Carrier {
     /// are not coupled. Its time begins before the handshake of the first subflow.
     Mptcp,
     /// Ranges of a fixed size, of which each path in turn gets the next: a path that has as many
-    /// requests open as it may keeps all others waiting for it. The lab's own fetcher; see
-    /// [`fetch`](super::fetch). Its time begins when its connections are there and warm.
+    /// requests open as it may keeps all others waiting for it. This is a fetcher of the lab. It
+    /// asks for ranges of 64 KiB, four at a time on each path, and its time begins when its
+    /// connections are there and warm.
     RoundRobin,
     /// The same fetcher, with the next range for that of the paths with room for a request whose
     /// handshake took the shortest: the rule of the default scheduler of MPTCP as STTF's paper
