@@ -126,6 +126,7 @@ pub(crate) async fn join(
     expected: ExpectedFile,
     sample: Option<Range<u64>>,
     mut stop: StopSignal,
+    mut cut: watch::Receiver<bool>,
 ) {
     let asking = async {
         let Probe {
@@ -151,6 +152,7 @@ pub(crate) async fn join(
     };
     let result = tokio::select! {
         () = stopped(&mut stop) => return guard.end(WorkerOutcome::Stopped),
+        () = stopped(&mut cut) => Err(Failure::network("the path is gone")),
         () = wait(Some(PATIENCE)) => Err(Failure::network("the server does not answer")),
         result = asking => result,
     };

@@ -108,7 +108,7 @@ impl Run {
     pub(crate) fn start_join(&mut self, index: usize, way: WayId, permit: Permit) {
         let id = self.transfers[index].id;
         let context = Arc::clone(&self.paths[way.path].context);
-        let (guard, _) = self.add_worker(id, way, permit, None, 0);
+        let (guard, cut) = self.add_worker(id, way, permit, None, 0);
         let transfer = self.transfer(id);
         let stop = transfer.begin_task();
         let source = transfer.sources.get_mut(way.source);
@@ -119,7 +119,9 @@ impl Run {
         expected.checksum = expected.checksum.or(told);
         let sample = transfer.moving().and_then(|it| it.joint.sample.clone());
         let sample = sample.map(|sample| sample.range);
-        tokio::spawn(asking::join(context, guard, at, expected, sample, stop));
+        tokio::spawn(asking::join(
+            context, guard, at, expected, sample, stop, cut,
+        ));
     }
 
     /// The source that was asked first has not answered soon. It may still join the others later.

@@ -134,6 +134,12 @@ impl Run {
 
     /// All bytes are there: the file is verified, and put in its place.
     fn begin_finish(&mut self, id: TransferId, length: u64) {
+        // Nobody needs to know any more what another path or source would answer.
+        for worker in self.workers.values() {
+            if worker.transfer == id && worker.lease.is_none() {
+                worker.cut.send_replace(true);
+            }
+        }
         let transfer = self.transfer(id);
         transfer.done = length;
         transfer.total = Some(length);

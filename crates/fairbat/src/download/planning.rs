@@ -21,6 +21,9 @@ const MIN_SHARE: f64 = 64.0 * 1024.0;
 const MIN_CHUNK: f64 = 256.0 * 1024.0;
 const ROUND_TRIPS: f64 = 10.0;
 
+/// Length of the first piece of a way that shares a transfer with others, bytes.
+const FIRST_SHARED: u64 = 128 * 1024;
+
 /// What a request brings is no measure of its rate before this, and three round trips.
 const SETTLED: Duration = Duration::from_millis(400);
 
@@ -104,6 +107,12 @@ impl Run {
         let length = match waiting - length < MIN_SHARE {
             true => waiting,
             false => length,
+        };
+        // How fast a way is that was never used, a short piece tells soon.
+        let meter = self.meters.get(&self.meter_key(transfer, way));
+        let most = match meter.and_then(|meter| meter.sizer.rate()) {
+            Some(_) => most,
+            None => most.min(FIRST_SHARED),
         };
         Some((way, Some((length as u64).min(most))))
     }
