@@ -13,9 +13,10 @@ use super::worker::RunContext;
 use crate::event::Event;
 use crate::interfaces::Interfaces;
 
-/// A metered path is to be through so long before a deadline, at most this share of what is left.
-const RESERVE: Duration = Duration::from_secs(2);
-const RESERVE_SHARE: f64 = 0.05;
+/// A metered path is to be through so long before a deadline, or this share of the margin that paths
+/// without costs have: what it carries too early may have been carried for nothing.
+const RESERVE: Duration = Duration::from_secs(1);
+const RESERVE_SHARE: f64 = 0.2;
 
 impl Run {
     /// The machine's interfaces may have changed: a path without its own is not used, and what was
@@ -89,8 +90,8 @@ impl Run {
             let unfinished = self.transfers.iter().filter(|it| !it.is_ended());
             unfinished.filter_map(move |transfer| {
                 let deadline = transfer.deadline?;
-                let left = deadline.by().saturating_sub(self.now);
-                let reserve = RESERVE.min(left.mul_f64(RESERVE_SHARE));
+                let usual = deadline.by().saturating_sub(deadline.aim());
+                let reserve = usual.mul_f64(RESERVE_SHARE).max(RESERVE).min(usual);
                 let by = match margin {
                     true => deadline,
                     false => Deadline::exact(deadline.by().saturating_sub(reserve)),
