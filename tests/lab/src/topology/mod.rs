@@ -21,6 +21,8 @@ pub struct Topology {
     links: Vec<Link>,
     /// Of paths side by side: those that go away.
     departing: Option<Departing>,
+    /// Which links are paths that go away.
+    departs: Vec<bool>,
 }
 
 /// The hosts of a scenario, not joined yet: one more than it has links in a row, or two.
@@ -76,10 +78,13 @@ impl Topology {
                 Duration::from_secs_f64(scenario.duration_s),
             )?);
         }
+        let departs = scenario.link.iter();
+        let departs = departs.map(|link| link.departures.is_some());
         let topology = Self {
             hosts,
             links,
             departing: None,
+            departs: departs.collect(),
         };
         let marks = scenario.link.iter();
         let marks = marks.flat_map(|link| [link.ecn, link.backward().ecn]);
@@ -108,8 +113,19 @@ impl Topology {
     /// # Errors
     /// When one of them had failed, or a path did not come back.
     pub fn finish(self) -> io::Result<Vec<LinkRecord>> {
+        let departs = self.departs;
         self.departing.map_or(Ok(()), Departing::finish)?;
-        self.links.into_iter().map(Link::finish).collect()
+        let links = self.links.into_iter().zip(departs);
+        let records = links.map(|(link, departs)| {
+            let mut record = link.finish()?;
+            if departs {
+                // A device that goes down drops what it has. The link is not to blame.
+                let counters = &mut record.backward.counters;
+                counters.lost += std::mem::take(&mut counters.overrun);
+            }
+            Ok(record)
+        });
+        records.collect()
     }
 
     /// With links that mark packets, connections ask for ECN.
