@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use fairbat_tests::content::Content;
+use fairbat_tests::content::{Content, sha256_hex};
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
@@ -231,6 +231,33 @@ fn downloads_are_added_paused_resumed_and_cancelled() {
     // A number is given once.
     let next = service.order(&["add", "-d", &into, &nginx.url("small")]);
     assert!(![id, gone, small].contains(&next), "{next}");
+}
+
+#[test]
+fn a_download_comes_from_several_servers() {
+    let content = Content::new(73, 6_000_000);
+    let servers = [FaultServer::start(), FaultServer::start()];
+    for server in &servers {
+        let version = Version::new(&content);
+        server.script("/file", move |request| {
+            version.answer(request).rate(2_000_000)
+        });
+    }
+    let stale = FaultServer::start();
+    stale.serve("/file", Version::new(&Content::new(74, 6_000_000)));
+    let to = dir();
+    let place = Place::new();
+    place.configure("min_weight = 1.0", "");
+    let service = place.start();
+    let checksum = format!("sha-256={}", sha256_hex(&content.all()));
+    let [first, second] = servers.each_ref().map(|server| server.url("/file"));
+    let mirrors = ["--mirror", &stale.url("/file"), "--mirror", &second];
+    let out = shown(&to.path().join("it"));
+    let args = ["add", "-o", &out, "--checksum", &checksum, &first];
+    let id = service.order(&[&args[..], &mirrors[..]].concat());
+    service.wait_for_task("done", &id, |task| task["phase"] == "done");
+    fairbat_tests::expect::assert_content(&to.path().join("it"), &content);
+    assert!(servers.iter().all(|server| server.requests().len() > 2));
 }
 
 /// The sum of the series of a metric that have this label; 0 if there is none.

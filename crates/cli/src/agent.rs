@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use jiff::Zoned;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
+use url::Url;
 
 use self::client::{Agent, AgentError};
 use self::request::{Success, send};
@@ -140,7 +141,16 @@ fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<Value, UsageErro
         }
     };
     let deadline = optional_deadline(args.deadline.as_deref(), now)?;
-    Ok(json!({"url": url.as_str(), "to": to, "deadline": deadline}))
+    let mut body = json!({"url": url.as_str(), "to": to, "deadline": deadline});
+    // An agent of before knows neither.
+    if !args.mirrors.is_empty() {
+        let mirrors = urls::given(&args.mirrors)?;
+        body["mirrors"] = mirrors.iter().map(Url::as_str).collect();
+    }
+    if let Some(checksum) = &args.checksum {
+        body["checksum"] = checksum.to_string().into();
+    }
+    Ok(body)
 }
 
 /// Turns the arguments of `fairbat start`, given in the directory `here`, into the body of

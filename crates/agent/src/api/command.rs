@@ -5,7 +5,9 @@
 
 use std::path::PathBuf;
 
+use fairbat::checksum::ChecksumError;
 use fairbat::http::without_credentials;
+use fairbat::settings::Checksum;
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
@@ -46,6 +48,8 @@ pub(crate) fn reader(path: &str) -> Option<CommandReader> {
         "/v1/add" => |members| {
             Ok(TaskCommand::Add {
                 url: members.url("url")?,
+                mirrors: members.urls("mirrors")?,
+                checksum: members.checksum("checksum")?,
                 to: members.path("to")?,
                 deadline: members.moment("deadline")?,
             })
@@ -131,11 +135,40 @@ impl Members {
 
     fn url(&mut self, name: &'static str) -> Result<Url, ApiRefusal> {
         let text = self.text(name)?;
+        Self::parse_url(name, &text)
+    }
+
+    /// URLs; none if the member is missing or null.
+    fn urls(&mut self, name: &'static str) -> Result<Vec<Url>, ApiRefusal> {
+        self.known.push(name);
+        let given = self.left.remove(name).unwrap_or_default();
+        let texts = serde_json::from_value::<Option<Vec<String>>>(given);
+        let texts = texts
+            .map_err(|_| ApiRefusal::malformed(format!("`{name}` is not an array of strings")))?;
+        let texts = texts.unwrap_or_default();
+        texts
+            .iter()
+            .map(|text| Self::parse_url(name, text))
+            .collect()
+    }
+
+    /// The digest that a file must have, if the member is there.
+    fn checksum(&mut self, name: &'static str) -> Result<Option<Checksum>, ApiRefusal> {
+        let Some(text) = self.optional_text(name)? else {
+            return Ok(None);
+        };
+        let parsed = text.parse();
+        parsed.map(Some).map_err(|error: ChecksumError| {
+            ApiRefusal::malformed(format!("`{name}` is not a digest: {error}"))
+        })
+    }
+
+    fn parse_url(name: &'static str, text: &str) -> Result<Url, ApiRefusal> {
         let wrong = |why: &str| {
             ApiRefusal::malformed(format!("`{name}` cannot be downloaded: {why}"))
                 .with_hint("write http://HOST/PATH or https://HOST/PATH")
         };
-        let url = Url::parse(&text).map_err(|error| wrong(&error.to_string()))?;
+        let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
         match url.scheme() {
             "http" | "https" => Ok(url),
             _ => Err(wrong("its scheme is neither http nor https")),
@@ -201,24 +234,23 @@ impl Members {
 /// The URL of a command, if it has a user name or a password. They are removed from
 /// all that is said about the command.
 #[derive(Debug)]
-pub(crate) struct HiddenCredentials(Option<Url>);
+pub(crate) struct HiddenCredentials(Vec<Url>);
 
 impl HiddenCredentials {
     /// The credentials in this command.
     pub(crate) fn of(command: &TaskCommand) -> Self {
         match command {
-            TaskCommand::Add { url, .. }
-                if !url.username().is_empty() || url.password().is_some() =>
-            {
-                Self(Some(url.clone()))
+            TaskCommand::Add { url, mirrors, .. } => {
+                let urls = std::iter::once(url).chain(mirrors);
+                let secret = urls.filter(|it| !it.username().is_empty() || it.password().is_some());
+                Self(secret.cloned().collect())
             }
-            TaskCommand::Add { .. }
-            | TaskCommand::Run { .. }
+            TaskCommand::Run { .. }
             | TaskCommand::Pause { .. }
             | TaskCommand::Resume { .. }
             | TaskCommand::Cancel { .. }
             | TaskCommand::Restore { .. }
-            | TaskCommand::Check { .. } => Self(None),
+            | TaskCommand::Check { .. } => Self(Vec::new()),
         }
     }
 
@@ -231,16 +263,16 @@ impl HiddenCredentials {
         }
     }
 
-    fn remove_from_text(&self, text: String) -> String {
-        let Some(url) = &self.0 else { return text };
-        let text = text.replace(url.as_str(), without_credentials(url).as_str());
-        let secret = url.password().unwrap_or(url.username());
-        let decoded = percent_decode_str(secret).decode_utf8_lossy();
-        if text.contains(secret) || text.contains(&*decoded) {
-            "the download cannot be added".to_owned()
-        } else {
-            text
+    fn remove_from_text(&self, mut text: String) -> String {
+        for url in &self.0 {
+            text = text.replace(url.as_str(), without_credentials(url).as_str());
+            let secret = url.password().unwrap_or(url.username());
+            let decoded = percent_decode_str(secret).decode_utf8_lossy();
+            if text.contains(secret) || text.contains(&*decoded) {
+                return "the download cannot be added".to_owned();
+            }
         }
+        text
     }
 }
 
@@ -284,12 +316,26 @@ mod tests {
             br#"{"job":"home","accept_unmounted":["/a","b"]}"#,
         );
         assert_eq!(run, Ok(expected(&["/a", "b"])));
+        let digest = format!("sha-256={}", "0".repeat(64));
+        let body = format!(
+            r#"{{"url":"http://h/f","mirrors":["http://i/f"],"checksum":"{digest}","to":"/srv/f"}}"#
+        );
+        let expected_add = TaskCommand::Add {
+            url: "http://h/f".parse().unwrap(),
+            mirrors: vec!["http://i/f".parse().unwrap()],
+            checksum: Some(Checksum::Sha256([0; 32])),
+            to: "/srv/f".into(),
+            deadline: None,
+        };
+        assert_eq!(read("/v1/add", body.as_bytes()), Ok(expected_add));
         let add = read(
             "/v1/add",
             br#"{"url":"https://me:pw@h/f","to":"/srv/","deadline":"2026-05-01T06:00:00+02:00"}"#,
         );
         let expected = TaskCommand::Add {
             url: "https://me:pw@h/f".parse().unwrap(),
+            mirrors: Vec::new(),
+            checksum: None,
             to: "/srv/".into(),
             deadline: Some("2026-05-01T04:00:00Z".parse().unwrap()),
         };
@@ -382,6 +428,8 @@ mod tests {
     fn said(url: &str, why: &str) -> String {
         let command = TaskCommand::Add {
             url: url.parse().unwrap(),
+            mirrors: Vec::new(),
+            checksum: None,
             to: "/srv".into(),
             deadline: None,
         };

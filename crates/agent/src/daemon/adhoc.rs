@@ -40,6 +40,12 @@ pub(crate) enum AdHocWork {
     Download {
         /// Source.
         url: Url,
+        /// Other URLs of the same file.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mirrors: Vec<Url>,
+        /// What the file must hash to, as `sha-256=HEX`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checksum: Option<String>,
         /// The file, or the directory to save it in if the path ends with a slash.
         to: PathBuf,
     },

@@ -40,8 +40,20 @@ impl Daemon {
             TaskCommand::Pause { id } => self.pause(id),
             TaskCommand::Resume { id } => self.resume(id),
             TaskCommand::Cancel { id } => self.cancel(id),
-            TaskCommand::Add { url, to, deadline } => {
-                return self.add(AdHocWork::Download { url, to }, deadline, reply);
+            TaskCommand::Add {
+                url,
+                mirrors,
+                checksum,
+                to,
+                deadline,
+            } => {
+                let work = AdHocWork::Download {
+                    url,
+                    mirrors,
+                    checksum: checksum.map(|checksum| checksum.to_string()),
+                    to,
+                };
+                return self.add(work, deadline, reply);
             }
             TaskCommand::Restore {
                 job,

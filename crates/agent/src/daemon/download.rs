@@ -9,7 +9,9 @@ use fairbat::download::{self, LanePlace, Outcome, RunMode, Stop};
 use fairbat::error::ErrorKind;
 use fairbat::event::{Event, RetryCause, TimedEvent};
 use fairbat::lane::{Lane, Service};
-use fairbat::settings::{FileAllocation, KnownFile, Settings, Target, TransferRequest};
+use fairbat::settings::{
+    Checksum, FileAllocation, KnownFile, Mirror, Settings, Target, TransferRequest,
+};
 use fairbat::transport::{HttpClient, RateLimit};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -27,6 +29,10 @@ const DOWNLOAD: u64 = 0;
 #[derive(Debug, Clone)]
 pub(crate) struct Download {
     pub(crate) url: Url,
+    /// Other URLs of the same file.
+    pub(crate) mirrors: Vec<Url>,
+    /// What the file must hash to.
+    pub(crate) checksum: Option<Checksum>,
     /// The file, or the directory to save it in if the path ends with a slash.
     pub(crate) to: PathBuf,
     /// How it is served.
@@ -77,10 +83,10 @@ pub(crate) async fn download(
     };
     let request = TransferRequest {
         url: download.url,
-        mirrors: Vec::new(),
+        mirrors: download.mirrors.into_iter().map(named).collect(),
         target: target(&download.to),
         deadline: download.service.deadline(),
-        checksum: None,
+        checksum: download.checksum,
         known: KnownFile::default(),
     };
     let run_stop = Stop::default();
@@ -116,6 +122,13 @@ pub(crate) async fn download(
         }
     }
     report
+}
+
+fn named(url: Url) -> Mirror {
+    Mirror {
+        url,
+        is_named: true,
+    }
 }
 
 /// A file, with its directory, which is made if it is missing; or a directory.

@@ -183,7 +183,7 @@ impl TaskEntry {
                 }
             },
             TaskWork::AdHoc(_, task) => match &task.work {
-                AdHocWork::Download { url, to } => {
+                AdHocWork::Download { url, to, .. } => {
                     let from = fairbat::http::without_credentials(url).to_string();
                     let to = to.display().to_string();
                     (TaskKind::Download, LaneDirection::Pull, from, to)

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fairbat::settings::Checksum;
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -55,6 +56,10 @@ pub enum TaskCommand {
     Add {
         /// Source.
         url: Url,
+        /// Other URLs of the same file.
+        mirrors: Vec<Url>,
+        /// What the file must hash to.
+        checksum: Option<Checksum>,
         /// Absolute path of the file, or of the directory to save it in.
         to: PathBuf,
         /// Soft deadline.

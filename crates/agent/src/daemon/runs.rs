@@ -238,11 +238,19 @@ impl Daemon {
             }
             TaskWork::AdHoc(_, task) => match &task.work {
                 AdHocWork::Restore { job, to, setuid } => self.restore(job, to, *setuid, context),
-                AdHocWork::Download { url, to } => {
+                AdHocWork::Download {
+                    url,
+                    mirrors,
+                    checksum,
+                    to,
+                } => {
                     // Without a deadline, it is one of those that keep arriving.
                     let service = deadline.map_or(Service::Stream, Service::ByDeadline);
                     let settings = Download {
                         url: url.clone(),
+                        mirrors: mirrors.clone(),
+                        // It was read when the task was added.
+                        checksum: checksum.as_ref().and_then(|text| text.parse().ok()),
                         to: to.clone(),
                         service,
                         seed: self.identity,

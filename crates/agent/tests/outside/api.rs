@@ -107,6 +107,8 @@ fn every_order_reaches_the_daemon() {
         TaskCommand::Cancel { id: home() },
         TaskCommand::Add {
             url: "https://me:hunter2@h/f".parse().expect("a URL"),
+            mirrors: Vec::new(),
+            checksum: None,
             to: "/srv/".into(),
             deadline: Some(moment),
         },

@@ -64,6 +64,25 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
+fn mirrors_and_a_digest_are_passed_on() {
+    let now = NOW.parse().expect("a moment");
+    let digest = format!("sha-256={}", "0".repeat(64));
+    let words = [
+        "--mirror",
+        "http://i/f",
+        "--checksum",
+        &digest,
+        "http://h/f",
+    ];
+    let body = download(&add_from(&words), &now, Path::new("/srv")).expect("it is right");
+    let expected = json!({
+        "url": "http://h/f", "to": "/srv/", "deadline": null,
+        "mirrors": ["http://i/f"], "checksum": digest,
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
 fn a_restore_has_a_job_and_a_directory() {
     let now = NOW.parse().expect("a moment");
     let args = restore_from(&["home", "--to", "back"]);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use fairbat::settings::Checksum;
 
 use super::shared::AGENT_SOCKET;
 
@@ -67,6 +68,21 @@ pub(crate) struct AddArgs {
     /// A user name and password in a URL are used for its host only. They are never shown.
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: String,
+
+    /// Another URL of the same file; may be given several times
+    ///
+    /// With --checksum, all servers are used at once. Otherwise they are for when URL fails.
+    #[arg(
+        long = "mirror",
+        value_name = "URL",
+        value_delimiter = '\n',
+        value_hint = ValueHint::Url
+    )]
+    pub(crate) mirrors: Vec<String>,
+
+    /// Check the digest of the file: sha-256=HEX or sha-512=HEX
+    #[arg(long, value_name = "TYPE=HEX")]
+    pub(crate) checksum: Option<Checksum>,
 
     /// Save to FILE
     ///
