@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use fairbat_tests::content::{Content, repr_digest, sha256_hex};
+use fairbat_tests::content::{Content, base64, repr_digest, sha256_hex};
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::{End, Reply, Request};
 use fairbat_tests::outcome::Outcome;
@@ -310,19 +310,92 @@ fn a_metalink_that_describes_a_file_is_used() {
 fn a_redirect_may_name_mirrors() {
     let (first, second) = (serve(&FILE), serve(&FILE));
     let chooser = FaultServer::start();
-    let (to, other, digest) = (
-        first.url("/file"),
-        second.url("/file"),
-        repr_digest(&FILE.all()),
-    );
+    let digest = base64(&hex_bytes(&sha256_hex(&FILE.all())));
+    let digest = format!("SHA-256={digest}");
+    let (to, other) = (first.url("/file"), second.url("/file"));
     chooser.script("/pub/file", move |_| {
         let reply = Reply::redirect(302, &to);
         let reply = reply.header("Link", &format!("<{other}>; rel=duplicate; pri=1; geo=de"));
-        reply.header("Repr-Digest", &digest)
+        reply.header("Digest", &digest)
     });
     let work = Workdir::new();
     let outcome = work.get().arg(chooser.url("/pub/file")).run();
     outcome.expect_code(0);
     work.assert_holds(&[("file", &FILE)]);
     assert!(asked(&second) > SIZE / 5, "{outcome}");
+}
+
+fn hex_bytes(hex: &str) -> Vec<u8> {
+    let digits = (0..hex.len()).step_by(2);
+    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
+    digits.map(byte).collect()
+}
+
+#[test]
+fn servers_of_a_metalink_see_no_password() {
+    let server = serve(&FILE);
+    let work = Workdir::new();
+    let text = metalink("file", &[&server]);
+    let outcome = get_metalink(&work, &text, &["-u", "me:secret", "-H", "X-Mine: 1"]);
+    outcome.expect_code(0);
+    for request in server.requests() {
+        assert_eq!(request.header("authorization"), None);
+        assert_eq!(request.header("x-mine"), None);
+    }
+}
+
+#[test]
+fn a_server_that_is_right_is_believed_in_the_end() {
+    // Two with an old version against the one whose file has the digest.
+    let (good, old, older) = (serve(&FILE), serve(&STALE), serve(&STALE));
+    let work = Workdir::new();
+    let outcome = get(&work, &[&good, &old, &older]);
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+}
+
+#[test]
+fn the_digest_of_the_first_server_holds_for_those_that_it_names() {
+    let (stale, other) = (serve(&STALE), serve(&STALE));
+    let first = FaultServer::start();
+    let version = Version::new(&FILE);
+    let link = format!(
+        "<{}>; rel=duplicate, <{}>; rel=duplicate",
+        stale.url("/file"),
+        other.url("/file")
+    );
+    let digest = repr_digest(&FILE.all());
+    first.script("/file", move |request| {
+        let reply = version.answer(request).rate(RATE);
+        reply.header("Link", &link).header("Repr-Digest", &digest)
+    });
+    let work = Workdir::new();
+    let outcome = work.get().arg(first.url("/file")).run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+}
+
+#[test]
+fn what_was_joined_is_not_continued_without_its_hash() {
+    let (first, second) = (serve(&FILE), serve(&FILE));
+    let work = Workdir::new();
+    let url = first.url("/file");
+    let mirror = second.url("/file");
+    let outcome = work
+        .get()
+        .args([
+            "--checksum",
+            &checksum(),
+            "--max-time",
+            "1s",
+            "--limit-rate",
+            "2M",
+        ])
+        .args([url.as_str(), "--mirror", &mirror])
+        .run();
+    outcome.expect_code(10);
+    let outcome = work.get().arg(url).run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    assert_eq!(outcome.resumed_bytes(), 0, "{outcome}");
 }

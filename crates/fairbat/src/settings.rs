@@ -45,6 +45,9 @@ pub struct Mirror {
 pub struct KnownFile {
     /// Its name in a [`Target::Directory`]; `None` lets the server or the URL suggest one.
     pub name: Option<String>,
+    /// Whether the URL is not one that the user named, so that its host does not see the user's
+    /// credentials.
+    pub is_found: bool,
     /// Its size, bytes.
     pub size: Option<u64>,
     /// Hashes of its pieces.

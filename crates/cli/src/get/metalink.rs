@@ -64,6 +64,7 @@ pub(super) fn request(file: MetalinkFile, target: &Target) -> TransferRequest {
         checksum: file.checksum,
         known: KnownFile {
             name,
+            is_found: true,
             size: file.size,
             pieces: file.pieces,
         },

@@ -31,11 +31,9 @@ pub(crate) fn paths(given: &[String]) -> Result<Vec<PathSettings>, UsageError> {
         }
         paths.push(path);
     }
-    if let [only] = paths.as_slice()
-        && only.is_metered
-    {
+    if !paths.is_empty() && paths.iter().all(|path| path.is_metered) {
         return Err(UsageError::new(
-            "--interface: the only path is metered, and would be used for nothing without a \
+            "--interface: all paths are metered, and would be used for nothing without a \
              deadline; leave cost=metered out",
         ));
     }

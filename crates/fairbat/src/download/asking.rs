@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
+use url::Url;
 
 use super::sources::{ExpectedFile, Inquiry};
 use super::worker::{
@@ -54,6 +55,8 @@ pub(crate) async fn probe(
     };
     let Probe { source, rtt, body } = match result {
         Ok(probe) => probe,
+        // It does not matter over this path.
+        Err(_) if won.load(Ordering::Relaxed) => return guard.end(WorkerOutcome::Second(None)),
         Err(failure) => return guard.end(WorkerOutcome::Failed(failure)),
     };
     if won.swap(true, Ordering::Relaxed) {
@@ -108,7 +111,9 @@ async fn describe(
 ) -> Option<MetalinkFile> {
     let is_large = source.version.is_some() && source.total.is_some_and(|it| it >= MIN_DESCRIBED);
     let url = source.links.metalink.clone();
-    let url = url.filter(|_| is_large && inquiry.is_without_hash())?;
+    // It must not come over where everybody can change it, where the file does not.
+    let is_safe = |url: &Url| source.url.scheme() == "http" || url.scheme() == "https";
+    let url = url.filter(|url| is_large && inquiry.is_without_hash() && is_safe(url))?;
     let at = SourceUrl {
         url,
         named: inquiry.at.named.clone(),

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rand::RngExt as _;
 
@@ -27,6 +28,9 @@ use crate::transport::RemoteFile;
 /// answered.
 const MIN_JOINED: u64 = 256 * 1024;
 
+/// Sources that are asked at once beside those that send.
+const MAX_ASKED: usize = 2;
+
 /// A source is dropped when others have taken over its work so often.
 const MAX_TAKEN_OVER: u32 = 2;
 
@@ -36,17 +40,16 @@ const MAX_WRONG: u32 = 5;
 impl Run {
     /// What the bytes of a file are joined under, if there are several sources to join.
     pub(crate) fn joint(&mut self, id: TransferId, remote: &RemoteFile) -> Joint {
-        let place = self.rng.random_range(0.0..1.0);
+        let (place, is_stream) = (self.rng.random_range(0.0..1.0), self.is_stream);
         let transfer = self.transfer(id);
         let total = remote.version.as_ref().map(|version| version.total);
-        let Some(total) = total.filter(|_| transfer.sources.may_join()) else {
+        let pieces = transfer.request.known.pieces.clone();
+        let is_joint = transfer.sources.may_join() || pieces.is_some();
+        // A transfer of a stream has one connection.
+        let Some(total) = total.filter(|_| is_joint && !is_stream) else {
             return Joint::default();
         };
-        let mut joint = Joint::new(total, transfer.request.known.pieces.clone(), place);
-        if transfer.request.checksum.is_none() {
-            joint.told = remote.digest.clone();
-        }
-        joint
+        Joint::new(total, pieces, place)
     }
 
     /// There may be a connection for each source that may send.
@@ -74,6 +77,15 @@ impl Run {
             let Phase::Moving(moving) = &transfer.phase else {
                 return None;
             };
+            // Bytes come first.
+            let own = self
+                .workers
+                .values()
+                .filter(|it| it.transfer == transfer.id);
+            let (moves, asks): (Vec<_>, Vec<_>) = own.partition(|it| it.lease.is_some());
+            if moves.is_empty() || asks.len() >= MAX_ASKED {
+                return None;
+            }
             let is_worth_it = moving.pieces.waiting_bytes() >= MIN_JOINED;
             if !is_worth_it || !moving.is_joint() || !moving.joint.may_ask_others() {
                 return None;
@@ -114,9 +126,7 @@ impl Run {
         let source = transfer.sources.get_mut(way.source);
         source.state = SourceState::Asked;
         let at = source.at.clone();
-        let mut expected = transfer.expected();
-        let told = transfer.moving().and_then(|it| it.joint.told.clone());
-        expected.checksum = expected.checksum.or(told);
+        let expected = transfer.expected();
         let sample = transfer.moving().and_then(|it| it.joint.sample.clone());
         let sample = sample.map(|sample| sample.range);
         tokio::spawn(asking::join(
@@ -125,10 +135,14 @@ impl Run {
     }
 
     /// The source that was asked first has not answered soon. It may still join the others later.
-    pub(crate) fn ask_next(&mut self, id: TransferId) {
+    pub(crate) fn ask_next(&mut self, id: TransferId, way: WayId) {
         let retry = self.retry;
         let transfer = self.transfer(id);
-        if !matches!(transfer.phase, Phase::Probing { .. }) {
+        let Phase::Probing { won, .. } = &transfer.phase else {
+            return;
+        };
+        // Later answers of that source are of no use.
+        if way.source != transfer.sources.present_index() || won.swap(true, Ordering::Relaxed) {
             return;
         }
         transfer.phase = Phase::Waiting;
@@ -150,7 +164,8 @@ impl Run {
             .filter(|it| it.lease.is_some() && it.is_silent(now));
         let silent = silent.filter(|worker| {
             let transfer = &self.transfers[worker.transfer.0 as usize];
-            transfer.is_unsampled() && transfer.sources.has_other(worker.way.source)
+            let is_new = transfer.done < MIN_JOINED;
+            is_new && transfer.is_unsampled() && transfer.sources.has_other(worker.way.source)
         });
         let silent: Vec<_> = silent.map(|it| (it.transfer, it.way.source)).collect();
         for (id, source) in silent {
@@ -195,7 +210,7 @@ impl Run {
             source.state = SourceState::Ready(Arc::new(remote));
             return;
         };
-        if alike >= agreeing {
+        if alike >= agreeing && self.transfer(id).sources.is_hash_of_user() {
             // More of them say the same than agree with the present one.
             return self.follow_others(id, way.source);
         }
@@ -230,7 +245,7 @@ impl Run {
             ErrorKind::Integrity,
             "most other servers have another version of the file",
         );
-        self.give_up(id, error);
+        self.begin_anew(id, error, SourceState::SetAside, true);
     }
 
     /// A source is not asked again. Others go on, or the download begins anew with the next one.
@@ -247,7 +262,8 @@ impl Run {
         }
         if !transfer.sources.has_other_ready(source) && source == transfer.sources.present_index() {
             // The others are asked one after another.
-            return self.begin_anew(id, TransferError::new(ErrorKind::Integrity, reason), state);
+            let error = TransferError::new(ErrorKind::Integrity, reason);
+            return self.begin_anew(id, error, state, false);
         }
         transfer.sources.leave(source, state);
         transfer.drop_ways(source, retry);
@@ -255,6 +271,9 @@ impl Run {
         let remote = transfer.sources.remote(present).cloned();
         if let (Some(moving), Some(remote)) = (transfer.moving(), remote) {
             moving.source = remote;
+            if moving.joint.alone == Some(source) {
+                moving.joint.alone = Some(present);
+            }
         }
         let url = transfer.url.clone();
         let source_url = shown(&transfer.sources.get(source).at.url);
@@ -313,29 +332,34 @@ impl Run {
             let hash = checks.hashes.hashes[piece].clone();
             (piece, checks.range(piece), hash)
         });
-        for (piece, range, hash) in due.collect::<Vec<_>>() {
-            self.begin_check(id, piece, range, hash);
+        let due: Vec<_> = due.collect();
+        if !due.is_empty() {
+            self.begin_check(id, due);
         }
     }
 
-    /// Compares a piece with its hash, off the loop. One that is wrong is taken out of the part.
-    fn begin_check(&mut self, id: TransferId, piece: usize, range: Range<u64>, hash: Checksum) {
-        let completion = self.completion(Message::Compared(id, piece, Ok(false)));
+    /// Compares pieces with their hashes, off the loop. Those that are wrong are taken out of the
+    /// part.
+    fn begin_check(&mut self, id: TransferId, due: Vec<(usize, Range<u64>, Checksum)>) {
+        let none = due.iter().map(|(piece, ..)| (*piece, false)).collect();
+        let completion = self.completion(Message::Compared(id, Ok(none)));
         let Some(moving) = self.transfer(id).moving() else {
             return;
         };
         let part = Arc::clone(&moving.part);
         self.transfer(id).tasks += 1;
         tokio::task::spawn_blocking(move || {
-            let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
-            let result = matches(&hash, range.clone(), read).and_then(|is_right| {
+            let compare = |(piece, range, hash): (usize, Range<u64>, Checksum)| {
+                let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
+                let is_right = matches(&hash, range.clone(), read)?;
                 if !is_right {
                     part.forget(&[range])?;
                 }
-                Ok(is_right)
-            });
+                Ok((piece, is_right))
+            };
+            let result = due.into_iter().map(compare).collect();
             drop(part);
-            completion.end(Message::Compared(id, piece, result));
+            completion.end(Message::Compared(id, result));
         });
     }
 
@@ -372,24 +396,37 @@ impl Run {
         self.settle(id);
     }
 
-    /// A piece has been compared.
+    /// Pieces have been compared.
     pub(crate) fn on_compared(
         &mut self,
         id: TransferId,
-        piece: usize,
-        result: Result<bool, PartError>,
+        result: Result<Vec<(usize, bool)>, PartError>,
     ) {
+        self.transfer(id).tasks -= 1;
+        match result {
+            Ok(pieces) => {
+                for (piece, is_right) in pieces {
+                    self.on_piece(id, piece, is_right);
+                }
+                self.after_fetch(id, 0);
+            }
+            Err(error) => {
+                if self.transfer(id).moving().is_some() {
+                    return self.give_up(id, error.into());
+                }
+            }
+        }
+        self.settle(id);
+    }
+
+    /// A piece is right, or has been taken out of the part.
+    fn on_piece(&mut self, id: TransferId, piece: usize, is_right: bool) {
         let transfer = self.transfer(id);
-        transfer.tasks -= 1;
         let Some(moving) = transfer.moving() else {
-            return self.settle(id);
+            return;
         };
         let Some(checks) = &mut moving.joint.pieces else {
-            return self.settle(id);
-        };
-        let is_right = match result {
-            Ok(is_right) => is_right,
-            Err(error) => return self.give_up(id, error.into()),
+            return;
         };
         let times = checks.compared(piece, is_right);
         let range = checks.range(piece);
@@ -398,24 +435,22 @@ impl Run {
             if let (&[source], Some(moving)) = (senders.as_slice(), transfer.moving()) {
                 moving.joint.prove(source);
             }
-        } else {
-            self.take_back(id, &[range]);
-            if times > MAX_WRONG {
-                let error = TransferError::new(
-                    ErrorKind::Integrity,
-                    format!("piece {piece} of the file was wrong {times} times"),
-                );
-                return self.give_up(id, error.with_hint(WRONG_HASHES));
-            }
-            // With several senders nobody knows who is wrong. The piece comes whole from one
-            // source the next time.
-            if let [source] = senders[..] {
-                let reason = "it sent bytes that do not have the hash of their piece";
-                self.drop_source(id, source, reason.to_owned());
-            }
+            return;
         }
-        self.after_fetch(id, 0);
-        self.settle(id);
+        self.take_back(id, &[range]);
+        if times > MAX_WRONG {
+            let message = format!("piece {piece} of the file was wrong {times} times");
+            let error = TransferError::new(ErrorKind::Integrity, message);
+            return self.give_up(id, error.with_hint(WRONG_HASHES));
+        }
+        // With several senders nobody knows who is wrong. The piece comes whole from one source
+        // the next time.
+        if let [source] = senders[..]
+            && self.transfer(id).sources.has_other(source)
+        {
+            let reason = "it sent bytes that do not have the hash of their piece";
+            self.drop_source(id, source, reason.to_owned());
+        }
     }
 
     /// Bytes that were taken out of the part are fetched again.

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::settings::{Checksum, PieceHashes};
+use crate::settings::PieceHashes;
 
 /// Bytes that every source is asked for, where only the hash of the whole file is known.
 const SAMPLE: u64 = 64 * 1024;
@@ -22,8 +22,6 @@ pub(crate) struct Joint {
     pub(crate) pieces: Option<PieceChecks>,
     /// Where they have none.
     pub(crate) sample: Option<Sample>,
-    /// The digest of the file that its first server told, where the user knows none.
-    pub(crate) told: Option<Checksum>,
     /// Only this source sends from now on.
     pub(crate) alone: Option<usize>,
     /// How often bytes of the finished file were fetched again.
@@ -247,6 +245,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use super::*;
+    use crate::settings::Checksum;
 
     fn pieces(length: u64, count: usize) -> PieceHashes {
         PieceHashes {

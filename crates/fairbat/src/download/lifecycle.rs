@@ -175,12 +175,11 @@ impl Run {
             .with_hint("this is a defect of fairbat; run the same command again");
         let completion = self.completion(Message::Finished(id, Err(lost.into())));
         let transfer = self.transfer(id);
-        let told = moving.as_ref().and_then(|moving| moving.joint.told.clone());
         transfer.phase = Phase::Finishing(moving);
         let stop = transfer.begin_task();
         let expected = Expected {
             length,
-            asked: transfer.request.checksum.clone().or(told),
+            asked: transfer.expected().checksum,
             pieces: transfer.request.known.pieces.clone(),
         };
         tokio::task::spawn_blocking(move || {
@@ -257,16 +256,25 @@ impl Run {
     /// Ends a transfer without its file, once its tasks have ended. If another source may do
     /// better, it begins anew there.
     pub(crate) fn give_up(&mut self, id: TransferId, error: TransferError) {
-        self.begin_anew(id, error, SourceState::GivenUp);
+        // Under a hash, what is there would be continued, and some of it may be wrong.
+        let discards = matches!(error.kind, ErrorKind::TooLarge | ErrorKind::Integrity);
+        self.begin_anew(id, error, SourceState::GivenUp, discards);
     }
 
-    /// The same, and the source that is left has this state from now on.
-    pub(crate) fn begin_anew(&mut self, id: TransferId, error: TransferError, state: SourceState) {
+    /// The same, and the source that is left has this state from now on. `discards` says whether
+    /// the next one begins with the first byte, also under a hash.
+    pub(crate) fn begin_anew(
+        &mut self,
+        id: TransferId,
+        error: TransferError,
+        state: SourceState,
+        discards: bool,
+    ) {
         let retry = self.retry;
         let transfer = self.transfer(id);
         let before = transfer.sources.present_index();
         if transfer.sources.give_up(error.kind, state) {
-            transfer.change_source(before, retry, error.kind);
+            transfer.change_source(before, retry, discards);
             let next = transfer.sources.present().url.clone();
             let event = Event::Source {
                 url: transfer.url.clone(),

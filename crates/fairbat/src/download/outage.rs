@@ -67,15 +67,23 @@ impl Run {
             return;
         }
         let loads: Vec<PathLoad> = self.paths.iter().map(load).collect();
-        let parts = self.divider.divide(self.now, self.needs(), &loads);
+        // Nothing is known of a file that only metered paths can be asked for.
+        let needs = self.needs();
+        let mut unfinished = self.transfers.iter().filter(|it| !it.is_ended());
+        let has_free = self.paths.iter().any(|it| it.is_up && it.metered.is_none());
+        let must_pay = needs.is_none() && !has_free && unfinished.any(|it| it.deadline.is_some());
+        let parts = self.divider.divide(self.now, needs, &loads);
         for (index, part) in parts.into_iter().enumerate() {
             let path = &mut self.paths[index];
             path.share = part.share;
             let (Some(metered), Some(limit)) = (&mut path.metered, part.limit) else {
                 continue;
             };
-            // Saturates.
-            metered.limit.set_rate(limit as u64);
+            let limit = if must_pay { f64::INFINITY } else { limit };
+            if limit > 0.0 {
+                // Saturates.
+                metered.limit.set_rate(limit as u64);
+            }
             let was_used = std::mem::replace(&mut metered.is_used, limit > 0.0);
             if was_used && limit <= 0.0 {
                 self.stop_using(index);

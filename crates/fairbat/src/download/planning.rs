@@ -51,6 +51,10 @@ impl Run {
         let Phase::Moving(moving) = &transfer.phase else {
             return None;
         };
+        if moving.body.is_some() {
+            // It is read over the path that it comes over.
+            return None;
+        }
         let ways: Vec<WayId> = self.sending_ways(transfer, &moving.joint).collect();
         if ways.len() < 2 || moving.source.version.is_none() {
             let mut here = ways.into_iter().filter(|way| way.path == path);
@@ -257,6 +261,10 @@ impl Run {
     /// Nothing waits for a free connection over this path, but what comes over another way is
     /// late: it is asked for anew, and all ways share it.
     pub(crate) fn hand_over(&mut self, path: usize) {
+        // A transfer of a stream has one connection.
+        if self.is_stream {
+            return;
+        }
         let found = self.in_progress.iter().find_map(|&index| {
             let transfer = &self.transfers[index];
             let Phase::Moving(moving) = &transfer.phase else {

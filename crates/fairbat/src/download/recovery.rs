@@ -25,6 +25,7 @@ impl Run {
         failure: Failure,
         permit: Option<Permit>,
     ) {
+        self.ask_again(id, way.source);
         let transfer = self.transfer(id);
         if matches!(
             transfer.phase,
@@ -32,6 +33,10 @@ impl Run {
         ) {
             return;
         }
+        if self.leave_way(id, way, &failure) {
+            return;
+        }
+        let transfer = self.transfer(id);
         if transfer.sources.has_other_ready(way.source)
             || way.source != transfer.sources.present_index()
         {
@@ -55,15 +60,46 @@ impl Run {
             let error = error.unwrap_or_else(|| self.given_up(id, way, &failure));
             self.give_up(id, error);
         } else if asks_again {
-            match &mut self.transfer(id).phase {
-                Phase::Probing { running, .. } => {
-                    running.retain(|path| *path != way.path);
-                    // Perhaps it answers over another path.
-                    if running.is_empty() {
-                        self.transfer(id).phase = Phase::Waiting;
-                    }
-                }
+            match &self.transfer(id).phase {
+                Phase::Probing { .. } => self.end_probe(id, way),
                 _ => self.transfer(id).close(Then::Probe),
+            }
+        }
+    }
+
+    /// A source has failed over one path, in a way that trying again does not help. If it may be
+    /// another over another path, as behind a portal, only this way is left.
+    fn leave_way(&mut self, id: TransferId, way: WayId, failure: &Failure) -> bool {
+        let is_of_way = match failure {
+            Failure::Fatal(error) => is_of_source(error.kind),
+            Failure::Changed(_) | Failure::WholeFile | Failure::Expired(_) => true,
+            Failure::Transient(_) => false,
+        };
+        if !is_of_way || !self.has_other_way(id, way) {
+            return false;
+        }
+        let not_before = self.now + self.retry.cap;
+        let transfer = self.transfer(id);
+        if let Some(way) = transfer.way_mut(way) {
+            (way.is_exhausted, way.not_before) = (true, not_before);
+        }
+        self.end_probe(id, way);
+        true
+    }
+
+    /// Whether the same source may still be reached over another path.
+    fn has_other_way(&self, id: TransferId, way: WayId) -> bool {
+        let ways = self.transfers[id.0 as usize].ways().iter();
+        let mut others = ways.filter(|it| it.id.source == way.source && it.id != way);
+        others.any(|it| !it.is_exhausted && self.is_usable(it.id.path))
+    }
+
+    /// A probe has ended without an answer. Perhaps one over another path has one.
+    fn end_probe(&mut self, id: TransferId, way: WayId) {
+        if let Phase::Probing { running, .. } = &mut self.transfer(id).phase {
+            running.retain(|path| *path != way.path);
+            if running.is_empty() {
+                self.transfer(id).phase = Phase::Waiting;
             }
         }
     }
@@ -93,7 +129,7 @@ impl Run {
             }
             Failure::Transient(failure) => {
                 if self.may_retry(id, way, &failure, permit) {
-                    return self.ask_again(id, way.source);
+                    return;
                 }
                 self.given_up(id, way, &failure)
             }
@@ -112,10 +148,8 @@ impl Run {
         permit: Option<Permit>,
     ) -> bool {
         let (now, cap) = (self.now, self.retry.cap);
+        let has_other = self.has_other_way(id, way);
         let transfer = &mut self.transfers[id.0 as usize];
-        let others = transfer.ways().iter();
-        let mut others = others.filter(|it| it.id.source == way.source && it.id != way);
-        let has_other = others.any(|it| !it.is_exhausted && self.paths[it.id.path].is_up);
         let Some(way) = transfer.way_mut(way) else {
             return true;
         };

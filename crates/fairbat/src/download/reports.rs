@@ -88,7 +88,7 @@ impl Run {
             }
             WorkerOutcome::Slow => {
                 drop(permit);
-                self.ask_next(transfer);
+                self.ask_next(transfer, way);
             }
             WorkerOutcome::Joined(joined) => {
                 drop(permit);

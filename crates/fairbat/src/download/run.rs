@@ -61,7 +61,7 @@ pub async fn run(
     let mut tick = control_periods();
     let stopping = stop.reason(settings.max_time);
     tokio::pin!(stopping);
-    let watch = run.watch_interfaces();
+    let mut watch = run.watch_interfaces();
     run.start(clock.now());
     while arriving.is_some() || !run.is_over() {
         let action = tokio::select! {
@@ -81,7 +81,13 @@ pub async fn run(
                     continue;
                 }
             },
-            () = changed(watch.as_ref()) => Action::Interfaces,
+            changed = changed(watch.as_ref()) => {
+                if let Err(error) = changed {
+                    tracing::warn!(%error, "the network interfaces are not watched any more");
+                    watch = None;
+                }
+                Action::Interfaces
+            }
             Some(message) = inbox.recv() => Action::Message(message),
             (path, permit) = granted(&mut run.paths) => Action::Granted(path, permit),
             () = clock.sleep_until(run.wake) => Action::Wake,
@@ -102,13 +108,10 @@ async fn next(
 }
 
 /// Resolves when the machine's interfaces have changed. Cancel-safe.
-async fn changed(watch: Option<&InterfaceWatch>) {
-    let Some(watch) = watch else {
-        return std::future::pending().await;
-    };
-    if let Err(error) = watch.changed().await {
-        tracing::warn!(%error, "the network interfaces are not watched any more");
-        std::future::pending::<()>().await;
+async fn changed(watch: Option<&InterfaceWatch>) -> std::io::Result<()> {
+    match watch {
+        Some(watch) => watch.changed().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -319,9 +322,7 @@ impl Run {
                 }
                 return;
             }
-            Action::Message(Message::Compared(id, piece, result)) => {
-                self.on_compared(id, piece, result);
-            }
+            Action::Message(Message::Compared(id, result)) => self.on_compared(id, result),
             Action::Message(Message::Sampled(id, digest)) => self.on_sampled(id, digest),
             Action::Message(Message::Sized(id, size)) => self.on_sized(id, size),
             Action::Message(Message::Ended(worker, outcome)) => self.on_ended(worker, outcome),

@@ -212,7 +212,9 @@ impl Setup {
         // What a server is asked to hold back stays so, whatever m allows.
         let asks_servers = settings.weight < 1.0 && !is_stream;
         let mut paths = Vec::new();
-        for named in named_paths(settings) {
+        let named_paths = named_paths(settings);
+        let count = named_paths.len() as f64;
+        for named in named_paths {
             let (weight, limit_rate) = (
                 named.and_then(|path| path.weight),
                 named.and_then(|path| path.limit_rate),
@@ -269,6 +271,7 @@ impl Setup {
             };
             let sizer = ChunkSizer::new(settings.chunk_size.and_then(NonZeroU64::new));
             let mut path = RunPath::new(Arc::new(context), lane, named.cloned(), sizer);
+            path.share = 1.0 / count;
             path.metered = metered.map(|limit| Metered {
                 limit,
                 is_used: false,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::run::Run;
 use super::transfer::{Phase, Transfer, host_of};
 use super::worker::{Message, TransferId};
-use crate::transport::{AnnouncedSize, SourceUrl};
+use crate::transport::AnnouncedSize;
 
 /// Questions under way at most. One of the usual four connections is left for bytes.
 const MAX_ASKING: usize = 3;
@@ -43,7 +43,7 @@ impl Run {
             let answer = move |size| Message::Sized(id, size);
             let completion = self.completion(answer(AnnouncedSize::Unknown));
             let context = Arc::clone(&self.paths[self.first_path()].context);
-            let at = SourceUrl::named(self.transfer(id).request.url.clone());
+            let at = self.transfer(id).sources.present().clone();
             tokio::spawn(async move {
                 let asking = context.client.size(&at);
                 let size = tokio::time::timeout(left, asking).await;

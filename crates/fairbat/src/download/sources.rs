@@ -35,6 +35,9 @@ pub(crate) struct Sources {
     name: Option<FileName>,
     /// The hash that the user knows, as [`hash_of`] calls it.
     hash: Option<String>,
+    /// The digest of the file that a server has told, where the user knows no hash, and which
+    /// source that was. All others are held to it.
+    told: Option<(usize, Checksum)>,
 }
 
 /// One of them.
@@ -73,22 +76,21 @@ impl Sources {
                 name_for(Some(name), &request.url)
             }),
             hash: hash_of(request.checksum.as_ref(), request.known.pieces.as_ref()),
+            told: None,
         };
-        sources.add(SourceUrl::named(request.url.clone()));
+        let url = request.url.clone();
+        sources.add(match request.known.is_found {
+            true => SourceUrl { url, named: None },
+            false => SourceUrl::named(url),
+        });
         for mirror in &request.mirrors {
             let url = mirror.url.clone();
             sources.add(match mirror.is_named {
                 true => SourceUrl::named(url),
-                false => sources.found(url),
+                false => SourceUrl { url, named: None },
             });
         }
         sources
-    }
-
-    /// A source that the user has not named.
-    fn found(&self, url: Url) -> SourceUrl {
-        let named = self.list[0].at.named.clone();
-        SourceUrl { url, named }
     }
 
     fn add(&mut self, at: SourceUrl) {
@@ -108,7 +110,8 @@ impl Sources {
             // A link must not lead to where everybody can read along.
             let is_safe = self.present().url.scheme() == "http" || url.scheme() == "https";
             if is_safe {
-                self.add(self.found(url.clone()));
+                let (url, named) = (url.clone(), self.present().named.clone());
+                self.add(SourceUrl { url, named });
             }
         }
     }
@@ -171,15 +174,20 @@ impl Sources {
     }
 
     /// What the hash is called under which bytes of several sources may be joined: the user's, or
-    /// else that of the present server.
+    /// else the one that a server has told.
     fn hash(&self) -> Option<String> {
-        let of_server = || {
-            self.remote(self.present)?
-                .digest
-                .as_ref()
-                .map(Checksum::to_string)
-        };
-        self.hash.clone().or_else(of_server)
+        let told = || self.told().map(Checksum::to_string);
+        self.hash.clone().or_else(told)
+    }
+
+    /// The digest that a server has told, where the user knows no hash.
+    pub(crate) fn told(&self) -> Option<&Checksum> {
+        self.told.as_ref().map(|(_, digest)| digest)
+    }
+
+    /// Whether the hash is that of the user, and so what most servers say counts for something.
+    pub(crate) fn is_hash_of_user(&self) -> bool {
+        self.hash.is_some()
     }
 
     /// Whether another source may be asked for the same file at once.
@@ -204,7 +212,14 @@ impl Sources {
     pub(crate) fn found_file(&mut self, name: FileName, remote: &Arc<RemoteFile>) {
         self.name = Some(name);
         self.list[self.present].state = SourceState::Ready(Arc::clone(remote));
-        self.add_found(&remote.links.duplicates);
+        let may_tell = self.told.as_ref().is_none_or(|(by, _)| *by == self.present);
+        if self.hash.is_none() && may_tell {
+            self.told = remote.digest.clone().map(|digest| (self.present, digest));
+        }
+        // Without a digest they say nothing of this file (RFC 6249, section 6).
+        if self.hash().is_some() {
+            self.add_found(&remote.links.duplicates);
+        }
     }
 
     /// A Metalink describes the file.
@@ -231,7 +246,7 @@ impl Sources {
             at: self.present().clone(),
             expected,
             sources: self.list.iter().map(|it| it.at.url.clone()).collect(),
-            hash: self.hash.clone(),
+            hash: self.hash(),
             patience: None,
             name,
             target,
@@ -399,6 +414,7 @@ impl Inquiry {
                 checksum: file.checksum.clone(),
                 known: KnownFile {
                     name: None,
+                    is_found: true,
                     size: file.size,
                     pieces: file.pieces.clone(),
                 },
@@ -425,14 +441,16 @@ impl Inquiry {
         Incoming {
             url: shown.into(),
             resource: resource(&source.asked.url),
-            others: self.sources.iter().map(resource).collect(),
-            hash: match self.sources.len() {
-                1 => None,
-                _ => self
-                    .hash
-                    .clone()
-                    .or_else(|| Some(source.digest.as_ref()?.to_string())),
-            },
+            others: self
+                .sources
+                .iter()
+                .chain(&source.links.duplicates)
+                .map(resource)
+                .collect(),
+            hash: self
+                .hash
+                .clone()
+                .or_else(|| Some(source.digest.as_ref()?.to_string())),
             total: source.total,
             validator: source.validator.clone(),
             version: source.version.clone(),

@@ -239,7 +239,11 @@ impl Transfer {
     /// What every source must say of the file.
     pub(crate) fn expected(&self) -> ExpectedFile {
         ExpectedFile {
-            checksum: self.request.checksum.clone(),
+            checksum: self
+                .request
+                .checksum
+                .clone()
+                .or_else(|| self.sources.told().cloned()),
             known: self.request.known.clone(),
         }
     }
@@ -340,15 +344,13 @@ impl Transfer {
         };
     }
 
-    /// Begins anew with another source, which has failed in nothing yet. `error` is that of the
-    /// one before.
-    pub(crate) fn change_source(&mut self, before: usize, retry: RetrySettings, error: ErrorKind) {
+    /// Begins anew with another source, which has failed in nothing yet. `discards` says whether
+    /// what is there is thrown away.
+    pub(crate) fn change_source(&mut self, before: usize, retry: RetrySettings, discards: bool) {
         self.drop_ways(before, retry);
         (self.reprobes, self.range_refusals, self.discards) = (0, 0, 0);
         (self.done, self.total, self.even_pace) = (0, None, None);
-        // Under a hash, what is there would be continued, and some of it is wrong.
-        let is_wrong = matches!(error, ErrorKind::TooLarge | ErrorKind::Integrity);
-        self.close_part(Then::Probe, is_wrong);
+        self.close_part(Then::Probe, discards);
     }
 
     /// Ready for another probe.

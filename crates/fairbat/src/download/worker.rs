@@ -56,8 +56,8 @@ pub(crate) enum Message {
     Checkpointed(TransferId, Result<(), PartError>),
     /// A file was verified and put in place, or could not be.
     Finished(TransferId, Result<FinishedFile, Unfinished>),
-    /// A piece has been compared with its hash.
-    Compared(TransferId, usize, Result<bool, PartError>),
+    /// Pieces have been compared with their hashes.
+    Compared(TransferId, Result<Vec<(usize, bool)>, PartError>),
     /// SHA-256 of the bytes that all sources are asked for, as the present one has sent them.
     Sampled(TransferId, Option<[u8; 32]>),
 }

@@ -49,8 +49,9 @@ pub struct HttpClient {
 pub struct SourceUrl {
     /// The URL that is asked.
     pub url: Url,
-    /// The URL that the user named. Only its host sees the user's credentials.
-    pub named: Url,
+    /// The URL that the user named. Only its host sees the user's credentials; none does without
+    /// one.
+    pub named: Option<Url>,
 }
 
 impl SourceUrl {
@@ -58,7 +59,7 @@ impl SourceUrl {
     #[must_use]
     pub fn named(url: Url) -> Self {
         Self {
-            named: url.clone(),
+            named: Some(url.clone()),
             url,
         }
     }
@@ -70,7 +71,7 @@ pub(crate) struct Get<'a> {
     /// GET or HEAD.
     pub(crate) method: Method,
     /// The URL that the user named. Only its host sees the user's credentials.
-    pub(crate) named: &'a Url,
+    pub(crate) named: Option<&'a Url>,
     /// The URL to ask first: the named one, or where an earlier redirect led.
     pub(crate) url: &'a Url,
     /// The bytes to ask for; `None` for all.
@@ -86,7 +87,7 @@ impl<'a> Get<'a> {
     pub(crate) fn of(asked: &'a SourceUrl) -> Self {
         Self {
             method: Method::GET,
-            named: &asked.named,
+            named: asked.named.as_ref(),
             url: &asked.url,
             range: None,
             if_range: None,
@@ -111,7 +112,10 @@ impl OnTheWay {
         } = Links::of(headers, url);
         self.links.duplicates.extend(duplicates);
         self.links.metalink = self.links.metalink.take().or(metalink);
-        self.digest = self.digest.take().or_else(|| repr_digest(headers));
+        // The digest of a redirect is of the redirect, but for servers of RFC 6249.
+        let is_of_file = headers.contains_key("digest") && !self.links.duplicates.is_empty();
+        let digest = || repr_digest(headers).filter(|_| is_of_file);
+        self.digest = self.digest.take().or_else(digest);
     }
 }
 
@@ -235,10 +239,10 @@ impl HttpClient {
     pub(crate) fn identify(
         &self,
         mut request: RequestBuilder,
-        named: &Url,
+        named: Option<&Url>,
         url: &Url,
     ) -> RequestBuilder {
-        let own = if is_same_host(named, url) {
+        let own = if named.is_some_and(|named| is_same_host(named, url)) {
             self.settings.headers.as_slice()
         } else {
             &[]
@@ -256,7 +260,7 @@ impl HttpClient {
     }
 
     /// What the server of `url` is told of the user.
-    pub(crate) fn identification(&self, named: &Url, url: &Url) -> Identification {
+    pub(crate) fn identification(&self, named: Option<&Url>, url: &Url) -> Identification {
         Identification {
             source: self.credentials(named, url).0,
             has_flags: self.settings.has_flags,
@@ -296,7 +300,14 @@ impl HttpClient {
     /// The credentials for `url`, and where they come from: if it is at the host that the
     /// user named, from a header, `-u`, the named URL, or netrc, in this order. A header is
     /// sent as it is.
-    fn credentials(&self, named: &Url, url: &Url) -> (CredentialSource, Option<Credentials>) {
+    fn credentials(
+        &self,
+        named: Option<&Url>,
+        url: &Url,
+    ) -> (CredentialSource, Option<Credentials>) {
+        let Some(named) = named else {
+            return (CredentialSource::Nothing, None);
+        };
         let authority = |url: &Url| url[Position::BeforeHost..Position::AfterPort].to_owned();
         if !is_same_host(named, url) {
             let (named, server) = (authority(named), authority(url));

@@ -135,7 +135,7 @@ impl Body {
 impl HttpClient {
     /// The failure that a response of `url` without the requested bytes stands for.
     fn refusal(&self, response: &Response, asked: &SourceUrl, url: &Url) -> Failure {
-        let user = self.identification(&asked.named, url);
+        let user = self.identification(asked.named.as_ref(), url);
         Failure::of_status(response.status(), Remarks::of(response.headers()), &user)
     }
 

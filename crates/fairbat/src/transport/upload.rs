@@ -91,7 +91,7 @@ impl HttpClient {
         if put.create_only {
             request = request.header(IF_NONE_MATCH, "*");
         }
-        let request = self.identify(request, put.named, put.url);
+        let request = self.identify(request, Some(put.named), put.url);
         let response = self.send(request).await?;
         Ok(PutAnswer::new(response.status(), response.headers()))
     }
@@ -99,7 +99,7 @@ impl HttpClient {
     /// Asks whether there is something at a URL.
     pub(crate) async fn head(&self, named: &Url, url: &Url) -> Result<PutAnswer, Failure> {
         let request = self.client.head(without_credentials(url));
-        let request = self.identify(request, named, url);
+        let request = self.identify(request, Some(named), url);
         let response = self.send(request).await?;
         Ok(PutAnswer::new(response.status(), response.headers()))
     }

@@ -187,7 +187,7 @@ impl Upload {
             self.lane
                 .with_core(|core, _| core.controller.disconnected());
             let decided = answer.and_then(|answer| {
-                let user = self.client.identification(&self.request.url, &url);
+                let user = self.client.identification(Some(&self.request.url), &url);
                 let verdict = verdict(&answer, &user, &url, &self.request.file, self.tries)?;
                 Ok((answer.status, verdict))
             });
@@ -412,7 +412,7 @@ impl Upload {
             // The upload is sent elsewhere, and asks there.
             status if status.is_redirection() => Ok(()),
             status => {
-                let user = self.client.identification(&self.request.url, url);
+                let user = self.client.identification(Some(&self.request.url), url);
                 Err(Failure::of_status(status, answer.remarks, &user))
             }
         }

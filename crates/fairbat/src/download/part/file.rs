@@ -194,7 +194,7 @@ impl PartFile {
     #[must_use]
     pub fn unsynced_bytes(&self) -> u64 {
         let journal = self.lock();
-        journal.written.total() - journal.synced_bytes
+        journal.written.total().saturating_sub(journal.synced_bytes)
     }
 
     /// Makes everything written so far survive a power loss: syncs the data,

@@ -236,7 +236,7 @@ impl PartStore {
             url: incoming.url.clone(),
             resource: incoming.resource.clone(),
             version: incoming.version.clone(),
-            hash: incoming.hash.clone(),
+            hash: incoming.hash.clone().filter(|_| incoming.others.len() > 1),
             synced: Vec::new(),
             instance: owner::instance(&file),
         };
@@ -317,6 +317,9 @@ fn reason_to_start_over(
         return Some("the server no longer serves ranges of this file");
     }
     let is_same = incoming.has_hash_of(left);
+    if !is_same && left.hash.is_some() {
+        return Some("bytes of several servers are in it, under another hash");
+    }
     if !is_same && left.version != incoming.version {
         return Some("the file has changed on the server");
     }
@@ -353,7 +356,7 @@ impl Incoming {
     /// compared before the file gets its name.
     fn has_hash_of(&self, left: &JournalRecord) -> bool {
         let length = |version: &Option<Version>| version.as_ref().map(|it| it.total);
-        self.hash.is_some()
+        left.hash.is_some()
             && left.hash == self.hash
             && length(&left.version) == length(&self.version)
     }
