@@ -1,8 +1,8 @@
 //! Where a transfer may come from: the URL that the user named, and mirrors of it.
 //!
-//! ETags and lengths prove nothing between servers. So one source is asked at a time, and when it
-//! is given up the next one begins with the first byte, unless a hash says what the file is. Under
-//! a hash, bytes of several sources are joined (`joining`). No I/O.
+//! ETags and lengths prove nothing between servers. So without a hash one source is asked at a time,
+//! and when it is given up the next one begins with the first byte. Under a hash, bytes of several
+//! sources are joined (`joining`). No I/O.
 
 use std::ops::Range;
 use std::sync::Arc;
