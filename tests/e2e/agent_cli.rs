@@ -253,7 +253,9 @@ fn a_download_is_added_with_absolute_paths() {
         .orders()
         .into_iter()
         .map(|order| match order {
-            TaskCommand::Add { url, to, deadline } => {
+            TaskCommand::Add {
+                url, to, deadline, ..
+            } => {
                 assert_eq!(url.as_str(), "https://me:hunter2@h/f");
                 (to.display().to_string(), deadline)
             }
