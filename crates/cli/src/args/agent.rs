@@ -71,7 +71,8 @@ pub(crate) struct AddArgs {
 
     /// Another URL of the same file; may be given several times
     ///
-    /// With --checksum, all servers are used at once. Otherwise they are for when URL fails.
+    /// The mirrors are for when URL fails. With --checksum and --deadline, several servers are used
+    /// at once, as far as the lane of the agent has connections for them.
     #[arg(
         long = "mirror",
         value_name = "URL",
