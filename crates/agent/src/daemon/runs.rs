@@ -90,7 +90,10 @@ impl Daemon {
             // In a tokio task of its own, so that a panic in it ends neither the daemon nor
             // the accounts of its task.
             let report = tokio::spawn(run).await;
-            (id, report.unwrap_or_else(|_| failed(RunProblem::Lost)))
+            (
+                id,
+                report.unwrap_or_else(|_| RunReport::of_problem(RunProblem::Lost)),
+            )
         });
     }
 
@@ -187,8 +190,8 @@ impl Daemon {
         Box::pin(async move {
             match checking.await {
                 Ok(Ok(())) => run.await,
-                Ok(Err(problem)) => failed(problem),
-                Err(lost) => failed(lost.into()),
+                Ok(Err(problem)) => RunReport::of_problem(problem),
+                Err(lost) => RunReport::of_problem(lost.into()),
             }
         })
     }
@@ -249,7 +252,6 @@ impl Daemon {
                     let settings = Download {
                         url: url.clone(),
                         mirrors: mirrors.clone(),
-                        // It was read when the task was added.
                         checksum: checksum.as_ref().and_then(|text| text.parse().ok()),
                         to: to.clone(),
                         service,
@@ -303,16 +305,16 @@ impl Daemon {
             let accepting =
                 accept_unmounted(state, &writer, &id, &source, local.as_deref(), accepted);
             if let Err(problem) = accepting.await {
-                return failed(problem);
+                return RunReport::of_problem(problem);
             }
             let place = match opening.await {
                 Ok(place) => place,
-                Err(problem) => return failed(problem),
+                Err(problem) => return RunReport::of_problem(problem),
             };
             if let Some(store) = local {
                 let noting = note_mount(place.state.clone(), &writer, store);
                 if let Err(problem) = until_stopped(noting, context.stop.clone()).await {
-                    return failed(problem);
+                    return RunReport::of_problem(problem);
                 }
             }
             push(place, &id, settings, context.progress, context.stop).await
@@ -326,7 +328,7 @@ impl Daemon {
         Box::pin(async move {
             match opening.await {
                 Ok(place) => check(place, &job, settings, context.progress, context.stop).await,
-                Err(problem) => failed(problem),
+                Err(problem) => RunReport::of_problem(problem),
             }
         })
     }
@@ -337,7 +339,7 @@ impl Daemon {
         Box::pin(async move {
             match opening.await {
                 Ok(origin) => pull(origin, settings, context.progress, context.stop).await,
-                Err(problem) => failed(problem),
+                Err(problem) => RunReport::of_problem(problem),
             }
         })
     }
@@ -345,7 +347,7 @@ impl Daemon {
     fn restore(&self, job: &str, to: &Path, setuid: bool, context: RunContext) -> Run {
         let Some(job) = self.config.jobs.iter().find(|known| known.name == job) else {
             let problem = RunProblem::NoJob(job.to_owned());
-            return Box::pin(async { failed(problem) });
+            return Box::pin(async { RunReport::of_problem(problem) });
         };
         let settings = PullSettings {
             run: RunSettings {
@@ -494,13 +496,5 @@ async fn note_mount(
     match mount {
         Some(mount) => Ok(writer.set_store_mount(&store, Some(&mount)).done().await?),
         None => Ok(()),
-    }
-}
-
-/// The report of a run that has failed as a whole.
-fn failed(problem: RunProblem) -> RunReport {
-    RunReport {
-        problem: Some(problem),
-        ..RunReport::default()
     }
 }

@@ -320,6 +320,14 @@ pub(crate) enum MoveError {
 }
 
 impl RunReport {
+    /// That of a run that has failed as a whole.
+    pub(crate) fn of_problem(problem: RunProblem) -> Self {
+        Self {
+            problem: Some(problem),
+            ..Self::default()
+        }
+    }
+
     /// Whether the run ended well and no entry failed.
     #[must_use]
     pub fn is_clean(&self) -> bool {

@@ -1,27 +1,22 @@
 //! Joining what several sources send, under a hash: who is asked, whose bytes are wrong, and who is
 //! not asked again.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rand::RngExt as _;
 
 use super::asking;
-use super::joint::{Doubt, Joint, Sample, Statement};
+use super::joint::{Joint, Sample, Statement};
 use super::lifecycle::shown;
-use super::part::PartError;
 use super::run::Run;
 use super::sources::SourceState;
 use super::transfer::{Phase, host_of};
 use super::ways::WayId;
-use super::worker::{Joined, Message, TransferId};
-use crate::blocking::blocking;
-use crate::checksum::{digest_of, matches};
+use super::worker::{Joined, TransferId};
 use crate::error::{ErrorKind, TransferError};
-use crate::event::{Event, RetryCause};
+use crate::event::Event;
 use crate::lane::{Member, Permit};
-use crate::settings::Checksum;
 use crate::transport::RemoteFile;
 
 /// Of less than this no other source is asked, bytes: the first one has sent it before they have
@@ -33,9 +28,6 @@ const MAX_ASKED: usize = 2;
 
 /// A source is dropped when others have taken over its work so often.
 const MAX_TAKEN_OVER: u32 = 2;
-
-/// A piece that is wrong so often, from whomever it comes, ends the transfer.
-const MAX_WRONG: u32 = 5;
 
 impl Run {
     /// What the bytes of a file are joined under, if there are several sources to join.
@@ -300,203 +292,4 @@ impl Run {
             self.drop_source(id, source, reason);
         }
     }
-
-    /// A worker has ended that wrote these bytes: notes from whom they are, and compares what can
-    /// be compared.
-    pub(crate) fn after_bytes(&mut self, id: TransferId, source: usize, range: Range<u64>) {
-        let transfer = self.transfer(id);
-        if !matches!(transfer.phase, Phase::Moving(_)) || range.is_empty() {
-            return;
-        }
-        transfer.sources.get_mut(source).sent.insert(range.clone());
-        let Some(moving) = transfer.moving() else {
-            return;
-        };
-        let part = Arc::clone(&moving.part);
-        let is_sampled = moving
-            .joint
-            .sample
-            .as_ref()
-            .is_some_and(|sample| sample.sha256.is_none() && part.has(&sample.range));
-        if is_sampled {
-            self.begin_sample(id);
-        }
-        let Some(moving) = self.transfer(id).moving() else {
-            return;
-        };
-        let Some(checks) = &mut moving.joint.pieces else {
-            return;
-        };
-        let due = checks.due(&range, |range| part.has(range));
-        let due = due.into_iter().map(|piece| {
-            let hash = checks.hashes.hashes[piece].clone();
-            (piece, checks.range(piece), hash)
-        });
-        let due: Vec<_> = due.collect();
-        if !due.is_empty() {
-            self.begin_check(id, due);
-        }
-    }
-
-    /// Compares pieces with their hashes, off the loop. Those that are wrong are taken out of the
-    /// part.
-    fn begin_check(&mut self, id: TransferId, due: Vec<(usize, Range<u64>, Checksum)>) {
-        let none = due.iter().map(|(piece, ..)| (*piece, false)).collect();
-        let completion = self.completion(Message::Compared(id, Ok(none)));
-        let Some(moving) = self.transfer(id).moving() else {
-            return;
-        };
-        let part = Arc::clone(&moving.part);
-        self.transfer(id).tasks += 1;
-        tokio::task::spawn_blocking(move || {
-            let compare = |(piece, range, hash): (usize, Range<u64>, Checksum)| {
-                let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
-                let is_right = matches(&hash, range.clone(), read)?;
-                if !is_right {
-                    part.forget(&[range])?;
-                }
-                Ok((piece, is_right))
-            };
-            let result = due.into_iter().map(compare).collect();
-            drop(part);
-            completion.end(Message::Compared(id, result));
-        });
-    }
-
-    /// Notes what the present source has sent of the bytes that all are asked for.
-    fn begin_sample(&mut self, id: TransferId) {
-        let completion = self.completion(Message::Sampled(id, None));
-        let Some(moving) = self.transfer(id).moving() else {
-            return;
-        };
-        let Some(range) = moving.joint.sample.as_ref().map(|it| it.range.clone()) else {
-            return;
-        };
-        let part = Arc::clone(&moving.part);
-        self.transfer(id).tasks += 1;
-        tokio::spawn(async move {
-            let digest = blocking(move || {
-                digest_of(range, |offset, buffer: &mut [u8]| {
-                    part.read_at(offset, buffer)
-                })
-            });
-            let digest = digest.await.ok().and_then(Result::ok);
-            completion.end(Message::Sampled(id, digest));
-        });
-    }
-
-    pub(crate) fn on_sampled(&mut self, id: TransferId, digest: Option<[u8; 32]>) {
-        let transfer = self.transfer(id);
-        transfer.tasks -= 1;
-        if let Some(moving) = transfer.moving()
-            && let Some(sample) = &mut moving.joint.sample
-        {
-            sample.sha256 = digest;
-        }
-        self.settle(id);
-    }
-
-    /// Pieces have been compared.
-    pub(crate) fn on_compared(
-        &mut self,
-        id: TransferId,
-        result: Result<Vec<(usize, bool)>, PartError>,
-    ) {
-        self.transfer(id).tasks -= 1;
-        match result {
-            Ok(pieces) => {
-                for (piece, is_right) in pieces {
-                    self.on_piece(id, piece, is_right);
-                }
-                self.after_fetch(id, 0);
-            }
-            Err(error) => {
-                if self.transfer(id).moving().is_some() {
-                    return self.give_up(id, error.into());
-                }
-            }
-        }
-        self.settle(id);
-    }
-
-    /// A piece is right, or has been taken out of the part.
-    fn on_piece(&mut self, id: TransferId, piece: usize, is_right: bool) {
-        let transfer = self.transfer(id);
-        let Some(moving) = transfer.moving() else {
-            return;
-        };
-        let Some(checks) = &mut moving.joint.pieces else {
-            return;
-        };
-        let times = checks.compared(piece, is_right);
-        let range = checks.range(piece);
-        let senders = transfer.senders_of(&range);
-        if is_right {
-            if let (&[source], Some(moving)) = (senders.as_slice(), transfer.moving()) {
-                moving.joint.prove(source);
-            }
-            return;
-        }
-        self.take_back(id, &[range]);
-        if times > MAX_WRONG {
-            let message = format!("piece {piece} of the file was wrong {times} times");
-            let error = TransferError::new(ErrorKind::Integrity, message);
-            return self.give_up(id, error.with_hint(WRONG_HASHES));
-        }
-        // With several senders nobody knows who is wrong. The piece comes whole from one source
-        // the next time.
-        if let [source] = senders[..]
-            && self.transfer(id).sources.has_other(source)
-        {
-            let reason = "it sent bytes that do not have the hash of their piece";
-            self.drop_source(id, source, reason.to_owned());
-        }
-    }
-
-    /// Bytes that were taken out of the part are fetched again.
-    pub(crate) fn take_back(&mut self, id: TransferId, ranges: &[Range<u64>]) {
-        let transfer = self.transfer(id);
-        for range in ranges {
-            transfer.done = transfer.done.saturating_sub(range.end - range.start);
-            transfer.sources.forget(range);
-            if let Some(moving) = transfer.moving() {
-                moving.pieces.give_back(range.clone());
-                if let Some(checks) = &mut moving.joint.pieces {
-                    checks.forget(range);
-                }
-            }
-        }
-    }
-
-    /// The finished file is wrong, and these bytes of it are fetched again: pieces from anybody,
-    /// and else all that the present source has not sent, from that source alone. `doubts` is what
-    /// was there of the others.
-    pub(crate) fn mend(&mut self, id: TransferId, wrong: &[Range<u64>], doubts: Vec<Doubt>) {
-        self.take_back(id, wrong);
-        let transfer = self.transfer(id);
-        let (url, present) = (transfer.url.clone(), transfer.sources.present_index());
-        let Some(moving) = transfer.moving() else {
-            return;
-        };
-        moving.joint.mendings += 1;
-        let attempt = moving.joint.mendings;
-        let reason = if moving.joint.pieces.is_some() {
-            "some pieces of the file are wrong and come again"
-        } else {
-            moving.joint.alone = Some(present);
-            moving.joint.doubts = doubts;
-            "the file is wrong: what came from others comes again, from one server alone"
-        };
-        self.emit(Event::Retry {
-            url,
-            reason: reason.to_owned(),
-            after_s: 0.0,
-            attempt,
-            cause: RetryCause::Changed,
-        });
-        self.set_least_connections();
-    }
 }
-
-/// Advice where bytes and hashes do not fit.
-const WRONG_HASHES: &str = "check where the hashes come from: no server has what they say";

@@ -3,7 +3,8 @@
 //! - [`run`]: the run and its loop, single owner of the state. Its other parts are in `dispatch`
 //!   (which worker starts next), `planning` (which way takes the next piece), `lifecycle` (a
 //!   transfer's way from probe to finished file), `reports` (what workers tell), `recovery` (what
-//!   follows a failure), `joining` (several sources at once, under a hash), `outage` (paths come and
+//!   follows a failure), `joining` (several sources at once, under a hash),
+//!   `comparing` (what has come, with its hashes), `outage` (paths come and
 //!   go), `control` (what the run tells others: backlogs, samples, deadlines) and `sizes` (what
 //!   deadlines are planned with);
 //! - `setup`: what a run is given, starts with and returns; `run_path`: a way out of the machine;
@@ -18,6 +19,7 @@
 //! - [`part`]: part files, their journals and names.
 
 mod asking;
+mod comparing;
 mod connection;
 mod control;
 mod dispatch;
