@@ -162,11 +162,14 @@ fn from_hex<const N: usize>(algorithm: &'static str, hex: &str) -> Result<[u8; N
 /// Bytes read at once while hashing.
 const READ: u64 = 1024 * 1024;
 
-/// Reads a range of a file in order, for hashing.
-fn read_all<E>(
+/// Reads a range of a file in order, for hashing. `read` fills a buffer from an offset on.
+///
+/// # Errors
+/// Those of `read` and of `take`, which ends the reading.
+pub(crate) fn read_all<E>(
     range: Range<u64>,
     read: impl Fn(u64, &mut [u8]) -> Result<(), E>,
-    mut take: impl FnMut(&[u8]),
+    mut take: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut buffer = vec![0; usize::try_from((range.end - range.start).min(READ)).unwrap_or(0)];
     let mut offset = range.start;
@@ -174,7 +177,7 @@ fn read_all<E>(
         let length = usize::try_from(range.end - offset).unwrap_or(usize::MAX);
         let piece = &mut buffer[..length.min(READ as usize)];
         read(offset, piece)?;
-        take(piece);
+        take(piece)?;
         offset += piece.len() as u64;
     }
     Ok(())
@@ -190,7 +193,10 @@ pub(crate) fn matches<E>(
     read: impl Fn(u64, &mut [u8]) -> Result<(), E>,
 ) -> Result<bool, E> {
     let mut hasher = hash.hasher();
-    read_all(range, read, |bytes| hasher.update(bytes))?;
+    read_all(range, read, |bytes| {
+        hasher.update(bytes);
+        Ok(())
+    })?;
     Ok(hasher.finish() == *hash)
 }
 
@@ -203,7 +209,10 @@ pub(crate) fn digest_of<E>(
     read: impl Fn(u64, &mut [u8]) -> Result<(), E>,
 ) -> Result<[u8; 32], E> {
     let mut hasher = Sha256::new();
-    read_all(range, read, |bytes| hasher.update(bytes))?;
+    read_all(range, read, |bytes| {
+        hasher.update(bytes);
+        Ok(())
+    })?;
     Ok(hasher.finalize().into())
 }
 

@@ -15,7 +15,7 @@ use super::worker::{
     Joined, Probed, RunContext, StopSignal, WorkerGuard, WorkerOutcome, stopped, too_large,
 };
 use crate::blocking::blocking;
-use crate::http::Failure;
+use crate::http::{Failure, is_downgrade};
 use crate::metalink::{self, MetalinkFile};
 use crate::transport::{Probe, RemoteFile, SourceUrl};
 
@@ -111,9 +111,8 @@ async fn describe(
 ) -> Option<MetalinkFile> {
     let is_large = source.version.is_some() && source.total.is_some_and(|it| it >= MIN_DESCRIBED);
     let url = source.links.metalink.clone();
-    // It must not come over where everybody can change it, where the file does not.
-    let is_safe = |url: &Url| source.url.scheme() == "http" || url.scheme() == "https";
-    let url = url.filter(|url| is_large && inquiry.is_without_hash() && is_safe(url))?;
+    let may_ask = |url: &Url| !is_downgrade(&source.url, url);
+    let url = url.filter(|url| is_large && inquiry.is_without_hash() && may_ask(url))?;
     let at = SourceUrl {
         url,
         named: inquiry.at.named.clone(),

@@ -8,7 +8,6 @@ use super::part::PartError;
 use super::run::Run;
 use super::transfer::Phase;
 use super::worker::{Message, TransferId};
-use crate::blocking::blocking;
 use crate::checksum::{digest_of, matches};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, RetryCause};
@@ -94,13 +93,10 @@ impl Run {
         };
         let part = Arc::clone(&moving.part);
         self.transfer(id).tasks += 1;
-        tokio::spawn(async move {
-            let digest = blocking(move || {
-                digest_of(range, |offset, buffer: &mut [u8]| {
-                    part.read_at(offset, buffer)
-                })
-            });
-            let digest = digest.await.ok().and_then(Result::ok);
+        tokio::task::spawn_blocking(move || {
+            let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
+            let digest = digest_of(range, read).ok();
+            drop(part);
             completion.end(Message::Sampled(id, digest));
         });
     }

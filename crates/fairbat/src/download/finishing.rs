@@ -9,14 +9,11 @@ use std::path::{Path, PathBuf};
 use super::joint::Doubt;
 use super::part::PartError;
 use super::part::file::PartFile;
-use crate::checksum::{Hasher, digest_of};
+use crate::checksum::{Hasher, digest_of, read_all};
 use crate::error::{ErrorKind, TransferError};
 use crate::ranges::RangeSet;
 use crate::settings::{Checksum, PieceHashes, Target};
 use crate::transport::RemoteFile;
-
-/// Bytes read at once while hashing.
-const READ: usize = 1024 * 1024;
 
 /// What a finished file is checked for.
 #[derive(Debug)]
@@ -209,26 +206,22 @@ fn verify(
     if checks.is_empty() && pieces.is_none() {
         return Ok(Ok(None));
     }
-    let mut buffer = vec![0; READ];
-    let mut offset = 0;
-    while offset < expected.length {
-        if is_stopped() {
-            return Err(TransferError::new(
-                ErrorKind::Interrupted,
-                "stopped while verifying",
-            ));
-        }
-        let left = usize::try_from(expected.length - offset).unwrap_or(READ);
-        let bytes = &mut buffer[..left.min(READ)];
-        read(offset, bytes)?;
+    let read = |offset, buffer: &mut [u8]| match is_stopped() {
+        true => Err(TransferError::new(
+            ErrorKind::Interrupted,
+            "stopped while verifying",
+        )),
+        false => Ok(read(offset, buffer)?),
+    };
+    read_all(0..expected.length, read, |bytes| {
         for (hasher, ..) in &mut checks {
             hasher.update(bytes);
         }
         if let Some(pieces) = &mut pieces {
             pieces.take(bytes);
         }
-        offset += bytes.len() as u64;
-    }
+        Ok(())
+    })?;
     let wrong = pieces.map(|pieces| pieces.wrong(expected.length));
     let mut sha256 = None;
     for (hasher, wanted, whose) in checks {

@@ -8,10 +8,9 @@ use rand::RngExt as _;
 
 use super::asking;
 use super::joint::{Joint, Sample, Statement};
-use super::lifecycle::shown;
 use super::run::Run;
 use super::sources::SourceState;
-use super::transfer::{Phase, host_of};
+use super::transfer::{Phase, host_of, shown};
 use super::ways::WayId;
 use super::worker::{Joined, TransferId};
 use crate::error::{ErrorKind, TransferError};
@@ -45,20 +44,22 @@ impl Run {
     }
 
     /// There may be a connection for each source that may send.
-    pub(crate) fn set_least_connections(&self) {
+    pub(crate) fn set_least_connections(&mut self) {
         if self.place.is_some() || self.is_stream {
             return;
         }
         let sources = self.in_progress().map(|transfer| match &transfer.phase {
-            Phase::Moving(moving) if moving.joint.alone.is_none() && moving.is_joint() => {
+            Phase::Moving(moving) if moving.joint.alone.is_none() && moving.joint.joins() => {
                 transfer.sources.left()
             }
             _ => 1,
         });
         let sources = sources.max().unwrap_or(1);
         let least = u32::try_from(sources).unwrap_or(u32::MAX).max(self.split);
-        for path in &self.paths {
-            path.lane.set_least_connections(least);
+        if std::mem::replace(&mut self.least_connections, least) != least {
+            for path in &self.paths {
+                path.lane.set_least_connections(least);
+            }
         }
     }
 
@@ -79,7 +80,7 @@ impl Run {
                 return None;
             }
             let is_worth_it = moving.pieces.waiting_bytes() >= MIN_JOINED;
-            if !is_worth_it || !moving.is_joint() || !moving.joint.may_ask_others() {
+            if !is_worth_it || !moving.joint.joins() || !moving.joint.may_ask_others() {
                 return None;
             }
             let untried = transfer.sources.iter().filter_map(|(source, it)| {
@@ -227,16 +228,13 @@ impl Run {
         for other in others {
             transfer.sources.get_mut(other).state = SourceState::Untried;
         }
+        let reason = "most other servers have another version of the file";
         for other in before {
             if other != present {
-                let reason = "most other servers have another version of the file".to_owned();
-                self.leave_source(id, other, SourceState::SetAside, reason);
+                self.leave_source(id, other, SourceState::SetAside, reason.to_owned());
             }
         }
-        let error = TransferError::new(
-            ErrorKind::Integrity,
-            "most other servers have another version of the file",
-        );
+        let error = TransferError::new(ErrorKind::Integrity, reason);
         self.begin_anew(id, error, SourceState::SetAside, true);
     }
 
@@ -269,11 +267,7 @@ impl Run {
         }
         let url = transfer.url.clone();
         let source_url = shown(&transfer.sources.get(source).at.url);
-        for worker in self.workers.values() {
-            if worker.transfer == id && worker.way.source == source {
-                worker.cut.send_replace(true);
-            }
-        }
+        self.cut_workers(|it| it.transfer == id && it.way.source == source);
         self.emit(Event::Source {
             url,
             source: source_url,

@@ -82,6 +82,11 @@ impl Joint {
         self.alone.is_none() && (self.pieces.is_some() || has_sample)
     }
 
+    /// Whether bytes of several sources are joined, or pieces compared.
+    pub(crate) fn joins(&self) -> bool {
+        self.pieces.is_some() || self.sample.is_some()
+    }
+
     /// Whether bytes are being compared.
     pub(crate) fn is_comparing(&self) -> bool {
         self.pieces.as_ref().is_some_and(PieceChecks::is_running)

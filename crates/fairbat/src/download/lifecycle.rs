@@ -16,12 +16,12 @@ use super::pieces::{Pieces, Work};
 use super::run::Run;
 use super::setup::Outcome;
 use super::sources::SourceState;
-use super::transfer::{Moving, Phase, Then, host_of};
+use super::transfer::{Moving, Phase, Then, host_of, shown};
 use super::ways::WayId;
 use super::worker::{Completion, Message, Probed, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
-use crate::http::{Failure, without_credentials};
+use crate::http::Failure;
 use crate::ranges::RangeSet;
 use crate::transport::RemoteFile;
 
@@ -78,6 +78,7 @@ impl Run {
                 let work = missing.unwrap_or(Work::Ranges(RangeSet::new()));
                 let last_checkpoint = self.now;
                 let joint = self.joint(id, &source);
+                let joins = joint.joins();
                 self.transfer(id).phase = Phase::Moving(Box::new(Moving {
                     source,
                     part,
@@ -90,7 +91,9 @@ impl Run {
                 if is_whole {
                     self.begin_finish(id, have.total());
                 }
-                self.enter_sources(id);
+                if joins {
+                    self.enter_sources(id);
+                }
                 self.set_least_connections();
                 self.predict(id);
             }
@@ -135,11 +138,7 @@ impl Run {
     /// All bytes are there: the file is verified, and put in its place.
     fn begin_finish(&mut self, id: TransferId, length: u64) {
         // Nobody needs to know any more what another path or source would answer.
-        for worker in self.workers.values() {
-            if worker.transfer == id && worker.lease.is_none() {
-                worker.cut.send_replace(true);
-            }
-        }
+        self.cut_workers(|it| it.transfer == id && it.lease.is_none());
         let transfer = self.transfer(id);
         transfer.done = length;
         transfer.total = Some(length);
@@ -375,9 +374,4 @@ impl Run {
             }
         }
     }
-}
-
-/// A URL as events show it.
-pub(crate) fn shown(url: &Url) -> String {
-    without_credentials(url).into()
 }

@@ -22,6 +22,9 @@ impl Run {
     /// The machine's interfaces may have changed: a path without its own is not used, and what was
     /// under way there is asked for over the others.
     pub(crate) fn look_at_interfaces(&mut self) {
+        if !self.names_paths() {
+            return;
+        }
         let interfaces = match Interfaces::list() {
             Ok(interfaces) => interfaces,
             Err(error) => {
@@ -39,18 +42,22 @@ impl Run {
                 continue;
             }
             path.is_up = is_up;
-            let (interface, others) = (settings.local_end.to_string(), self.paths.len() - 1);
+            let interface = settings.local_end.to_string();
             self.emit(Event::Path {
                 interface,
                 up: is_up,
             });
-            tracing::debug!(index, is_up, others, "a path has changed");
             if is_up {
                 self.renew_ways(index);
             } else {
                 self.leave_path(index);
             }
         }
+    }
+
+    /// Whether the user names the ways out of the machine.
+    pub(crate) fn names_paths(&self) -> bool {
+        self.paths.iter().any(|path| path.settings.is_some())
     }
 
     /// The ways over a path begin as if nothing had failed.
@@ -117,11 +124,7 @@ impl Run {
 
     /// What is under way over a path is asked for over the others.
     fn stop_using(&mut self, index: usize) {
-        for worker in self.workers.values() {
-            if worker.way.path == index {
-                worker.cut.send_replace(true);
-            }
-        }
+        self.cut_workers(|it| it.way.path == index);
         let path = &mut self.paths[index];
         (path.request, path.granted, path.relieved) = (None, None, None);
     }

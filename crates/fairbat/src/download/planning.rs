@@ -60,7 +60,7 @@ impl Run {
             let mut here = ways.into_iter().filter(|way| way.path == path);
             let way = here.find(|way| self.may_connect(transfer, *way))?;
             // Others will soon share the rest.
-            let is_alone = !moving.is_joint() || transfer.sources.left() < 2;
+            let is_alone = !moving.joint.joins() || transfer.sources.left() < 2;
             if is_alone {
                 return Some((way, None));
             }
@@ -113,8 +113,7 @@ impl Run {
             false => length,
         };
         // How fast a way is that was never used, a short piece tells soon.
-        let meter = self.meters.get(&self.meter_key(transfer, way));
-        let most = match meter.and_then(|meter| meter.sizer.rate()) {
+        let most = match self.meter_of(transfer, way).and_then(|it| it.sizer.rate()) {
             Some(_) => most,
             None => most.min(FIRST_SHARED),
         };
@@ -146,7 +145,7 @@ impl Run {
     /// in a few seconds.
     fn chunk_of(&self, transfer: &Transfer, way: WayId) -> u64 {
         let sizer = &self.paths[way.path].sizer;
-        let meter = self.meters.get(&self.meter_key(transfer, way));
+        let meter = self.meter_of(transfer, way);
         let natural = meter.map_or(sizer.natural_length(), |it| it.sizer.natural_length());
         sizer.fixed().unwrap_or(natural).get()
     }
@@ -209,7 +208,12 @@ impl Run {
         }
     }
 
-    /// What has been measured of a way.
+    /// What has been measured of a way, if anything has.
+    fn meter_of(&self, transfer: &Transfer, way: WayId) -> Option<&WayMeter> {
+        self.meters.get(&self.meter_key(transfer, way))
+    }
+
+    /// The same, for more to be noted.
     fn meter(&mut self, id: TransferId, way: WayId) -> &mut WayMeter {
         let key = self.meter_key(&self.transfers[id.0 as usize], way);
         let sizer = &self.paths[way.path].sizer;
@@ -229,7 +233,7 @@ impl Run {
         }
         let ways: Vec<WayId> = self.sending_ways(transfer, &moving.joint).collect();
         let is_known = |way: &WayId| {
-            let meter = self.meters.get(&self.meter_key(transfer, *way));
+            let meter = self.meter_of(transfer, *way);
             meter.is_some_and(|meter| meter.sizer.rate().is_some())
         };
         if ways.is_empty() || !ways.iter().all(is_known) {
@@ -252,7 +256,8 @@ impl Run {
         self.in_progress().any(|transfer| match &transfer.phase {
             Phase::Moving(moving) => {
                 let shares = || self.sending_ways(transfer, &moving.joint).nth(1).is_some();
-                moving.pieces.is_waiting() && shares()
+                // Most transfers have one way, and need no look at connections.
+                transfer.ways().len() > 1 && moving.pieces.is_waiting() && shares()
             }
             _ => false,
         })
@@ -270,7 +275,8 @@ impl Run {
             let Phase::Moving(moving) = &transfer.phase else {
                 return None;
             };
-            if moving.pieces.is_waiting() || moving.source.version.is_none() {
+            let has_others = transfer.ways().len() > 1;
+            if !has_others || moving.pieces.is_waiting() || moving.source.version.is_none() {
                 return None;
             }
             let free = self.sending_ways(transfer, &moving.joint).find(|way| {
@@ -311,7 +317,7 @@ impl Run {
         let (id, worker, left, late) = own
             .filter(|(_, it)| it.way != free && !*it.cut.borrow())
             .filter(|(_, it)| {
-                let meter = self.meters.get(&self.meter_key(transfer, it.way));
+                let meter = self.meter_of(transfer, it.way);
                 self.is_settled(it, meter.and_then(|it| it.rtt).unwrap_or_default())
             })
             .map(|(id, worker)| {

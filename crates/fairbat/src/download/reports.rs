@@ -2,13 +2,20 @@
 
 use std::sync::atomic::Ordering;
 
-use super::connection::Destination;
+use super::connection::{Destination, Worker};
 use super::pieces::{LeaseError, LeaseId};
 use super::run::Run;
 use super::worker::{TransferId, WorkerId, WorkerOutcome};
 use crate::error::{ErrorKind, TransferError};
 
 impl Run {
+    /// Tells workers to give back what they have not brought yet.
+    pub(crate) fn cut_workers(&self, which: impl Fn(&Worker) -> bool) {
+        for worker in self.workers.values().filter(|worker| which(worker)) {
+            worker.cut.send_replace(true);
+        }
+    }
+
     /// A worker has written everything before this file offset.
     pub(crate) fn on_progress(&mut self, worker: WorkerId, upto: u64) {
         let Some(worker) = self.workers.get_mut(&worker) else {

@@ -175,6 +175,8 @@ pub(crate) struct Run {
     pub(crate) max_connections: usize,
     /// m_min of the user.
     pub(crate) split: u32,
+    /// m_min at present: with several sources it is more.
+    pub(crate) least_connections: u32,
     /// Transfers whose size is still to be asked, and how many questions are under way.
     pub(crate) to_ask: VecDeque<usize>,
     pub(crate) asking: usize,
@@ -239,6 +241,7 @@ impl Run {
             to_ask: VecDeque::new(),
             asking: 0,
             split: settings.split,
+            least_connections: settings.split,
             divider: Divider::default(),
             meters: HashMap::new(),
             rng: StdRng::seed_from_u64(settings.seed),
@@ -284,8 +287,7 @@ impl Run {
 
     /// Watches the interfaces that paths need, from before they are looked at first.
     fn watch_interfaces(&self) -> Option<InterfaceWatch> {
-        let is_named = self.paths.iter().any(|path| path.settings.is_some());
-        let watch = is_named.then(InterfaceWatch::open)?;
+        let watch = self.names_paths().then(InterfaceWatch::open)?;
         watch
             .inspect_err(|error| tracing::warn!(%error, "the network interfaces are not watched"))
             .ok()

@@ -15,7 +15,7 @@ use super::part::name::{FileName, name_for};
 use crate::checksum::sha256_hex;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
-use crate::http::without_credentials;
+use crate::http::{is_downgrade, without_credentials};
 use crate::metalink::MetalinkFile;
 use crate::ranges::RangeSet;
 use crate::settings::{Checksum, KnownFile, PieceHashes, Target, TransferRequest};
@@ -107,9 +107,7 @@ impl Sources {
     /// The present source names others. They count for less than those of the user.
     pub(crate) fn add_found(&mut self, urls: &[Url]) {
         for url in urls {
-            // A link must not lead to where everybody can read along.
-            let is_safe = self.present().url.scheme() == "http" || url.scheme() == "https";
-            if is_safe {
+            if !is_downgrade(&self.present().url, url) {
                 let (url, named) = (url.clone(), self.present().named.clone());
                 self.add(SourceUrl { url, named });
             }
@@ -285,8 +283,8 @@ impl Sources {
         }
     }
 
-    /// Leaves the present source in this state, because of an error of this kind. Returns whether there is
-    /// another one, which may do better.
+    /// Leaves the present source in this state, because of an error of this kind. Returns whether
+    /// there is another one, which may do better.
     pub(crate) fn give_up(&mut self, kind: ErrorKind, state: SourceState) -> bool {
         let has_next = is_of_source(kind) && self.has_other(self.present);
         if has_next {

@@ -128,11 +128,6 @@ pub(crate) struct Moving {
 }
 
 impl Moving {
-    /// Whether bytes of several sources are joined.
-    pub(crate) fn is_joint(&self) -> bool {
-        self.joint.pieces.is_some() || self.joint.sample.is_some()
-    }
-
     /// Leases the next piece for a source, of about this length.
     pub(crate) fn lease(&mut self, source: usize, length: NonZeroU64) -> Option<Lease> {
         // Where only the whole file has a hash, the bytes to compare others with come first.
@@ -153,6 +148,11 @@ impl Moving {
     }
 }
 
+/// A URL as events show it.
+pub(crate) fn shown(url: &Url) -> String {
+    without_credentials(url).into()
+}
+
 /// Host and port of a URL.
 pub(crate) fn host_of(url: &Url) -> String {
     let port = url.port_or_known_default().unwrap_or_default();
@@ -170,7 +170,7 @@ impl Transfer {
         let way = |(path, member)| Way::new(WayId { source: 0, path }, member, retry);
         Self {
             id,
-            url: without_credentials(&request.url).into(),
+            url: shown(&request.url),
             sources: Sources::of(&request),
             request,
             ways: members.into_iter().enumerate().map(way).collect(),
@@ -224,7 +224,7 @@ impl Transfer {
             present: self.sources.get(present).sent.clone(),
             others: others.map(|(index, it)| (index, it.sent.clone())).collect(),
             doubts: moving.joint.doubts.clone(),
-            may_mend: moving.is_joint() && moving.joint.mendings < MAX_MENDINGS,
+            may_mend: moving.joint.joins() && moving.joint.mendings < MAX_MENDINGS,
         }
     }
 

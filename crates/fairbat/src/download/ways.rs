@@ -98,7 +98,8 @@ impl WayMeter {
     /// What is known of the way for a prediction. `queued` bytes come first.
     ///
     /// A receiver does not see the sender's window. What the last chunks have brought per round
-    /// trip stands for it, and it grows no more: they lasted long enough to leave slow start.
+    /// trip stands for it, and is taken for all that comes: a way that is still in slow start is
+    /// underrated until its next chunk.
     pub(crate) fn state(&self, queued: u64) -> WayState {
         state_of(self.rtt, self.sizer.rate(), queued)
     }

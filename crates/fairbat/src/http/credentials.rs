@@ -8,6 +8,12 @@ use url::Url;
 
 use crate::settings::Credentials;
 
+/// Whether a link leads from https to plain http, where everybody on the way can read along, and
+/// change what comes.
+pub(crate) fn is_downgrade(from: &Url, to: &Url) -> bool {
+    from.scheme() == "https" && to.scheme() == "http"
+}
+
 /// The URL without user name, password and fragment.
 #[must_use]
 pub fn without_credentials(url: &Url) -> Url {

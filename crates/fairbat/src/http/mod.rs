@@ -28,7 +28,7 @@ pub mod range;
 pub mod validator;
 
 pub use credentials::without_credentials;
-pub(crate) use credentials::{CredentialSource, Identification};
+pub(crate) use credentials::{CredentialSource, Identification, is_downgrade};
 pub use failure::{Failure, Transient};
 pub(crate) use failure::{Remarks, TrustAnchors};
 pub use fields::retry_after_of;

@@ -231,6 +231,8 @@ fn best(links: &[LinkSpec], bytes: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
     use crate::scenario::QueueSpec;
 
@@ -261,17 +263,23 @@ mod tests {
         queue = { packets = 50 }
     "#;
 
-    #[test]
-    fn whoever_can_uses_both_paths_and_the_others_one() {
-        if Host::for_test(0).is_none() {
-            return;
-        }
+    /// The two paths with a file, and where it works; `None` without the right to make networks.
+    fn pair() -> Option<(TempDir, Ground, Content)> {
+        Host::for_test(0)?;
         let scenario: Scenario = toml::from_str(PAIR).unwrap();
         let work = tempfile::tempdir().unwrap();
         let sampling = Duration::from_millis(100);
         let ground = Ground::start(&scenario, 1, sampling, work.path(), Clock::start()).unwrap();
         let content = Content::new(1, 3_000_000);
         ground.put("file", &content);
+        Some((work, ground, content))
+    }
+
+    #[test]
+    fn whoever_can_uses_both_paths_and_the_others_one() {
+        let Some((_work, ground, content)) = pair() else {
+            return;
+        };
         for carrier in [
             Carrier::Curl,
             Carrier::Mptcp,
@@ -301,15 +309,9 @@ mod tests {
 
     #[test]
     fn what_does_not_come_in_time_or_is_not_there_is_told() {
-        if Host::for_test(0).is_none() {
+        let Some((_work, ground, content)) = pair() else {
             return;
-        }
-        let scenario: Scenario = toml::from_str(PAIR).unwrap();
-        let work = tempfile::tempdir().unwrap();
-        let sampling = Duration::from_millis(100);
-        let ground = Ground::start(&scenario, 1, sampling, work.path(), Clock::start()).unwrap();
-        let content = Content::new(1, 3_000_000);
-        ground.put("file", &content);
+        };
         let failure = |carrier, name: &str, patience| {
             let transfer = ground.carry(&Task {
                 carrier,
