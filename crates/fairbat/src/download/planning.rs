@@ -302,8 +302,8 @@ impl Run {
             .ways()
             .iter()
             .filter(|it| it.id.source != way.source);
-        let rates = others.map(|it| self.way_state(transfer, it.id).max_rate);
-        let fastest = rates.filter(|rate| rate.is_finite()).fold(0.0, f64::max);
+        let rates = others.filter_map(|it| self.meter_of(transfer, it.id)?.sizer.rate());
+        let fastest = rates.fold(0.0, f64::max);
         if worker.rate(self.now) * SLOW < fastest {
             self.transfer(id).sources.get_mut(way.source).taken_over += 1;
         }

@@ -135,9 +135,10 @@ async fn jobs_are_moved_in_the_order_in_which_they_come_until_no_more_do() {
     for name in ["first", "second", "third"] {
         run.give(name);
     }
-    for name in ["first", "second", "third"] {
-        assert_eq!(run.done().await, name);
-    }
+    // The last step of a file, which waits for the disk, holds up no other transfer.
+    let mut done = [run.done().await, run.done().await, run.done().await];
+    done.sort();
+    assert_eq!(done, ["first", "second", "third"]);
     // The queue has been empty, and the run has waited.
     run.give("late");
     assert_eq!(run.done().await, "late");
