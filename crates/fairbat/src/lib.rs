@@ -49,6 +49,7 @@ pub mod ranges;
 pub mod retry;
 pub mod serve;
 pub mod settings;
+pub mod shared_bottleneck;
 pub mod transport;
 pub mod units;
 pub mod upload;

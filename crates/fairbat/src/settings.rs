@@ -189,6 +189,16 @@ pub struct PathSettings {
     pub is_metered: bool,
     /// Limit on the rate over it, byte/s.
     pub limit_rate: Option<u64>,
+    /// Name of its bottleneck, which other paths may share; `None` where nothing is known of it.
+    pub bottleneck: Option<String>,
+}
+
+impl PathSettings {
+    /// Whether the user says that both paths have the same bottleneck, as a path has with itself.
+    pub(crate) fn shares_bottleneck(&self, other: &Self) -> bool {
+        let is_named = self.bottleneck.is_some() && self.bottleneck == other.bottleneck;
+        is_named || self.local_end == other.local_end
+    }
 }
 
 /// A user name and a password; `Debug` does not show the password.

@@ -37,6 +37,20 @@ pub(crate) fn paths(given: &[String]) -> Result<Vec<PathSettings>, UsageError> {
              deadline; leave cost=metered out",
         ));
     }
+    let differs = |one: &PathSettings, other: &PathSettings| {
+        one.bottleneck.is_some()
+            && one.bottleneck == other.bottleneck
+            && one.is_metered != other.is_metered
+    };
+    let mixed = paths
+        .iter()
+        .find(|one| paths.iter().any(|other| differs(one, other)));
+    if let Some(name) = mixed.and_then(|path| path.bottleneck.as_ref()) {
+        return Err(UsageError::new(format!(
+            "--interface: some of the paths behind bottleneck={name} are metered and some are not; \
+             leave the metered ones out, since they bring nothing more"
+        )));
+    }
     Ok(paths)
 }
 
@@ -89,6 +103,7 @@ fn path(text: &str) -> Result<PathSettings, String> {
         weight: None,
         is_metered: false,
         limit_rate: None,
+        bottleneck: None,
     };
     for option in options.into_iter().flat_map(|options| options.split(':')) {
         match option.split_once('=') {
@@ -96,13 +111,17 @@ fn path(text: &str) -> Result<PathSettings, String> {
             Some(("limit", value)) => path.limit_rate = Some(limit(value)?).filter(|&it| it > 0),
             Some(("cost", "metered")) => path.is_metered = true,
             Some(("cost", "free")) => path.is_metered = false,
+            Some(("bottleneck", name)) if !name.is_empty() => {
+                path.bottleneck = Some(name.to_owned());
+            }
             Some(("cost", other)) => {
                 return Err(format!("cost={other}: it is metered or free"));
             }
             _ => {
                 return Err(format!(
-                    "{option:?} is no option of a path; there are weight=W, cost=metered and \
-                     limit=RATE (write an IPv6 address in brackets before options)"
+                    "{option:?} is no option of a path; there are weight=W, cost=metered, \
+                     limit=RATE and bottleneck=NAME (write an IPv6 address in brackets before \
+                     options)"
                 ));
             }
         }
@@ -141,6 +160,8 @@ mod tests {
         assert_eq!(path.local_end, LocalEnd::Interface("wwan0".to_owned()));
         assert_eq!((path.is_metered, path.limit_rate), (true, Some(512_000)));
         assert_eq!(path.weight, Some(0.5));
+        let path = one("eth0:bottleneck=dsl").unwrap();
+        assert_eq!(path.bottleneck.as_deref(), Some("dsl"));
         for (text, address) in [
             ("192.0.2.1:cost=metered", "192.0.2.1"),
             ("2001:db8::1", "2001:db8::1"),
@@ -157,6 +178,7 @@ mod tests {
         for (text, said) in [
             ("a-name-that-is-too-long", "neither the name"),
             ("eth0:fast", "no option"),
+            ("eth0:bottleneck=", "no option"),
             ("eth0:cost=much", "metered or free"),
             ("[2001:db8::1", "the ] is missing"),
             ("[eth0]", "no address"),
@@ -167,6 +189,9 @@ mod tests {
             assert!(error.contains(said), "{text}: {error}");
         }
         assert!(paths(&["eth0:cost=metered".to_owned()]).is_err());
+        let mixed = ["eth0:bottleneck=a:cost=metered", "eth1:bottleneck=a"];
+        let error = paths(&mixed.map(str::to_owned)).unwrap_err().to_string();
+        assert!(error.contains("bottleneck=a"), "{error}");
         assert!(check(&paths(&["nothing0".to_owned()]).unwrap()).is_err());
         assert!(check(&paths(&["nothing0".to_owned(), "lo".to_owned()]).unwrap()).is_ok());
     }

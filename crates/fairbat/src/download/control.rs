@@ -33,6 +33,7 @@ impl Run {
         } else {
             self.sample_own_lanes(rtt_ms)
         };
+        self.predict();
         self.report_control(&sample, rtt_ms);
         self.take_checkpoints();
         if self.place.is_some() {
@@ -46,20 +47,26 @@ impl Run {
             path.lane.notice_clock();
         }
         self.set_backlogs();
-        for path in &mut self.paths {
+        let mut samples = Vec::new();
+        for paths in self.lanes() {
+            let path = &self.paths[paths[0]];
             let natural = path.sizer.natural_length();
             path.lane.with_core(|core, _| {
                 core.rtt = rtt_ms.map(|ms| Duration::from_secs_f64(ms / 1e3));
                 core.chunk_len = natural;
             });
-            path.sample = path.lane.sample();
+            let sample = path.lane.sample();
+            for index in paths {
+                self.paths[index].end_period(self.now, sample);
+            }
+            samples.push(sample);
         }
         self.divide_paths();
         if self.knows_sizes() {
             self.report_late();
         }
-        let samples = self.paths.iter().map(|path| path.sample);
         samples
+            .into_iter()
             .reduce(|sum, sample| sum.beside(&sample))
             .unwrap_or_default()
     }
@@ -132,7 +139,7 @@ impl Run {
                 active: workers.filter(|it| it.way.path == index).count(),
                 m: path.sample.m,
                 w: path.sample.w,
-                rate: path.sample.rate,
+                rate: path.rate,
                 bytes_done: path.bytes,
             })
         });

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::asking;
 use super::connection::{Destination, Worker};
+use super::pace::Pace;
 use super::pieces::{Lease, LeaseId, MIN_RELIEVED, Piece};
 use super::planning::LOOK_AGAIN;
 use super::run::Run;
@@ -420,11 +421,9 @@ impl Run {
             lease,
             begun_at: written,
             written,
-            started: self.now,
-            moved: self.now,
+            pace: Pace::new(self.now, written),
             cut,
             socket: None,
-            has_moved: false,
         };
         self.workers.insert(id, worker);
         // In a shared lane not everybody knows for what a connection is used.

@@ -1,5 +1,5 @@
 //! How what deadlines demand is divided among the paths of a run, so that it does the least harm.
-//! No I/O.
+//! Paths that share a bottleneck count as one. No I/O.
 //!
 //! A path that nobody else uses carries what it can without harm, so it comes first. What is missing
 //! then is asked of the paths that others use as well. A metered path carries only what all others
@@ -12,6 +12,10 @@ const ALONE: f64 = 0.85;
 
 /// At this weight a path gives what it has.
 const FULL_WEIGHT: f64 = 0.95;
+
+/// Paths that give all they have, while metered ones carry the rest, are asked for so many times what
+/// they carry: they keep their full weight, and more connections would take turns with each other.
+const PRESSED: f64 = 1.02;
 
 /// Time constant of the mean rate of a path, s.
 const MEMORY: f64 = 5.0;
@@ -61,6 +65,17 @@ pub(crate) struct Part {
     pub(crate) limit: Option<f64>,
 }
 
+impl Part {
+    /// The part of each of so many paths that share this one.
+    pub(crate) fn of(self, paths: usize) -> Self {
+        let paths = paths as f64;
+        Self {
+            share: self.share / paths,
+            limit: self.limit.map(|limit| limit / paths),
+        }
+    }
+}
+
 /// Divides, period by period.
 #[derive(Debug, Default)]
 pub(crate) struct Divider {
@@ -89,24 +104,24 @@ impl Divider {
             .filter(|&index| free(index))
             .map(|index| self.means[index])
             .sum();
-        let limit = self.metered_limit(now, needs, paths, carried);
+        let (limit, is_rest_metered) = self.metered_limit(now, needs, paths, carried);
         let zeta = needs.map_or(0.0, |needs| needs.zeta);
-        let rest = if limit.is_finite() {
-            zeta - limit
-        } else {
-            zeta
-        };
-        let shares = self.shares(rest.max(0.0), paths, &free);
-        let of_metered = match limit {
-            limit if limit.is_finite() && zeta > 0.0 => (limit / zeta).min(1.0),
+        let part_of_zeta = |rate: f64| match zeta {
+            zeta if zeta > 0.0 => (rate / zeta).min(1.0),
             _ => 0.0,
         };
+        let of_metered = part_of_zeta(limit);
+        let of_free = match is_rest_metered {
+            true => part_of_zeta(PRESSED * carried),
+            false => 1.0,
+        };
+        let shares = self.shares(zeta * of_free, paths, &free);
         let metered = paths.iter().filter(|path| path.is_metered && path.is_up);
         let metered = metered.count().max(1) as f64;
         let part = |(index, path): (usize, &PathLoad)| Part {
             share: match path.is_metered {
                 true => of_metered / metered,
-                false => shares[index] * (1.0 - of_metered),
+                false => shares[index] * of_free,
             },
             limit: path.is_metered.then_some(limit / metered),
         };
@@ -169,23 +184,23 @@ impl Divider {
     }
 
     /// The rate that metered paths carry together, byte/s: what the others do not, at the latest
-    /// time.
+    /// time. And whether they carry the rest, now or later: the others have shown what they can do.
     fn metered_limit(
         &mut self,
         now: Duration,
         needs: Option<Needs>,
         paths: &[PathLoad],
         carried: f64,
-    ) -> f64 {
+    ) -> (f64, bool) {
         let Some(needs) = needs else {
             self.pays = false;
-            return 0.0;
+            return (0.0, false);
         };
         let missing = needs.least - carried;
         let is_there = paths.iter().any(|path| path.is_metered && path.is_up);
         if missing <= 0.0 || !is_there {
             self.pays = false;
-            return 0.0;
+            return (0.0, false);
         }
         let proof = needs.left.mul_f64(PROOF_SHARE).clamp(PROOF.0, PROOF.1);
         let is_proven = self.full_since.is_some_and(|since| now >= since + proof);
@@ -197,11 +212,12 @@ impl Divider {
         self.pays |= is_proven && is_late;
         // A path that was only looked at waits for its time.
         self.pays &= is_late || missing >= LATEST * LATEST * carries;
-        match self.pays {
+        let limit = match self.pays {
             true if is_unknown => f64::INFINITY,
             true => missing,
             false => 0.0,
-        }
+        };
+        (limit, is_proven)
     }
 }
 
@@ -278,6 +294,9 @@ mod tests {
         let paths = [path(1e6, 1e6, 1.0), metered(2e6)];
         let parts = after(20, needs(1.2e6, 100), &paths);
         assert_eq!((parts[1].limit, parts[1].share), (Some(0.0), 0.0));
+        // The free one is not asked for what it does not have.
+        let asked = parts[0].share * 1.2e6;
+        assert!((1e6..1.05e6).contains(&asked), "{asked}");
         // Not any longer: 1.5 MB/s are missing.
         let parts = after(20, needs(2.6e6 / 0.95, 100), &paths);
         let limit = parts[1].limit.unwrap();

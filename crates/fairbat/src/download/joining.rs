@@ -57,9 +57,16 @@ impl Run {
         let sources = sources.max().unwrap_or(1);
         let least = u32::try_from(sources).unwrap_or(u32::MAX).max(self.split);
         if std::mem::replace(&mut self.least_connections, least) != least {
-            for path in &self.paths {
-                path.lane.set_least_connections(least);
-            }
+            self.tell_least_connections();
+        }
+    }
+
+    /// Tells each lane how many connections there may be: those that each of its paths may have.
+    pub(crate) fn tell_least_connections(&self) {
+        for paths in self.lanes() {
+            let count = u32::try_from(paths.len()).unwrap_or(u32::MAX);
+            let least = self.least_connections.saturating_mul(count);
+            self.paths[paths[0]].lane.set_least_connections(least);
         }
     }
 
@@ -154,7 +161,7 @@ impl Run {
         let silent = self
             .workers
             .values()
-            .filter(|it| it.lease.is_some() && it.is_silent(now));
+            .filter(|it| it.lease.is_some() && it.pace.is_silent(now));
         let silent = silent.filter(|worker| {
             let transfer = &self.transfers[worker.transfer.0 as usize];
             let is_new = transfer.done < MIN_JOINED;

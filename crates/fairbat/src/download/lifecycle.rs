@@ -95,7 +95,6 @@ impl Run {
                     self.enter_sources(id);
                 }
                 self.set_least_connections();
-                self.predict(id);
             }
         }
     }

@@ -14,7 +14,7 @@
 //! - `transfer`: one transfer's state; [`pieces`]: what it has left to fetch, and how long the next
 //!   chunk is;
 //! - `worker`: one request on one connection, and what it tells the loop; `connection`: what the
-//!   loop knows of it; `asking`: requests that ask what a source has; `finishing`: the last step of
+//!   loop knows of it; `pace`: how fast its bytes come; `asking`: requests that ask what a source has; `finishing`: the last step of
 //!   a file;
 //! - [`part`]: part files, their journals and names.
 
@@ -29,6 +29,7 @@ mod joining;
 mod joint;
 mod lifecycle;
 mod outage;
+mod pace;
 pub mod part;
 pub mod pieces;
 mod planning;

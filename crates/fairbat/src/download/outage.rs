@@ -8,15 +8,14 @@ use dalbe::deadline::{Deadline, Demand};
 
 use super::division::{Needs, PathLoad};
 use super::run::Run;
-use super::run_path::RunPath;
 use super::worker::RunContext;
 use crate::event::Event;
 use crate::interfaces::Interfaces;
 
 /// A metered path is to be through so long before a deadline, or this share of the margin that paths
 /// without costs have: what it carries too early may have been carried for nothing.
-const RESERVE: Duration = Duration::from_secs(1);
-const RESERVE_SHARE: f64 = 0.2;
+const RESERVE: Duration = Duration::from_millis(500);
+const RESERVE_SHARE: f64 = 0.12;
 
 impl Run {
     /// The machine's interfaces may have changed: a path without its own is not used, and what was
@@ -73,14 +72,20 @@ impl Run {
         if self.paths.len() < 2 {
             return;
         }
-        let loads: Vec<PathLoad> = self.paths.iter().map(load).collect();
+        let lanes = self.lanes();
+        let loads = lanes.iter().map(|paths| self.load(paths));
+        let loads: Vec<PathLoad> = loads.collect();
         // Nothing is known of a file that only metered paths can be asked for.
         let needs = self.needs();
         let mut unfinished = self.transfers.iter().filter(|it| !it.is_ended());
         let has_free = self.paths.iter().any(|it| it.is_up && it.metered.is_none());
         let must_pay = needs.is_none() && !has_free && unfinished.any(|it| it.deadline.is_some());
         let parts = self.divider.divide(self.now, needs, &loads);
-        for (index, part) in parts.into_iter().enumerate() {
+        let parts = lanes.iter().zip(parts).flat_map(|(paths, part)| {
+            let part = part.of(paths.len());
+            paths.iter().map(move |index| (*index, part))
+        });
+        for (index, part) in parts {
             let path = &mut self.paths[index];
             path.share = part.share;
             let (Some(metered), Some(limit)) = (&mut path.metered, part.limit) else {
@@ -95,6 +100,33 @@ impl Run {
             if was_used && limit <= 0.0 {
                 self.stop_using(index);
             }
+        }
+    }
+
+    /// The paths of each lane.
+    pub(crate) fn lanes(&self) -> Vec<Vec<usize>> {
+        let mut lanes: Vec<Vec<usize>> = Vec::new();
+        for (index, path) in self.paths.iter().enumerate() {
+            let of_path = |lane: &&mut Vec<usize>| self.paths[lane[0]].shares_lane(path);
+            match lanes.iter_mut().find(of_path) {
+                Some(lane) => lane.push(index),
+                None => lanes.push(vec![index]),
+            }
+        }
+        lanes
+    }
+
+    /// What is known of a lane with these paths.
+    fn load(&self, paths: &[usize]) -> PathLoad {
+        let all = || paths.iter().map(|index| &self.paths[*index]);
+        let sample = &self.paths[paths[0]].sample;
+        let rates = all().filter_map(|path| path.sizer.rate());
+        PathLoad {
+            rate: sample.rate,
+            capacity: rates.fold(sample.capacity, f64::max),
+            w: sample.w,
+            is_up: all().any(|path| path.is_up),
+            is_metered: all().all(|path| path.metered.is_some()),
         }
     }
 
@@ -143,18 +175,5 @@ impl Run {
             }
             Err(error) => tracing::warn!(%error, "old connections may be used again"),
         }
-    }
-}
-
-fn load(path: &RunPath) -> PathLoad {
-    PathLoad {
-        rate: path.sample.rate,
-        capacity: path
-            .sample
-            .capacity
-            .max(path.sizer.rate().unwrap_or_default()),
-        w: path.sample.w,
-        is_up: path.is_up,
-        is_metered: path.metered.is_some(),
     }
 }

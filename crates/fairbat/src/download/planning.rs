@@ -8,7 +8,7 @@ use super::joint::Joint;
 use super::pieces::{ChunkSizer, FinishedChunk};
 use super::run::Run;
 use super::transfer::{Phase, Transfer, host_of};
-use super::ways::{WayId, WayMeter};
+use super::ways::{self, WayId, WayMeter};
 use super::worker::{TransferId, WorkerId};
 use crate::arrival::{self, WayState};
 use crate::event::Event;
@@ -21,18 +21,19 @@ const MIN_SHARE: f64 = 64.0 * 1024.0;
 const MIN_CHUNK: f64 = 256.0 * 1024.0;
 const ROUND_TRIPS: f64 = 10.0;
 
-/// Length of the first piece of a way that shares a transfer with others, bytes.
-const FIRST_SHARED: u64 = 128 * 1024;
+/// Length of the first piece of the first way, bytes. A short file comes over one way: a second
+/// request would end it later.
+const FIRST_ALONE: u64 = 256 * 1024;
 
-/// What a request brings is no measure of its rate before this, and three round trips.
-const SETTLED: Duration = Duration::from_millis(400);
+/// The same of a way beside others, which may be slow: it tells how fast it is.
+const FIRST_BESIDE: u64 = 64 * 1024;
 
 /// While a way is free that is left alone, it is looked at as often as this.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The rest of what comes over one way is handed over to another one if all of it is there so
 /// much sooner. A request is given up for it, and two are made.
-const MIN_GAIN: Duration = Duration::from_millis(500);
+const MIN_GAIN: Duration = Duration::from_millis(100);
 
 /// The same as a share of the time that it would take.
 const MIN_GAIN_SHARE: f64 = 0.3;
@@ -112,12 +113,15 @@ impl Run {
             true => waiting,
             false => length,
         };
-        // How fast a way is that was never used, a short piece tells soon.
-        let most = match self.meter_of(transfer, way).and_then(|it| it.sizer.rate()) {
-            Some(_) => most,
-            None => most.min(FIRST_SHARED),
+        let is_known = |way: WayId| self.measured_rate(transfer, way).is_some();
+        let mut own = self.workers.values().filter(|it| it.transfer == transfer.id);
+        let is_begun = own.any(|it| it.lease.is_some()) || ways.iter().any(|&it| is_known(it));
+        let length = match () {
+            () if is_known(way) => (length as u64).min(most),
+            () if is_begun => most.min(FIRST_BESIDE),
+            () => most.min(FIRST_ALONE),
         };
-        Some((way, Some((length as u64).min(most))))
+        Some((way, Some(length)))
     }
 
     /// The ways over which pieces of a transfer come, or could come now.
@@ -162,28 +166,22 @@ impl Run {
     pub(crate) fn way_state(&self, transfer: &Transfer, way: WayId) -> WayState {
         let key = self.meter_key(transfer, way);
         let meter = self.meters.get(&key);
-        let rtt = meter.and_then(|meter| meter.rtt).unwrap_or_default();
         let (mut queued, mut observed) = (0_u64, None);
         for worker in self.workers.values() {
             let other = &self.transfers[worker.transfer.0 as usize];
             if worker.way.path == way.path && self.meter_key(other, worker.way) == key {
                 queued = queued.saturating_add(self.left_of(worker));
-                if self.is_settled(worker, rtt) {
-                    observed = Some(observed.unwrap_or_default() + worker.rate(self.now));
+                if worker.pace.is_settled(self.now) {
+                    observed = Some(observed.unwrap_or_default() + worker.pace.rate(self.now));
                 }
             }
         }
-        let state = meter.map_or_else(|| WayMeter::unknown(queued), |meter| meter.state(queued));
+        let rtt = meter.and_then(|meter| meter.rtt);
+        let rate = observed.or_else(|| meter?.sizer.rate());
         let path = &self.paths[way.path];
         let limits = path.context.limits.rate_limits.iter();
         let limits = limits.map(|limit| limit.rate() as f64);
-        let most = limits.chain(observed).fold(f64::INFINITY, f64::min);
-        state.at_most(most)
-    }
-
-    /// Whether the rate of a connection says something.
-    fn is_settled(&self, worker: &Worker, rtt: Duration) -> bool {
-        self.now >= worker.started + SETTLED + rtt * 3
+        ways::state(rtt, rate, queued).at_most(limits.fold(f64::INFINITY, f64::min))
     }
 
     /// Bytes that a connection still brings.
@@ -198,7 +196,6 @@ impl Run {
     pub(crate) fn note_chunk(&mut self, id: TransferId, way: WayId, chunk: FinishedChunk) {
         self.paths[way.path].sizer.finished(chunk);
         self.meter(id, way).finished(chunk);
-        self.predict(id);
     }
 
     /// Notes the round-trip time of a connection.
@@ -213,7 +210,12 @@ impl Run {
         self.meters.get(&self.meter_key(transfer, way))
     }
 
-    /// The same, for more to be noted.
+    /// The rate of one connection over a way, byte/s, if a chunk has come over it.
+    fn measured_rate(&self, transfer: &Transfer, way: WayId) -> Option<f64> {
+        self.meter_of(transfer, way)?.sizer.rate()
+    }
+
+    /// What has been measured of a way, for more to be noted.
     fn meter(&mut self, id: TransferId, way: WayId) -> &mut WayMeter {
         let key = self.meter_key(&self.transfers[id.0 as usize], way);
         let sizer = &self.paths[way.path].sizer;
@@ -221,20 +223,34 @@ impl Run {
         self.meters.entry(key).or_insert_with(unknown)
     }
 
-    /// Says when a transfer will be there, once the rates of all its ways over several paths are
+    /// Says when transfers will be there, once the rates of all their ways over several paths are
     /// known.
-    pub(crate) fn predict(&mut self, id: TransferId) {
-        let transfer = &self.transfers[id.0 as usize];
+    pub(crate) fn predict(&mut self) {
+        if self.paths.len() < 2 {
+            return;
+        }
+        let unpredicted = self.in_progress.iter().copied();
+        let unpredicted = unpredicted.filter(|&index| !self.transfers[index].is_predicted);
+        for index in unpredicted.collect::<Vec<_>>() {
+            self.predict_one(index);
+        }
+    }
+
+    fn predict_one(&mut self, index: usize) {
+        let transfer = &self.transfers[index];
         let Phase::Moving(moving) = &transfer.phase else {
             return;
         };
-        if self.paths.len() < 2 || transfer.is_predicted || !moving.pieces.is_waiting() {
+        if !moving.pieces.is_waiting() {
             return;
         }
         let ways: Vec<WayId> = self.sending_ways(transfer, &moving.joint).collect();
-        let is_known = |way: &WayId| {
-            let meter = self.meter_of(transfer, *way);
-            meter.is_some_and(|meter| meter.sizer.rate().is_some())
+        let is_known = |&way: &WayId| {
+            let mut own = self.workers_of(transfer.id, way).peekable();
+            match own.peek() {
+                Some(_) => own.all(|worker| worker.pace.is_settled(self.now)),
+                None => self.measured_rate(transfer, way).is_some(),
+            }
         };
         if ways.is_empty() || !ways.iter().all(is_known) {
             return;
@@ -247,7 +263,7 @@ impl Run {
             bytes: moving.pieces.unwritten_bytes(),
             predicted_s: arrival::finish(&states, bytes as f64).as_secs_f64(),
         };
-        self.transfer(id).is_predicted = true;
+        self.transfers[index].is_predicted = true;
         self.emit(event);
     }
 
@@ -294,7 +310,7 @@ impl Run {
         tracing::debug!(
             left,
             ?way,
-            rate = worker.rate(self.now),
+            rate = worker.pace.rate(self.now),
             "the rest of a slow request is asked for anew"
         );
         let transfer = &self.transfers[id.0 as usize];
@@ -302,9 +318,9 @@ impl Run {
             .ways()
             .iter()
             .filter(|it| it.id.source != way.source);
-        let rates = others.filter_map(|it| self.meter_of(transfer, it.id)?.sizer.rate());
+        let rates = others.filter_map(|it| self.measured_rate(transfer, it.id));
         let fastest = rates.fold(0.0, f64::max);
-        if worker.rate(self.now) * SLOW < fastest {
+        if worker.pace.rate(self.now) * SLOW < fastest {
             self.transfer(id).sources.get_mut(way.source).taken_over += 1;
         }
     }
@@ -316,22 +332,16 @@ impl Run {
         let own = own.filter(|(_, it)| it.transfer == transfer.id && it.lease.is_some());
         let (id, worker, left, late) = own
             .filter(|(_, it)| it.way != free && !*it.cut.borrow())
-            .filter(|(_, it)| {
-                let meter = self.meter_of(transfer, it.way);
-                self.is_settled(it, meter.and_then(|it| it.rtt).unwrap_or_default())
-            })
+            .filter(|(_, it)| it.pace.is_settled(self.now))
             .map(|(id, worker)| {
                 let left = self.left_of(worker);
-                let rate = worker.rate(self.now).max(1.0);
+                let rate = worker.pace.rate(self.now).max(1.0);
                 (*id, worker, left, left as f64 / rate)
             })
             .max_by(|(.., a), (.., b)| a.total_cmp(b))?;
-        if (left as f64) < MIN_SHARE {
-            return None;
-        }
         let begun_anew = WayState {
             queued: 0.0,
-            max_rate: worker.rate(self.now).max(1.0),
+            max_rate: worker.pace.rate(self.now).max(1.0),
             ..self.way_state(transfer, worker.way)
         };
         let ways = [self.way_state(transfer, free), begun_anew];

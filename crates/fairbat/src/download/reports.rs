@@ -23,8 +23,8 @@ impl Run {
         };
         let bytes = upto - worker.written;
         worker.written = upto;
-        worker.moved = self.now;
-        let is_first = !std::mem::replace(&mut worker.has_moved, true);
+        let is_first = !worker.pace.has_begun();
+        worker.pace.came(self.now, upto);
         let (id, way, lease) = (worker.transfer, worker.way, worker.lease);
         let transfer = &mut self.transfers[id.0 as usize];
         // The bytes of a transfer that was closed meanwhile are in the journal.

@@ -303,6 +303,9 @@ impl Run {
             receiver: self.receiver,
             controller: self.controller,
         });
+        if self.names_paths() && !self.is_stream {
+            self.tell_least_connections();
+        }
         self.look_at_interfaces();
         self.dispatch();
     }
@@ -319,8 +322,9 @@ impl Run {
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     let info = socket.info().ok();
                     worker.socket = Some(socket);
-                    let (id, way) = (worker.transfer, worker.way);
-                    self.note_rtt(id, way, info.and_then(|info| info.min_rtt.or(info.rtt)));
+                    worker.pace.rtt = info.and_then(|info| info.min_rtt.or(info.rtt));
+                    let (id, way, rtt) = (worker.transfer, worker.way, worker.pace.rtt);
+                    self.note_rtt(id, way, rtt);
                 }
                 return;
             }

@@ -22,8 +22,10 @@ pub(crate) struct Metered {
 pub(crate) struct RunPath {
     /// What its workers share.
     pub(crate) context: Arc<RunContext>,
-    /// The lane of its bottleneck.
+    /// The lane of its bottleneck. Paths that share a bottleneck have the same one.
     pub(crate) lane: Lane,
+    /// Its own lane, while it has shown no bottleneck that others share.
+    pub(crate) own_lane: Lane,
     /// What the user says of it; `None` for the routes of the system.
     pub(crate) settings: Option<PathSettings>,
     /// Whether the machine has what it leaves by.
@@ -44,6 +46,10 @@ pub(crate) struct RunPath {
     pub(crate) share: f64,
     /// Bytes that have come over it.
     pub(crate) bytes: u64,
+    /// The same at the last sample, and when that was.
+    counted: (u64, Duration),
+    /// What came over it in the last period, byte/s.
+    pub(crate) rate: f64,
     /// The last sample of its lane.
     pub(crate) sample: LaneSample,
 }
@@ -67,8 +73,25 @@ impl RunPath {
             sizer,
             share: 1.0,
             bytes: 0,
+            counted: (0, Duration::ZERO),
+            rate: 0.0,
             sample: *lane.samples().borrow(),
+            own_lane: lane.clone(),
             lane,
         }
+    }
+
+    /// Whether both paths share a bottleneck, as far as is known.
+    pub(crate) fn shares_lane(&self, other: &Self) -> bool {
+        self.lane.is(&other.lane)
+    }
+
+    /// Ends a control period, in which its lane has taken this sample.
+    pub(crate) fn end_period(&mut self, now: Duration, sample: LaneSample) {
+        let (bytes, began) = std::mem::replace(&mut self.counted, (self.bytes, now));
+        let elapsed = now.saturating_sub(began).as_secs_f64();
+        let more = self.bytes.saturating_sub(bytes) as f64;
+        self.rate = if elapsed > 0.0 { more / elapsed } else { 0.0 };
+        self.sample = sample;
     }
 }

@@ -215,18 +215,14 @@ impl Setup {
         let named_paths = named_paths(settings);
         let count = named_paths.len() as f64;
         for named in named_paths {
-            let (weight, limit_rate) = (
-                named.and_then(|path| path.weight),
-                named.and_then(|path| path.limit_rate),
-            );
-            let limits = LaneSettings {
-                weight: weight.unwrap_or(limits.weight),
-                limit_rate: limits.limit_rate.into_iter().chain(limit_rate).min(),
-                ..limits
-            };
-            let window = ReceiveWindow::new(limits.limit_rate.map(window_for), lever, service);
+            let limit_rate = named.and_then(|path| path.limit_rate);
+            let least_limit = limits.limit_rate.into_iter().chain(limit_rate).min();
+            let window = ReceiveWindow::new(least_limit.map(window_for), lever, service);
             let lane = match (&place, lane_mode) {
-                (None, Some(mode)) => own_lane(settings, limits, mode, clock)?,
+                (None, Some(mode)) => match lane_behind(&paths, named) {
+                    Some(lane) => lane,
+                    None => own_lane(settings, limits, mode, named, clock)?,
+                },
                 (Some(place), _) => place.member.lane().clone(),
                 (None, None) => unreachable!("a run has a place or a lane of its own"),
             };
@@ -297,13 +293,36 @@ fn named_paths(settings: &Settings) -> Vec<Option<&PathSettings>> {
     }
 }
 
-/// A lane for a run alone.
+/// The lane of an earlier path with the same bottleneck.
+fn lane_behind(paths: &[RunPath], named: Option<&PathSettings>) -> Option<Lane> {
+    let shares = |path: &&RunPath| {
+        let settings = path.settings.as_ref().zip(named);
+        settings.is_some_and(|(one, other)| one.shares_bottleneck(other))
+    };
+    Some(paths.iter().find(shares)?.lane.clone())
+}
+
+/// A lane for a run alone, and there for this path and those that share its bottleneck.
 fn own_lane(
     settings: &Settings,
     limits: LaneSettings,
     mode: Mode,
+    named: Option<&PathSettings>,
     clock: Clock,
 ) -> Result<Lane, TransferError> {
+    let shares = |other: &&PathSettings| named.is_some_and(|path| path.shares_bottleneck(other));
+    let behind: Vec<&PathSettings> = settings.paths.iter().filter(shares).collect();
+    let weights = behind
+        .iter()
+        .map(|path| path.weight.unwrap_or(limits.weight));
+    let all_limits: Option<Vec<u64>> = behind.iter().map(|path| path.limit_rate).collect();
+    let together = all_limits.filter(|limits| !limits.is_empty());
+    let together = together.map(|limits| limits.into_iter().fold(0, u64::saturating_add));
+    let limits = LaneSettings {
+        weight: weights.reduce(f64::min).unwrap_or(limits.weight),
+        limit_rate: limits.limit_rate.into_iter().chain(together).min(),
+        ..limits
+    };
     let lane = Lane::of_run(limits, mode, clock)
         .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
     if let Some(machine) = settings.machine.clone() {

@@ -94,23 +94,13 @@ impl WayMeter {
     pub(crate) fn note_rtt(&mut self, rtt: Duration) {
         self.rtt = Some(self.rtt.map_or(rtt, |known| known.min(rtt)));
     }
-
-    /// What is known of the way for a prediction. `queued` bytes come first.
-    ///
-    /// A receiver does not see the sender's window. What the last chunks have brought per round
-    /// trip stands for it, and is taken for all that comes: a way that is still in slow start is
-    /// underrated until its next chunk.
-    pub(crate) fn state(&self, queued: u64) -> WayState {
-        state_of(self.rtt, self.sizer.rate(), queued)
-    }
-
-    /// The same of a way that has not been used.
-    pub(crate) fn unknown(queued: u64) -> WayState {
-        state_of(None, None, queued)
-    }
 }
 
-fn state_of(known_rtt: Option<Duration>, rate: Option<f64>, queued: u64) -> WayState {
+/// A way for a prediction, of which so much is known. `queued` bytes come first.
+///
+/// A receiver does not see the sender's window. What has come per round trip stands for it, and is
+/// taken for all that comes: a way that is still in slow start is underrated until its next chunk.
+pub(crate) fn state(known_rtt: Option<Duration>, rate: Option<f64>, queued: u64) -> WayState {
     let rtt = known_rtt.unwrap_or(UNKNOWN_RTT);
     let window = rate.map_or(INITIAL_WINDOW, |rate| rate * rtt.as_secs_f64());
     WayState {

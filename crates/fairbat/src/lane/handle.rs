@@ -99,6 +99,11 @@ impl Lane {
         })))
     }
 
+    /// Whether both are the same lane.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// A new member, with nothing to move yet. `host` names the server that it speaks
     /// to: the members of one host share what that host tolerates.
     #[must_use]

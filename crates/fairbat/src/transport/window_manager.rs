@@ -23,6 +23,7 @@ use super::path::{PATH_MEMORY, Path};
 use super::tap::ReceiveWindow;
 use crate::lane::places::Place;
 use crate::lane::{Lane, Service};
+use crate::shared_bottleneck::QueueHistory;
 
 /// Time for which a parked lever still tells what its connection does: the next
 /// request on a connection follows at once.
@@ -52,6 +53,8 @@ struct State {
     engaged: HashMap<Addresses, Engaged>,
     parked: HashMap<Addresses, (Duration, HeldConnection)>,
     paths: HashMap<IpAddr, PathState>,
+    /// The delays of all connections.
+    queue: QueueHistory,
     /// For how long the path has limited no connection, while data came.
     unlimited: Duration,
     updated: Duration,
@@ -291,7 +294,11 @@ impl WindowGuard {
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
                 let kind = lever.findings().and_then(|findings| findings.kind);
                 let is_path_limited = lever.is_path_limited();
+                let queueing = lever.queueing_delay();
                 let mut state = self.manager.state();
+                if let Some(queueing) = queueing {
+                    state.queue.observe(now, queueing);
+                }
                 state.note_limit(now, is_path_limited);
                 let known = state.engaged.get(&self.addresses);
                 self.is_relieved = known.is_some_and(|it| it.is_relieved);
