@@ -178,6 +178,9 @@ impl Progress {
             Event::Path { interface, up } if results => {
                 Some(messages::path_changed(interface, *up))
             }
+            Event::Bottleneck { interface, with } if results => {
+                Some(messages::bottleneck(interface, with))
+            }
             Event::Done {
                 url,
                 path,

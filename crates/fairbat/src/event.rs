@@ -125,6 +125,13 @@ pub enum Event {
         /// Whether the machine has it now.
         up: bool,
     },
+    /// Two paths that the user named share a bottleneck: from now on they are one lane.
+    Bottleneck {
+        /// One path: a name or an address, as given.
+        interface: String,
+        /// The other one.
+        with: String,
+    },
     /// A file is finished, verified and in its place.
     Done {
         /// The URL as given, without credentials.

@@ -1,70 +1,249 @@
-//! Whether two paths of this machine share a bottleneck, by the queueing delays over both.
+//! Whether lanes that press share a bottleneck, found by a test: one of them is held back for some
+//! seconds, and where the other one then carries more, the room came from there.
 //!
-//! As in RFC 8382, delays are summed up over intervals of 350 ms, and a path has a bottleneck where
-//! they are seldom below their mean: a queue stands there (section 3.2.1, skewness). The RFC then
-//! compares summaries, since its flows may end at different hosts. Here both end in one process and
-//! are timed by one clock, so the means themselves are compared: one queue rises and falls for all
-//! who wait in it at the same time. Two queues that look alike, as those of two equal links under
-//! equal load do, still rise and fall at different times.
+//! RFC 8382 compares summaries of the delays that flows see, because it can only listen. Here a
+//! receiver sees delays as averages over windows, blurred by what its own flows do, and they were
+//! no measure: over one drop-tail queue they correlated by 0.0 to 0.9. But the lanes are ours to
+//! hold back, with the same lever that yields. A lane that is held back and has its path to itself
+//! loses nothing, since it fills what nobody uses; so the test costs little where it finds nothing.
+//!
+//! A test is before, held and after. Others that come or go change one of these, so a find counts
+//! only when a second test finds the same.
 //!
 //! Pure.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// T: length of an interval (RFC 8382, section 4.3).
-const INTERVAL: Duration = Duration::from_millis(350);
+/// At this weight a lane presses: two of them would take the share of two ordinary flows.
+const PRESSING: f64 = 0.5;
 
-/// N: so many intervals are compared (RFC 8382, section 4.3).
-const COMPARED: usize = 50;
+/// Each phase has so many control periods; those before the last two are for the lever to act.
+const PERIODS: usize = 4;
 
-/// The queueing delays over one path.
-#[derive(Debug, Clone, Default)]
-pub struct QueueHistory {
-    /// The last intervals with data, the newest last. It may be going on.
-    intervals: VecDeque<Interval>,
-}
+/// The held lane has to lose this part of its rate, and another one to gain this part of that. A
+/// greedy flow of somebody else takes its part, too.
+const LOST: f64 = 0.3;
+const GAINED: f64 = 0.2;
 
-/// What was seen in an interval.
+/// What another lane gains has to be this part of its rate: less is chance.
+const CLEAR: f64 = 0.08;
+
+/// After a test that found nothing, the next one waits this long, and each time twice as long, up
+/// to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+/// What a lane did in a control period.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Interval {
-    /// Its number since time began.
-    number: u64,
-    samples: f64,
-    /// Sum of the delays, s.
-    sum: f64,
+pub struct LanePeriod {
+    /// Its rate, byte/s.
+    pub rate: f64,
+    /// Its weight.
+    pub w: f64,
 }
 
-impl Interval {
-    fn mean(&self) -> f64 {
-        self.sum / self.samples
+/// Two lanes that share a bottleneck, by their place in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shared {
+    /// The lane that was held back.
+    pub held: usize,
+    /// The one that carried more meanwhile.
+    pub other: usize,
+}
+
+/// Tests lanes, period by period.
+#[derive(Debug, Clone, Default)]
+pub struct SharingTest {
+    /// The lane that is tested, and whether it is held back now.
+    tested: Option<(usize, Phase)>,
+    /// What each lane did in the last periods, the newest last.
+    periods: Vec<Vec<LanePeriod>>,
+    /// The mean rates of the phases that are over.
+    before: Vec<f64>,
+    held: Vec<f64>,
+    /// What the last test has found.
+    found: BTreeSet<Shared>,
+    not_before: Duration,
+    pause: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Held,
+    After,
+}
+
+impl SharingTest {
+    /// The lane that is to be held back now.
+    #[must_use]
+    pub fn held(&self) -> Option<usize> {
+        match self.tested {
+            Some((lane, Phase::Held)) => Some(lane),
+            _ => None,
+        }
+    }
+
+    /// Takes what all lanes did in a control period. Returns a pair that shares a bottleneck once
+    /// it has been found twice.
+    pub fn update(&mut self, now: Duration, lanes: &[LanePeriod]) -> Option<Shared> {
+        if self
+            .periods
+            .first()
+            .is_some_and(|it| it.len() != lanes.len())
+        {
+            *self = Self::default();
+        }
+        self.periods.push(lanes.to_vec());
+        match self.tested {
+            None => {
+                let excess = self.periods.len().saturating_sub(PERIODS);
+                self.periods.drain(..excess);
+                if now >= self.not_before && excess > 0 {
+                    self.begin();
+                }
+                None
+            }
+            Some(_) if self.periods.len() < PERIODS => None,
+            Some((lane, Phase::Held)) => {
+                self.held = self.end_phase();
+                self.tested = Some((lane, Phase::After));
+                None
+            }
+            Some((lane, Phase::After)) => {
+                let after = self.end_phase();
+                self.tested = None;
+                self.judge(now, lane, &after)
+            }
+        }
+    }
+
+    /// Holds back the lane that carries most, where two press: what it leaves shows best.
+    fn begin(&mut self) {
+        let presses = |lane: usize| {
+            let all = self.periods.iter();
+            { all }.all(|period| period[lane].w >= PRESSING && period[lane].rate > 0.0)
+        };
+        let count = self.periods[0].len();
+        let pressing: Vec<usize> = (0..count).filter(|&lane| presses(lane)).collect();
+        if pressing.len() < 2 {
+            return;
+        }
+        let before = self.end_phase();
+        let most = pressing.into_iter();
+        let most = most.max_by(|one, other| before[*one].total_cmp(&before[*other]));
+        self.tested = most.map(|lane| (lane, Phase::Held));
+        self.before = before;
+    }
+
+    /// The mean rates over the last periods of a phase, which is over.
+    fn end_phase(&mut self) -> Vec<f64> {
+        let last = &self.periods[self.periods.len().saturating_sub(2)..];
+        let count = last.len() as f64;
+        let mean = |lane: usize| last.iter().map(|period| period[lane].rate).sum::<f64>() / count;
+        let means = (0..last[0].len()).map(mean).collect();
+        self.periods.clear();
+        means
+    }
+
+    fn judge(&mut self, now: Duration, lane: usize, after: &[f64]) -> Option<Shared> {
+        let around = self.before[lane].min(after[lane]);
+        let lost = around - self.held[lane];
+        let has_lost = lost >= LOST * around;
+        let gains = (0..after.len()).filter(|&other| {
+            let around = self.before[other].max(after[other]);
+            let gained = self.held[other] - around;
+            other != lane && has_lost && gained >= GAINED * lost && gained >= CLEAR * around
+        });
+        let found = gains.map(|other| Shared { held: lane, other });
+        let found: BTreeSet<Shared> = found.collect();
+        let of_both = |one: &Shared, two: &Shared| {
+            one == two || (one.held, one.other) == (two.other, two.held)
+        };
+        let before = std::mem::take(&mut self.found);
+        let mut twice = found.iter().copied();
+        let twice = twice.find(|one| before.iter().any(|two| of_both(one, two)));
+        if twice.is_some() {
+            *self = Self::default();
+            return twice;
+        }
+        if found.is_empty() {
+            self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+            self.not_before = now + self.pause;
+        }
+        self.found = found;
+        None
     }
 }
 
-impl QueueHistory {
-    /// Data has come that waited so long, s.
-    pub fn observe(&mut self, now: Duration, queueing: f64) {
-        let number = (now.as_nanos() / INTERVAL.as_nanos()) as u64;
-        if self
-            .intervals
-            .back()
-            .is_none_or(|last| last.number < number)
-        {
-            if let Some(last) = self.intervals.back() {
-                tracing::trace!(number = last.number, mean_ms = last.mean() * 1e3, samples = last.samples, "an interval of delays");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rates over two paths when the first or the second one is held back, or none.
+    type Rates = fn(Option<usize>, u64) -> [f64; 2];
+
+    /// Plays so many periods; when a pair was found, and how many of them a lane was held back.
+    fn play(seconds: u64, w: f64, rates: Rates) -> (Option<u64>, u64) {
+        let mut test = SharingTest::default();
+        let mut held = 0;
+        for second in 0..seconds {
+            held += u64::from(test.held().is_some());
+            let periods = rates(test.held(), second).map(|rate| LanePeriod { rate, w });
+            let found = test.update(Duration::from_secs(second), &periods);
+            if let Some(Shared { held: one, other }) = found {
+                assert_eq!((one.min(other), one.max(other)), (0, 1));
+                return (Some(second), held);
             }
-            self.intervals.push_back(Interval {
-                number,
-                samples: 0.0,
-                sum: 0.0,
-            });
         }
-        if let Some(last) = self.intervals.back_mut() {
-            last.samples += 1.0;
-            last.sum += queueing;
-        }
-        while self.intervals.len() > COMPARED + 1 {
-            self.intervals.pop_front();
-        }
+        (None, held)
+    }
+
+    #[test]
+    fn what_one_leaves_the_other_takes_over_one_bottleneck() {
+        let (found, _) = play(60, 1.0, |held, _| match held {
+            Some(0) => [0.1, 0.9],
+            Some(_) => [0.9, 0.1],
+            None => [0.4, 0.6],
+        });
+        assert!(found.is_some_and(|second| second < 30), "{found:?}");
+        // Beside a greedy flow, which takes half of it.
+        let (found, _) = play(60, 1.0, |held, _| match held {
+            Some(0) => [0.02, 0.49],
+            Some(_) => [0.49, 0.02],
+            None => [0.33, 0.34],
+        });
+        assert!(found.is_some());
+    }
+
+    #[test]
+    fn over_two_bottlenecks_nothing_is_found_and_tests_become_rare() {
+        // Each has its path to itself, or yields to others there.
+        let (found, held) = play(3600, 1.0, |held, second| {
+            let noise = 0.1 * (second * 7919 % 13) as f64 / 13.0;
+            match held {
+                Some(0) => [0.1, 1.0 + noise],
+                _ => [0.5 + noise, 1.0 + noise],
+            }
+        });
+        assert_eq!(found, None);
+        assert!((4..60).contains(&held), "{held} of 3600 s");
+    }
+
+    #[test]
+    fn what_others_do_in_one_test_is_no_find() {
+        // Somebody leaves the second path while the first one is held back, once.
+        let (found, _) = play(200, 1.0, |held, second| match held {
+            Some(0) if second < 12 => [0.1, 1.0],
+            Some(0) => [0.1, 0.6],
+            _ => [0.5, 0.6],
+        });
+        assert_eq!(found, None);
+    }
+
+    #[test]
+    fn lanes_that_yield_are_not_tested() {
+        let (found, held) = play(600, 0.2, |_, _| [0.5, 0.5]);
+        assert_eq!((found, held), (None, 0));
     }
 }

@@ -273,7 +273,8 @@ pub(crate) struct SpeedArgs {
     /// cost=metered is used only if a deadline needs it, and then as late and as little as will
     /// do. Write an IPv6 address in brackets before options: [2001:db8::1]:cost=metered
     ///
-    /// A path may go and come back during the download. If several share a bottleneck, name one.
+    /// A path may go and come back during the download. Paths with the same bottleneck=NAME share a
+    /// bottleneck and take the share of one, as Wi-Fi and cable to the same router.
     #[arg(long = "interface", value_name = "LIST", value_delimiter = ',')]
     pub(crate) interfaces: Vec<String>,
 

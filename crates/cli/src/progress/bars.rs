@@ -97,7 +97,10 @@ impl Bars {
                 self.status
                     .set_message(printable(&format!("next try in {after_s:.1} s: {reason}")));
             }
-            Event::Source { next: None, .. } | Event::Prediction { .. } | Event::Path { .. } => {}
+            Event::Source { next: None, .. }
+            | Event::Prediction { .. }
+            | Event::Path { .. }
+            | Event::Bottleneck { .. } => {}
             Event::Source {
                 next: Some(next), ..
             } => self

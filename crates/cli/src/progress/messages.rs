@@ -109,6 +109,13 @@ pub(crate) fn path_changed(interface: &str, up: bool) -> String {
     })
 }
 
+/// Two paths are one lane from now on.
+pub(crate) fn bottleneck(interface: &str, with: &str) -> String {
+    printable(&format!(
+        "{interface} and {with} share a bottleneck; together they take the share of one"
+    ))
+}
+
 pub(crate) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
     let text = about(url, reason);
     if after_s > 0.0 {

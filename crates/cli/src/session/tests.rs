@@ -82,6 +82,10 @@ fn samples() -> Vec<Event> {
             interface: "eth0".to_owned(),
             up: false,
         },
+        Event::Bottleneck {
+            interface: "eth0".to_owned(),
+            with: "wlan0".to_owned(),
+        },
         Event::Done {
             url: url(),
             path: "a".into(),
@@ -125,6 +129,7 @@ fn name(event: &Event) -> &'static str {
         Event::Source { .. } => "source",
         Event::Prediction { .. } => "prediction",
         Event::Path { .. } => "path",
+        Event::Bottleneck { .. } => "bottleneck",
         Event::Done { .. } | Event::Sent { .. } => "done",
         Event::Error { .. } => "error",
     }

@@ -232,13 +232,6 @@ impl WindowLever {
         (self.received, self.limiter.meets_queue())
     }
 
-    /// The queueing delay of the data that came with the last sample, s; `None` without data, and
-    /// where it does not show.
-    #[must_use]
-    pub fn queueing_delay(&self) -> Option<f64> {
-        self.limiter.queueing_delay()
-    }
-
     /// The rate of the sender, byte/s, if the path has become free and a new
     /// connection would be faster; else `None`. `remaining` bytes are still to
     /// come. `None` under other policies than the default, and with a limit on

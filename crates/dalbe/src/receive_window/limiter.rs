@@ -106,8 +106,6 @@ pub struct ReceiveWindowLimiter {
     /// How many connections pause beside each other.
     connections: u32,
     receiver_rtt: ReceiverRtt,
-    /// The queueing delay at the last sample, s.
-    queueing: Option<f64>,
 }
 
 impl ReceiveWindowLimiter {
@@ -138,7 +136,6 @@ impl ReceiveWindowLimiter {
             doubt: 0.0,
             connections: 1,
             receiver_rtt: ReceiverRtt::default(),
-            queueing: None,
         }
     }
 
@@ -191,13 +188,6 @@ impl ReceiveWindowLimiter {
             carried: self.stale.carried(now) as u64,
             carried_at: now,
         })
-    }
-
-    /// The queueing delay of the data that came with the last sample, s; `None` without data, and
-    /// where it does not show.
-    #[must_use]
-    pub fn queueing_delay(&self) -> Option<f64> {
-        self.queueing
     }
 
     /// Whether there was a queue at the last sample.
@@ -315,7 +305,6 @@ impl ReceiveWindowLimiter {
             out_of_order: info.rcv_ooopack.unwrap_or(0),
             excess: base.saturating_sub(handshake).as_secs_f64(),
         };
-        self.queueing = sample.queueing;
         self.is_free = target.w >= 1.0;
         if self.is_free {
             self.opening = ResponseStart::Over;

@@ -61,6 +61,7 @@ impl Run {
             }
             samples.push(sample);
         }
+        self.test_sharing();
         self.divide_paths();
         if self.knows_sizes() {
             self.report_late();

@@ -5,7 +5,7 @@
 //!   transfer's way from probe to finished file), `reports` (what workers tell), `recovery` (what
 //!   follows a failure), `joining` (several sources at once, under a hash),
 //!   `comparing` (what has come, with its hashes), `outage` (paths come and
-//!   go), `control` (what the run tells others: backlogs, samples, deadlines) and `sizes` (what
+//!   go), `sharing` (paths that share a bottleneck), `control` (what the run tells others: backlogs, samples, deadlines) and `sizes` (what
 //!   deadlines are planned with);
 //! - `setup`: what a run is given, starts with and returns; `run_path`: a way out of the machine;
 //!   `division`: what deadlines demand of each;
@@ -38,6 +38,7 @@ mod reports;
 mod run;
 mod run_path;
 mod setup;
+mod sharing;
 mod sizes;
 mod sources;
 mod transfer;

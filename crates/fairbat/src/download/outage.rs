@@ -47,6 +47,7 @@ impl Run {
                 up: is_up,
             });
             if is_up {
+                self.enter_own_lane(index);
                 self.renew_ways(index);
             } else {
                 self.leave_path(index);
@@ -155,7 +156,7 @@ impl Run {
     }
 
     /// What is under way over a path is asked for over the others.
-    fn stop_using(&mut self, index: usize) {
+    pub(crate) fn stop_using(&mut self, index: usize) {
         self.cut_workers(|it| it.way.path == index);
         let path = &mut self.paths[index];
         (path.request, path.granted, path.relieved) = (None, None, None);

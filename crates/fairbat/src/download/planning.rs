@@ -114,7 +114,10 @@ impl Run {
             false => length,
         };
         let is_known = |way: WayId| self.measured_rate(transfer, way).is_some();
-        let mut own = self.workers.values().filter(|it| it.transfer == transfer.id);
+        let mut own = self
+            .workers
+            .values()
+            .filter(|it| it.transfer == transfer.id);
         let is_begun = own.any(|it| it.lease.is_some()) || ways.iter().any(|&it| is_known(it));
         let length = match () {
             () if is_known(way) => (length as u64).min(most),

@@ -33,6 +33,7 @@ use crate::interfaces::InterfaceWatch;
 use crate::lane::handle::control_periods;
 use crate::lane::{Member, Permit, Service};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
+use crate::shared_bottleneck::SharingTest;
 
 /// Runs all transfers to their end: done, given up, or stopped.
 ///
@@ -181,6 +182,8 @@ pub(crate) struct Run {
     pub(crate) to_ask: VecDeque<usize>,
     pub(crate) asking: usize,
     pub(crate) divider: Divider,
+    /// Which paths share a bottleneck.
+    pub(crate) sharing: SharingTest,
     /// What has been measured of hosts over paths.
     pub(crate) meters: HashMap<(String, usize), WayMeter>,
     pub(crate) transfers: Vec<Transfer>,
@@ -243,6 +246,7 @@ impl Run {
             split: settings.split,
             least_connections: settings.split,
             divider: Divider::default(),
+            sharing: SharingTest::default(),
             meters: HashMap::new(),
             rng: StdRng::seed_from_u64(settings.seed),
             transfers: Vec::with_capacity(setup.requests.len()),

@@ -21,7 +21,7 @@ use super::worker::{StopSignal, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
-use crate::lane::{EvenPace, Member, Rank, Service};
+use crate::lane::{EvenPace, Lane, Member, Rank, Service};
 use crate::metalink::MetalinkFile;
 use crate::settings::{RetrySettings, TransferRequest};
 use crate::transport::{Body, RemoteFile};
@@ -290,6 +290,15 @@ impl Transfer {
     pub(crate) fn renew_ways(&mut self, path: usize, retry: RetrySettings) {
         for way in self.ways.iter_mut().filter(|way| way.id.path == path) {
             way.renew(retry);
+        }
+    }
+
+    /// The path belongs to another lane from now on.
+    pub(crate) fn enter_lane(&mut self, path: usize, lane: &Lane) {
+        let sources = &self.sources;
+        for way in self.ways.iter_mut().filter(|way| way.id.path == path) {
+            let host = host_of(&sources.get(way.id.source).at.url);
+            way.member = lane.enter(&host, way.member.service());
         }
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use dalbe::deadline::Demand;
 use dalbe::weight::{
     CapacityEstimate, DEMAND_HEADROOM, FlowTarget, FlowWeightController, MAX_SAMPLE_GAP,
-    WeightObservation,
+    MIN_WEIGHT, WeightObservation,
 };
 
 use super::admission::{Admission, AdmissionSettings, InvalidSettings};
@@ -94,6 +94,8 @@ pub(crate) struct RateController {
     had_waiting: bool,
     /// Whether some deadline asks for a rate, or will.
     is_pressed: bool,
+    /// Whether the flows have their least weight for now, whatever is demanded.
+    pub(crate) is_held_back: bool,
     /// Connections allowed until the next sample.
     allowed: u32,
     /// Connections in use.
@@ -206,6 +208,7 @@ impl RateController {
             had_waiting: false,
             is_pressed: false,
             // Whole and within the range of u32.
+            is_held_back: false,
             allowed: settings.m_min.ceil() as u32,
             in_use: 0,
             n: 0.0,
@@ -233,12 +236,19 @@ impl RateController {
 
     /// What the flows are to do now.
     pub(crate) fn flow_target(&self, now: Duration) -> FlowTarget {
-        match &self.weight {
+        let target = match &self.weight {
             WeightSource::Connection { weight, .. } => weight.target(now),
             other => FlowTarget {
                 w: other.w(),
                 capacity: self.capacity.rate(now),
             },
+        };
+        match self.is_held_back {
+            true => FlowTarget {
+                w: MIN_WEIGHT,
+                ..target
+            },
+            false => target,
         }
     }
 

@@ -13,7 +13,7 @@
 //!   [`backlog`], and its period and fractions in `timing`;
 //! - `hosts`: how many connections each host tolerates;
 //! - `forecast`: when it is clear that a deadline will be missed;
-//! - `handle`: the lane as transfers see it; `sample`: what it publishes;
+//! - `handle`: the lane as transfers see it; `permit`: what they ask it for; `sample`: what it publishes;
 //! - `outer`: lanes within lanes, as those of processes in that of their machine; `guests` are those
 //!   inside, and [`wire`] has what the two tell each other.
 //!
@@ -32,6 +32,7 @@ mod hosts;
 mod load;
 mod member_forecast;
 mod outer;
+mod permit;
 pub(crate) mod places;
 mod sample;
 pub(crate) mod settings;
@@ -46,9 +47,10 @@ pub use self::backlog::{Backlog, Extent};
 pub(crate) use self::core::{LateMember, Rank};
 pub(crate) use self::forecast::EvenPace;
 pub use self::gain::Gain;
-pub use self::handle::{Lane, Member, Permit, PermitRequest};
+pub use self::handle::{Lane, Member};
 pub use self::member_forecast::MemberForecast;
 pub use self::outer::{Guest, LateGuests, OuterLane};
+pub use self::permit::{Permit, PermitRequest};
 pub use self::sample::LaneSample;
 pub use self::settings::{LaneSettings, Service};
 pub use self::stream::StreamSample;

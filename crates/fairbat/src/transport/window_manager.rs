@@ -23,7 +23,6 @@ use super::path::{PATH_MEMORY, Path};
 use super::tap::ReceiveWindow;
 use crate::lane::places::Place;
 use crate::lane::{Lane, Service};
-use crate::shared_bottleneck::QueueHistory;
 
 /// Time for which a parked lever still tells what its connection does: the next
 /// request on a connection follows at once.
@@ -53,8 +52,6 @@ struct State {
     engaged: HashMap<Addresses, Engaged>,
     parked: HashMap<Addresses, (Duration, HeldConnection)>,
     paths: HashMap<IpAddr, PathState>,
-    /// The delays of all connections.
-    queue: QueueHistory,
     /// For how long the path has limited no connection, while data came.
     unlimited: Duration,
     updated: Duration,
@@ -113,6 +110,16 @@ impl WindowManager {
                 settings,
             })
         })
+    }
+
+    /// The same for connections that follow another lane from now on.
+    pub(crate) fn in_lane(&self, lane: Lane) -> Self {
+        Self {
+            lane,
+            service: self.service,
+            state: Mutex::default(),
+            settings: self.settings.clone(),
+        }
     }
 
     /// What the connections do: [`ReceiveWindowState::Yielding`] if any of them
@@ -294,11 +301,7 @@ impl WindowGuard {
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
                 let kind = lever.findings().and_then(|findings| findings.kind);
                 let is_path_limited = lever.is_path_limited();
-                let queueing = lever.queueing_delay();
                 let mut state = self.manager.state();
-                if let Some(queueing) = queueing {
-                    state.queue.observe(now, queueing);
-                }
                 state.note_limit(now, is_path_limited);
                 let known = state.engaged.get(&self.addresses);
                 self.is_relieved = known.is_some_and(|it| it.is_relieved);
