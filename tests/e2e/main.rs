@@ -38,6 +38,7 @@ mod ownership;
 mod package;
 mod partial;
 mod path;
+mod paths;
 mod pause;
 mod plan;
 mod planted;

@@ -99,6 +99,12 @@ impl Link {
         &self.client
     }
 
+    /// Gives the client's end one more address of the same network.
+    pub fn add_address(&self, address: &str) {
+        let address = format!("{address}/24");
+        ip(&["-n", &self.client, "address", "add", &address, "dev", "eth0"]);
+    }
+
     /// Takes the client's end of the link down, as if the cable were pulled.
     pub fn down(&self) {
         ip(&["-n", &self.client, "link", "set", "eth0", "down"]);

@@ -7,7 +7,7 @@
 //! a path from earlier connections to the same address.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ struct State {
     /// The connections under control.
     engaged: HashMap<Addresses, Engaged>,
     parked: HashMap<Addresses, (Duration, HeldConnection)>,
-    paths: HashMap<IpAddr, PathState>,
+    paths: HashMap<SocketAddr, PathState>,
     /// For how long the path has limited no connection, while data came.
     unlimited: Duration,
     updated: Duration,
@@ -73,7 +73,8 @@ struct HeldConnection {
     place: Place,
 }
 
-/// What is remembered of the path to an address.
+/// What is remembered of the path to a server. Two at one address are two: each may have a limit of
+/// its own.
 #[derive(Debug, Default)]
 struct PathState {
     path: Path,
@@ -200,7 +201,7 @@ impl WindowManager {
                 // one here, and nothing of later ones.
                 let is_first = state.paths.is_empty();
                 let rate = is_first.then(|| self.lane.rate_to_begin()).flatten();
-                let path = state.paths.entry(addresses.1.ip()).or_default();
+                let path = state.paths.entry(addresses.1).or_default();
                 if let Some(rate) = rate {
                     path.path.begin_at(rate);
                 }
@@ -311,7 +312,7 @@ impl WindowGuard {
                     is_relieved: self.is_relieved,
                 };
                 state.engaged.insert(self.addresses, engaged);
-                let path = state.paths.entry(self.addresses.1.ip()).or_default();
+                let path = state.paths.entry(self.addresses.1).or_default();
                 path.bottleneck = kind.or(path.bottleneck);
                 if path.fresh == Some(self.addresses) {
                     path.renewals.observe(now, bytes, meets_queue);
@@ -345,7 +346,7 @@ impl WindowGuard {
             return false;
         };
         let mut state = self.manager.state();
-        let path = state.paths.entry(self.addresses.1.ip()).or_default();
+        let path = state.paths.entry(self.addresses.1).or_default();
         if !path.renewals.allows(now) {
             return false;
         }
@@ -380,7 +381,7 @@ impl Drop for WindowGuard {
         let now = self.now;
         let mut state = self.manager.state();
         state.engaged.remove(&self.addresses);
-        let path = state.paths.entry(self.addresses.1.ip()).or_default();
+        let path = state.paths.entry(self.addresses.1).or_default();
         path.path.learn(&held.lever, now);
         if !self.is_given_up {
             state.parked.insert(self.addresses, (now, held));

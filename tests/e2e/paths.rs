@@ -1,0 +1,69 @@
+//! Several ways out of the machine.
+
+use std::time::Duration;
+
+use fairbat_tests::content::Content;
+use fairbat_tests::netns::{CLIENT, Link, SERVER};
+use fairbat_tests::nginx::{Config, Nginx};
+use fairbat_tests::workdir::Workdir;
+
+/// Another address of the client.
+const OTHER: &str = "10.77.0.3";
+
+/// Forty seconds at the link's rate: more than two tests of the bottleneck take.
+const FILE: Content = Content::new(330, 50_000_000);
+const RATE: &str = "10mbit";
+
+/// The link cannot keep this deadline, so both paths press.
+const DEADLINE: &str = "25s";
+
+fn get(link: &Link, nginx: &Nginx, work: &Workdir, interfaces: &str) -> Vec<serde_json::Value> {
+    let outcome = work
+        .get()
+        .namespace(link.client())
+        .timeout(Duration::from_secs(180))
+        .args(["--interface", interfaces, "--deadline", DEADLINE])
+        .args(["-o", "file"])
+        .arg(nginx.url("file"))
+        .run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    let [start] = &outcome.events_named("start")[..] else {
+        panic!("{outcome}");
+    };
+    if start["lever"] == "none" {
+        eprintln!("SKIPPED: nothing can hold a connection back here");
+        return Vec::new();
+    }
+    outcome.events()
+}
+
+#[test]
+fn two_addresses_behind_one_link_turn_out_to_share_it() {
+    let Some(link) = Link::with_queue(RATE) else {
+        return;
+    };
+    link.add_address(OTHER);
+    let nginx = Nginx::start(&Config {
+        namespace: Some(link.server().to_owned()),
+        address: SERVER.parse().expect("an address"),
+        ..Config::default()
+    });
+    nginx.put("file", &FILE);
+    let work = Workdir::new();
+    let events = get(&link, &nginx, &work, &format!("{CLIENT},{OTHER}"));
+    if events.is_empty() {
+        return;
+    }
+    let found = events.iter().find(|event| event["event"] == "bottleneck");
+    let found = found.unwrap_or_else(|| panic!("nothing was found: {events:#?}"));
+    let mut ends = [&found["interface"], &found["with"]].map(|end| end.as_str().expect("text"));
+    ends.sort_unstable();
+    assert_eq!(ends, [CLIENT, OTHER]);
+    // From then on both have the m and the w of one lane.
+    let controls = events.iter().filter(|event| event["event"] == "control");
+    let last = controls.last().expect("a sample");
+    let of = |index: usize, key: &str| last["paths"][index][key].as_f64();
+    assert_eq!((of(0, "m"), of(0, "w")), (of(1, "m"), of(1, "w")), "{last}");
+    assert_eq!(last["m"].as_f64(), of(0, "m"), "{last}");
+}
