@@ -130,6 +130,7 @@ fn start(runtime: &Runtime, directory: &Path, uploads: Option<UploadLimits>) -> 
             sending: patience,
             idle: patience,
             closing: patience,
+            ..Patience::default()
         },
         uploads,
     };

@@ -4,6 +4,7 @@
 mod broken;
 mod changed;
 mod pace;
+mod paths;
 mod refused;
 
 use std::fs;

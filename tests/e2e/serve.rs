@@ -7,6 +7,7 @@ mod crowd;
 mod edits;
 mod listings;
 mod names;
+mod parts;
 mod process;
 mod upload_trouble;
 mod uploads;

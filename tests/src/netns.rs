@@ -11,7 +11,10 @@ pub const SERVER: &str = "10.77.0.1";
 /// Address of the client's end.
 pub const CLIENT: &str = "10.77.0.2";
 
-/// A server's and a client's namespace, joined by a veth link; removed when
+/// Names of the client's two interfaces, and the server's address on both.
+pub const PATHS: [&str; 2] = ["path0", "path1"];
+
+/// A server's and a client's namespace, joined by a veth link or by two; removed when
 /// dropped.
 #[derive(Debug)]
 pub struct Link {
@@ -60,6 +63,75 @@ impl Link {
         Some(link)
     }
 
+    /// Two links side by side, each with this rate in the direction from client to server. The
+    /// server has one address, [`SERVER`], on both of them.
+    #[must_use]
+    pub fn two_paths(rate: &str) -> Option<Self> {
+        let link = Self::ends()?;
+        let (server, client) = (&link.server, &link.client);
+        ip(&["-n", server, "link", "set", "lo", "up"]);
+        ip(&["-n", client, "link", "set", "lo", "up"]);
+        let address = format!("{SERVER}/32");
+        ip(&["-n", server, "address", "add", &address, "dev", "lo"]);
+        for (index, path) in PATHS.iter().enumerate() {
+            ip(&[
+                "link", "add", path, "netns", server, "type", "veth", "peer", path, "netns", client,
+            ]);
+            for (namespace, host) in [(server, 1), (client, 2)] {
+                let address = format!("10.77.{}.{host}/24", 10 + index);
+                ip(&["-n", namespace, "address", "add", &address, "dev", path]);
+                ip(&["-n", namespace, "link", "set", path, "up"]);
+            }
+            link.route(index);
+            shape(client, path, rate);
+        }
+        Some(link)
+    }
+
+    /// The way to the server over one of two paths.
+    fn route(&self, index: usize) {
+        let via = format!("10.77.{}.1", 10 + index);
+        let metric = (100 + index).to_string();
+        ip(&[
+            "-n",
+            &self.client,
+            "route",
+            "add",
+            SERVER,
+            "via",
+            &via,
+            "dev",
+            PATHS[index],
+            "metric",
+            &metric,
+        ]);
+    }
+
+    /// Takes the server away from one of two paths. The client's end stays up.
+    pub fn path_leads_nowhere(&self, index: usize) {
+        let address = format!("10.77.{}.1/24", 10 + index);
+        ip(&[
+            "-n",
+            &self.server,
+            "address",
+            "del",
+            &address,
+            "dev",
+            PATHS[index],
+        ]);
+    }
+
+    /// Takes the client's end of one of two paths down.
+    pub fn path_down(&self, index: usize) {
+        ip(&["-n", &self.client, "link", "set", PATHS[index], "down"]);
+    }
+
+    /// Puts it up again.
+    pub fn path_up(&self, index: usize) {
+        ip(&["-n", &self.client, "link", "set", PATHS[index], "up"]);
+        self.route(index);
+    }
+
     /// The namespaces of the two ends, with nothing in them.
     fn ends() -> Option<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -102,7 +174,15 @@ impl Link {
     /// Gives the client's end one more address of the same network.
     pub fn add_address(&self, address: &str) {
         let address = format!("{address}/24");
-        ip(&["-n", &self.client, "address", "add", &address, "dev", "eth0"]);
+        ip(&[
+            "-n",
+            &self.client,
+            "address",
+            "add",
+            &address,
+            "dev",
+            "eth0",
+        ]);
     }
 
     /// Takes the client's end of the link down, as if the cable were pulled.

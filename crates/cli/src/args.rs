@@ -32,7 +32,7 @@ pub(crate) use put::PutArgs;
 pub(crate) use run::{ProgressFormat, RunArgs, RunSpeedArgs, RunsArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{
-    FailureArgs, LogArgs, MessageArgs, RequestArgs, TimeoutArgs, rate, weight,
+    FailureArgs, LogArgs, MessageArgs, PathArgs, RequestArgs, TimeoutArgs, rate, weight,
 };
 
 #[derive(Debug, Parser)]

@@ -90,8 +90,7 @@ pub(crate) fn resolve(
     environment: &mut Environment<'_>,
     metalink: Vec<MetalinkFile>,
 ) -> Result<(Settings, Work), UsageError> {
-    let paths = paths::paths(&args.speed.interfaces)?;
-    paths::check(&paths)?;
+    let paths = paths::of_flags(&args.speed.paths)?;
     let settings = Settings {
         http: http(&args.requests, &args.timeouts, environment.variable)?,
         paths,

@@ -9,7 +9,7 @@ use crate::args::PutArgs;
 use crate::console::log_filter;
 use crate::exit::ExitCode;
 use crate::session::{self, Options, now, random_seed, warn_if_late};
-use crate::settings::{UsageError, http, nonzero, optional_deadline, retry, urls};
+use crate::settings::{UsageError, http, nonzero, optional_deadline, paths, retry, urls};
 
 /// Runs the command.
 pub(crate) fn run(args: &PutArgs) -> ExitCode {
@@ -44,6 +44,7 @@ fn resolve(
 ) -> Result<(UploadSettings, UploadRequest), UsageError> {
     let settings = UploadSettings {
         http: http(&args.requests, &args.timeouts, variable)?,
+        paths: paths::of_flags(&args.speed.paths)?,
         weight: args.speed.weight,
         sender: args.speed.sender.into(),
         controller: args.speed.controller.into(),
@@ -129,6 +130,7 @@ mod tests {
             "--max-time=1h",
             "--retry=3",
             "--create-only",
+            "--interface=lo:limit=1K,none0",
             "-uyou:pw",
             "-HX-A: b",
             "-n",
@@ -145,6 +147,8 @@ mod tests {
         assert_eq!(settings.sender, SenderPolicy::Cdg);
         assert_eq!(settings.controller, ControllerPolicy::Pid);
         assert_eq!(settings.limit_rate, Some(1024));
+        assert_eq!(settings.paths.len(), 2);
+        assert_eq!(settings.paths[0].limit_rate, Some(1024));
         assert_eq!(settings.max_time, Some(Duration::from_secs(3600)));
         assert_eq!(settings.retry.limit, Some(3));
         assert_eq!(settings.http.headers.len(), 1);
@@ -160,6 +164,7 @@ mod tests {
             (&["f", "ftp://h/f"], "http and https"),
             (&["--weight=2", "f", "http://h/f"], "--weight"),
             (&["--deadline=soon", "f", "http://h/f"], "--deadline"),
+            (&["--interface=none0", "f", "http://h/f"], "none0"),
             (
                 &["-H", "Content-Range: bytes 0-1/2", "f", "http://h/f"],
                 "content-range",

@@ -31,6 +31,13 @@ const STEPS: usize = 30;
 /// Lowest rate that is reckoned with, byte/s.
 const MIN_RATE: f64 = 1.0;
 
+/// A piece over a way brings at least so much, bytes: less is there sooner over one that is in use.
+pub const MIN_SHARE: f64 = 64.0 * 1024.0;
+
+/// A piece that several ways share is at least so long, bytes, and takes so many round trips.
+const MIN_PIECE: f64 = 256.0 * 1024.0;
+const ROUND_TRIPS: f64 = 10.0;
+
 /// What is known of a way: a source over a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WayState {
@@ -150,6 +157,27 @@ pub fn share(way: &WayState, others: &[WayState], bytes: f64, most: f64) -> f64 
         }
     }
     least
+}
+
+/// How long the next piece over this way is, bytes, of `waiting` ones, `most` at once, while the
+/// others take the rest. `None` where they bring all of it sooner.
+#[must_use]
+pub fn next_piece(way: &WayState, others: &[WayState], waiting: f64, most: f64) -> Option<f64> {
+    let taken = share(way, others, waiting, most);
+    let alone = way.transfer_time(waiting);
+    let is_first = || others.iter().all(|it| alone <= it.transfer_time(waiting));
+    if taken < MIN_SHARE && !is_first() {
+        return None;
+    }
+    // Half of it now: by then more is known. But no request is so short that its round trip
+    // counts.
+    let shortest = (way.max_rate * way.rtt.as_secs_f64() * ROUND_TRIPS).max(MIN_PIECE);
+    let length = (taken / 2.0).max(shortest).min(taken.max(MIN_SHARE));
+    // Nor is a rest left over that is worth no request.
+    Some(match waiting - length < MIN_SHARE {
+        true => waiting,
+        false => length,
+    })
 }
 
 /// When so many bytes will be there that come over all of these ways together; never without any.
@@ -277,6 +305,26 @@ mod tests {
         let taken = share(&slow, &[fast], 10e6, 10e6);
         assert!((4.5e6..5e6).contains(&taken), "{taken}");
         assert!(share(&slow, &[], 1e6, 1e5) >= 1e5);
+    }
+
+    #[test]
+    fn pieces_are_half_of_a_share_and_leave_no_crumbs() {
+        let known = |rate: f64, rtt| WayState {
+            window: f64::INFINITY,
+            max_rate: rate,
+            ..way(rtt)
+        };
+        let (here, there) = (known(1e6, 10), known(1e6, 10));
+        let piece = |bytes, most| next_piece(&here, &[there], bytes, most);
+        let half = piece(20e6, 20e6).unwrap();
+        assert!((4.9e6..5.1e6).contains(&half), "{half}");
+        assert_eq!(piece(20e6, 4e6), Some(2e6));
+        assert_eq!(next_piece(&here, &[], 300_000.0, 4e6), Some(300_000.0));
+        // A slow way takes nothing of what a fast one brings sooner.
+        assert_eq!(
+            next_piece(&known(1e4, 200), &[known(1e7, 10)], 100_000.0, 1e6),
+            None
+        );
     }
 
     #[test]

@@ -283,7 +283,7 @@ fn what_is_no_whole_file_for_a_name_is_refused() {
     assert!(answer.starts_with("http/1.1 405"), "{answer}");
     assert_eq!(
         value(&answer, "allow"),
-        "get, head, put, delete, move, mkcol"
+        "get, head, put, post, delete, move, mkcol"
     );
 }
 

@@ -8,7 +8,7 @@ use fairbat::settings::Checksum;
 use fairbat::units::{parse_duration, parse_size};
 
 use super::shared::{
-    AnswerArgs, ControllerMethod, FailureArgs, LaneArgs, LimitArgs, LogArgs, MessageArgs,
+    AnswerArgs, ControllerMethod, FailureArgs, LaneArgs, LimitArgs, LogArgs, MessageArgs, PathArgs,
     ReceiverMethod, RequestArgs, TimeoutArgs, weight,
 };
 
@@ -264,19 +264,8 @@ pub(crate) struct SpeedArgs {
     )]
     pub(crate) max_connections: Option<u32>,
 
-    /// Use these network interfaces at once: names or addresses, separated by commas
-    ///
-    /// Each piece of a file goes over the interface by which it will have arrived first. Options
-    /// follow after colons: eth0,wwan0:cost=metered:limit=500K
-    ///
-    /// weight=W is the lowest weight on this path, limit=RATE its highest rate. A path with
-    /// cost=metered is used only if a deadline needs it, and then as late and as little as will
-    /// do. Write an IPv6 address in brackets before options: [2001:db8::1]:cost=metered
-    ///
-    /// A path may go and come back during the download. Paths with the same bottleneck=NAME share a
-    /// bottleneck and take the share of one, as Wi-Fi and cable to the same router.
-    #[arg(long = "interface", value_name = "LIST", value_delimiter = ',')]
-    pub(crate) interfaces: Vec<String>,
+    #[command(flatten)]
+    pub(crate) paths: PathArgs,
 
     /// Fetch pieces of this many bytes (1M, 512K) [default: depends on the speed]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::shared::{
-    ControllerMethod, FailureArgs, LaneArgs, LimitArgs, LogArgs, MessageArgs, RequestArgs,
-    SenderMethod, TimeoutArgs, weight,
+    ControllerMethod, FailureArgs, LaneArgs, LimitArgs, LogArgs, MessageArgs, PathArgs,
+    RequestArgs, SenderMethod, TimeoutArgs, weight,
 };
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -17,11 +17,12 @@ use super::shared::{
     long_about = "Sends FILE to a server with HTTP PUT, over one connection, and yields to other \
         traffic. Without a deadline, an upload always yields. With a deadline, it yields as far \
         as the deadline allows. An upload that is short of time uses an ordinary connection, \
-        which does not yield. With --weight 1, it never yields.\n\n\
+        which does not yield. With --weight 1, it never yields. With several paths in \
+        --interface, it has one connection on each, if the server takes uploads in parts.\n\n\
         A URL that ends with / is a directory on the server. The upload keeps its file name \
         there.\n\n\
-        An interrupted upload starts over. It cannot continue, because no server says whether it \
-        accepts the rest of a file. Most servers keep the old file until the new one is complete. \
+        An interrupted upload starts over. It cannot continue, because no server keeps a part \
+        of a file for a later run. Most servers keep the old file until the new one is complete. \
         If FILE changes while it is read, the upload stops before its last byte and is never \
         reported as done.\n\n\
         Redirects 307 and 308 are followed. Redirects 301, 302 and 303 are not, because they do \
@@ -103,4 +104,7 @@ pub(crate) struct UploadSpeedArgs {
     /// policies pid and mbc are included for comparison.
     #[arg(long, value_name = "POLICY", default_value = "share")]
     pub(crate) controller: ControllerMethod,
+
+    #[command(flatten)]
+    pub(crate) paths: PathArgs,
 }

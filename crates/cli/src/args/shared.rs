@@ -35,6 +35,27 @@ pub(crate) struct LimitArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Deadline and speed")]
+pub(crate) struct PathArgs {
+    /// Use these network interfaces at once: names or addresses, separated by commas
+    ///
+    /// Each piece of a file goes over the interface by which it will have arrived first. Options
+    /// follow after colons: eth0,wwan0:cost=metered:limit=500K
+    ///
+    /// weight=W is the lowest weight on this path, limit=RATE its highest rate. A path with
+    /// cost=metered is used only if a deadline needs it, and then as late and as little as will
+    /// do. Write an IPv6 address in brackets before options: [2001:db8::1]:cost=metered
+    ///
+    /// A path may go and come back during the transfer. Paths with the same bottleneck=NAME share a
+    /// bottleneck and take the share of one, as Wi-Fi and cable to the same router.
+    ///
+    /// An upload goes over several interfaces only to a server that takes uploads in parts, such as
+    /// fairbat serve --writable. To other servers it goes over one, the first that connects.
+    #[arg(long = "interface", value_name = "LIST", value_delimiter = ',')]
+    pub(crate) interfaces: Vec<String>,
+}
+
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Agent")]
 pub(crate) struct LaneArgs {
     /// Do not share a lane with fairbat-agent and other commands

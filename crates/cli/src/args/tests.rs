@@ -139,7 +139,7 @@ fn each_flag_reaches_its_field() {
             a.files.metalink.as_deref() == Some("f.meta4")
         }),
         (&["--interface", "a,b:cost=metered"], |a| {
-            a.speed.interfaces == ["a", "b:cost=metered"]
+            a.speed.paths.interfaces == ["a", "b:cost=metered"]
         }),
         (&["-c"], |a| a.files.resume),
         (&["--no-continue"], |a| !a.files.resume),

@@ -6,16 +6,23 @@ use fairbat::interfaces::Interfaces;
 use fairbat::settings::{LocalEnd, PathSettings};
 
 use super::UsageError;
-use crate::args::{rate, weight};
+use crate::args::{PathArgs, rate, weight};
 
 /// Longest name of an interface (`IFNAMSIZ` without the final zero), bytes.
 const MAX_NAME: usize = 15;
 
-/// Parses the values of `--interface`.
+/// Resolves `--interface`.
 ///
 /// # Errors
-/// The first that is wrong.
-pub(crate) fn paths(given: &[String]) -> Result<Vec<PathSettings>, UsageError> {
+/// The first value that is wrong, or the machine has none of the paths.
+pub(crate) fn of_flags(flags: &PathArgs) -> Result<Vec<PathSettings>, UsageError> {
+    let paths = paths(&flags.interfaces)?;
+    check(&paths)?;
+    Ok(paths)
+}
+
+/// Parses the values of `--interface`.
+fn paths(given: &[String]) -> Result<Vec<PathSettings>, UsageError> {
     let mut paths: Vec<PathSettings> = Vec::new();
     for text in given.iter().map(|text| text.trim()) {
         if text.is_empty() {
@@ -58,7 +65,7 @@ pub(crate) fn paths(given: &[String]) -> Result<Vec<PathSettings>, UsageError> {
 ///
 /// # Errors
 /// It has none of them.
-pub(crate) fn check(paths: &[PathSettings]) -> Result<(), UsageError> {
+fn check(paths: &[PathSettings]) -> Result<(), UsageError> {
     let Ok(interfaces) = Interfaces::list() else {
         return Ok(());
     };

@@ -11,6 +11,7 @@ use super::run::Run;
 use super::worker::RunContext;
 use crate::event::Event;
 use crate::interfaces::Interfaces;
+use crate::lane::Lane;
 
 /// A metered path is to be through so long before a deadline, or this share of the margin that paths
 /// without costs have: what it carries too early may have been carried for nothing.
@@ -106,15 +107,7 @@ impl Run {
 
     /// The paths of each lane.
     pub(crate) fn lanes(&self) -> Vec<Vec<usize>> {
-        let mut lanes: Vec<Vec<usize>> = Vec::new();
-        for (index, path) in self.paths.iter().enumerate() {
-            let of_path = |lane: &&mut Vec<usize>| self.paths[lane[0]].shares_lane(path);
-            match lanes.iter_mut().find(of_path) {
-                Some(lane) => lane.push(index),
-                None => lanes.push(vec![index]),
-            }
-        }
-        lanes
+        Lane::groups(self.paths.iter().map(|path| &path.lane))
     }
 
     /// What is known of a lane with these paths.
@@ -138,11 +131,9 @@ impl Run {
             let unfinished = self.transfers.iter().filter(|it| !it.is_ended());
             unfinished.filter_map(move |transfer| {
                 let deadline = transfer.deadline?;
-                let usual = deadline.by().saturating_sub(deadline.aim());
-                let reserve = usual.mul_f64(RESERVE_SHARE).max(RESERVE).min(usual);
                 let by = match margin {
                     true => deadline,
-                    false => Deadline::exact(deadline.by().saturating_sub(reserve)),
+                    false => for_money(deadline),
                 };
                 Some((by, self.expected(transfer, mean)?))
             })
@@ -177,4 +168,11 @@ impl Run {
             Err(error) => tracing::warn!(%error, "old connections may be used again"),
         }
     }
+}
+
+/// When what costs money is to be through, for this deadline.
+pub(crate) fn for_money(deadline: Deadline) -> Deadline {
+    let usual = deadline.by().saturating_sub(deadline.aim());
+    let reserve = usual.mul_f64(RESERVE_SHARE).max(RESERVE).min(usual);
+    Deadline::exact(deadline.by().saturating_sub(reserve))
 }

@@ -13,14 +13,6 @@ use super::worker::{TransferId, WorkerId};
 use crate::arrival::{self, WayState};
 use crate::event::Event;
 
-/// A connection that is begun beside others brings at least so much, bytes: less is there sooner
-/// over one that is open.
-const MIN_SHARE: f64 = 64.0 * 1024.0;
-
-/// A piece that several ways share is at least so long, bytes, and takes so many round trips.
-const MIN_CHUNK: f64 = 256.0 * 1024.0;
-const ROUND_TRIPS: f64 = 10.0;
-
 /// Length of the first piece of the first way, bytes. A short file comes over one way: a second
 /// request would end it later.
 const FIRST_ALONE: u64 = 256 * 1024;
@@ -71,16 +63,19 @@ impl Run {
         let in_use = |way: WayId| self.workers_of(transfer.id, way).count();
         let here = ways.iter().copied().filter(|way| way.path == path);
         let here = here.filter(|way| self.may_connect(transfer, *way));
-        // Each source has a connection before one has two.
+        // Each source has a connection before one has two, and those that have not answered yet
+        // find theirs free.
         let least = ways.iter().filter(|way| way.path == path);
         let least = least.map(|way| in_use(*way)).min().unwrap_or_default();
+        let allowed = self.paths[path].lane.connections();
+        let most_each = (allowed / transfer.sources.left().max(1)).max(1);
         let waiting = moving.pieces.waiting_bytes();
         let arrival = |way: &WayId| {
             let most = self.chunk_of(transfer, *way).min(waiting);
             self.way_state(transfer, *way).transfer_time(most as f64)
         };
         let way = here
-            .filter(|way| in_use(*way) <= least)
+            .filter(|way| in_use(*way) <= least && in_use(*way) < most_each)
             .min_by_key(arrival)?;
         let others = ways.iter().filter(|other| **other != way);
         let others: Vec<_> = others
@@ -88,31 +83,17 @@ impl Run {
             .collect();
         let most = self.chunk_of(transfer, way);
         let state = self.way_state(transfer, way);
-        let waiting = waiting as f64;
-        let taken = arrival::share(&state, &others, waiting, most as f64);
-        let alone = state.transfer_time(waiting);
-        let is_first = || others.iter().all(|it| alone <= it.transfer_time(waiting));
+        let piece = arrival::next_piece(&state, &others, waiting as f64, most as f64);
         tracing::trace!(
             ?way,
-            taken,
+            ?piece,
             most,
             waiting,
             ?state,
             ?others,
-            "a share of what waits"
+            "of what waits"
         );
-        if taken < MIN_SHARE && !is_first() {
-            return None;
-        }
-        // Half of it now: by then more is known. But no request is so short that its round trip
-        // counts.
-        let shortest = (state.max_rate * state.rtt.as_secs_f64() * ROUND_TRIPS).max(MIN_CHUNK);
-        let length = (taken / 2.0).max(shortest).min(taken.max(MIN_SHARE));
-        // Nor is a rest left over that is worth no request.
-        let length = match waiting - length < MIN_SHARE {
-            true => waiting,
-            false => length,
-        };
+        let length = piece?;
         let is_known = |way: WayId| self.measured_rate(transfer, way).is_some();
         let mut own = self
             .workers

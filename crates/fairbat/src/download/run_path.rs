@@ -81,11 +81,6 @@ impl RunPath {
         }
     }
 
-    /// Whether both paths share a bottleneck, as far as is known.
-    pub(crate) fn shares_lane(&self, other: &Self) -> bool {
-        self.lane.is(&other.lane)
-    }
-
     /// Ends a control period, in which its lane has taken this sample.
     pub(crate) fn end_period(&mut self, now: Duration, sample: LaneSample) {
         let (bytes, began) = std::mem::replace(&mut self.counted, (self.bytes, now));

@@ -82,15 +82,27 @@ pub(crate) struct StatedDigests {
 }
 
 impl StatedDigests {
-    /// The SHA-256 and SHA-512 digests of a request. Other algorithms are
-    /// ignored (RFC 9530, section 2).
+    /// The SHA-256 and SHA-512 digests of a request whose body is the whole file. Other
+    /// algorithms are ignored (RFC 9530, section 2).
     ///
     /// # Errors
     /// The name of a malformed field. The client wants its body checked, so the
     /// field must not be ignored.
-    pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Self, &'static str> {
+    pub(crate) fn of_whole(headers: &HeaderMap) -> Result<Self, &'static str> {
+        Self::of(headers, &["Content-Digest", "Repr-Digest"])
+    }
+
+    /// The same of a request whose body is a part of the file.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn of_content(headers: &HeaderMap) -> Result<Self, &'static str> {
+        Self::of(headers, &["Content-Digest"])
+    }
+
+    fn of(headers: &HeaderMap, names: &[&'static str]) -> Result<Self, &'static str> {
         let mut stated = Vec::new();
-        for name in ["Content-Digest", "Repr-Digest"] {
+        for &name in names {
             for line in headers.get_all(name) {
                 let line = Parser::new(line.as_bytes()).parse::<Dictionary>();
                 for (algorithm, member) in &line.map_err(|_| name)? {
@@ -312,7 +324,7 @@ mod stated_tests {
             let value = HeaderValue::from_str(value).unwrap();
             (HeaderName::from_static(name), value)
         });
-        StatedDigests::from_headers(&fields.collect())
+        StatedDigests::of_whole(&fields.collect())
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //!   bytes to move by then over this connection, in this response and later ones
 //!   together; `w`, the least weight of the connection. The field tells the
 //!   client's plans, so only a FAIRBAT server gets it.
-//! - `Fairbat: 1` in a response: the mark of a FAIRBAT server.
+//! - `Fairbat: 1` in a response: the mark of a FAIRBAT server. The parameter in `Fairbat: 1;parts`
+//!   says that it takes uploads in parts.
 
 use std::time::Duration;
 
@@ -110,15 +111,28 @@ pub const BACKGROUND: HeaderValue = HeaderValue::from_static("u=7");
 /// Whether a response comes from a FAIRBAT server.
 #[must_use]
 pub fn is_fairbat_server(headers: &HeaderMap) -> bool {
-    let value = headers.get(&FAIRBAT_SERVER).map(HeaderValue::as_bytes);
-    value.is_some_and(|value| {
-        let item = Parser::new(value).parse::<sfv::Item>();
-        item.is_ok_and(|item| item.bare_item == BareItem::Integer(Integer::constant(1)))
-    })
+    mark(headers).is_some()
+}
+
+/// Whether a response comes from a FAIRBAT server that takes uploads in parts.
+#[must_use]
+pub fn takes_parts(headers: &HeaderMap) -> bool {
+    let said = |mark: sfv::Item| mark.params.get("parts").cloned();
+    mark(headers).and_then(said) == Some(BareItem::Boolean(true))
+}
+
+/// The mark of a FAIRBAT server.
+fn mark(headers: &HeaderMap) -> Option<sfv::Item> {
+    let value = headers.get(&FAIRBAT_SERVER)?.as_bytes();
+    let item: sfv::Item = Parser::new(value).parse().ok()?;
+    (item.bare_item == BareItem::Integer(Integer::constant(1))).then_some(item)
 }
 
 /// The value of [`FAIRBAT_SERVER`].
 pub const FAIRBAT_SERVER_MARK: HeaderValue = HeaderValue::from_static("1");
+
+/// The same of a server that takes uploads in parts.
+pub const WRITABLE_SERVER_MARK: HeaderValue = HeaderValue::from_static("1;parts");
 
 /// The number under `key`: a decimal, or an integer in its place.
 fn number(members: &Dictionary, key: &str) -> Option<f64> {
@@ -226,6 +240,17 @@ mod tests {
             assert!(!marked(HeaderValue::from_static(other)), "{other}");
         }
         assert!(!is_fairbat_server(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_server_that_takes_parts_says_so() {
+        let says =
+            |value: HeaderValue| takes_parts(&HeaderMap::from_iter([(FAIRBAT_SERVER, value)]));
+        assert!(says(WRITABLE_SERVER_MARK));
+        assert!(says(HeaderValue::from_static("1;later=2;parts")));
+        for other in ["1", "1;parts=?0", "1;parts=2", "2;parts", "parts", ""] {
+            assert!(!says(HeaderValue::from_static(other)), "{other}");
+        }
     }
 
     #[test]

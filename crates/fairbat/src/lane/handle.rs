@@ -101,6 +101,18 @@ impl Lane {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Which of these are the same, by their places.
+    pub(crate) fn groups<'a>(lanes: impl Iterator<Item = &'a Self>) -> Vec<Vec<usize>> {
+        let mut groups: Vec<(&Self, Vec<usize>)> = Vec::new();
+        for (index, lane) in lanes.enumerate() {
+            match groups.iter_mut().find(|(other, _)| other.is(lane)) {
+                Some((_, group)) => group.push(index),
+                None => groups.push((lane, vec![index])),
+            }
+        }
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+
     /// A new member, with nothing to move yet. `host` names the server that it speaks
     /// to: the members of one host share what that host tolerates.
     #[must_use]
@@ -190,6 +202,11 @@ impl Lane {
     /// makes possible is granted at once.
     pub(crate) fn set_least_connections(&self, least: u32) {
         self.change(|state, _| state.core.controller.set_least(least));
+    }
+
+    /// Connections that there may be now.
+    pub(crate) fn connections(&self) -> usize {
+        self.state().core.controller.connections()
     }
 
     /// Gives the flows their least weight for now, or again what is demanded.

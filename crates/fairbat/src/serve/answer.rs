@@ -41,7 +41,11 @@ pub(crate) async fn answer(
     request: &Parts,
     body: Incoming,
 ) -> Response<ResponseBody> {
-    marked(respond(site, peer, tracker, request, body).await)
+    let mark = match site.uploads {
+        Some(_) => priority::WRITABLE_SERVER_MARK,
+        None => priority::FAIRBAT_SERVER_MARK,
+    };
+    marked(respond(site, peer, tracker, request, body).await, mark)
 }
 
 /// Answers any request of a peer with too many connections, and ends the
@@ -50,15 +54,16 @@ pub(crate) fn too_many_connections() -> Response<ResponseBody> {
     let close = HeaderValue::from_static("close");
     let later = HeaderValue::from_static("10");
     let fields = [(CONNECTION, close), (RETRY_AFTER, later)];
-    marked(without_content(StatusCode::SERVICE_UNAVAILABLE, fields))
+    let response = without_content(StatusCode::SERVICE_UNAVAILABLE, fields);
+    marked(response, priority::FAIRBAT_SERVER_MARK)
 }
 
 /// The response with the mark of a FAIRBAT server, for clients. For browsers, it says
 /// that no page of another site may embed the content, and that its type is not to be
 /// guessed (both in the Fetch Standard).
-fn marked(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+fn marked(mut response: Response<ResponseBody>, mark: HeaderValue) -> Response<ResponseBody> {
     response.headers_mut().extend([
-        (priority::FAIRBAT_SERVER, priority::FAIRBAT_SERVER_MARK),
+        (priority::FAIRBAT_SERVER, mark),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (
             HeaderName::from_static("cross-origin-resource-policy"),

@@ -6,7 +6,7 @@
 //! a time is one flow. Clients state their priority and deadline
 //! ([`crate::http::priority`]). Other clients get an ordinary response, unless
 //! the server is set to the background. Where uploads are allowed, it also takes
-//! PUT, DELETE, MOVE and MKCOL, and lists directories to programs; otherwise a
+//! PUT, DELETE, MOVE and MKCOL, uploads in parts, and lists directories to programs; otherwise a
 //! directory is a 404.
 //!
 //! | file | what |
@@ -54,7 +54,8 @@ use self::files::Root;
 use self::limits::{ConnectionLimits, Peers};
 pub use self::site::Patience;
 use self::site::Site;
-use self::write::scratch::{UPLOAD_DESCRIPTORS, Uploads};
+use self::write::scratch::UPLOAD_DESCRIPTORS;
+use self::write::uploads::Uploads;
 use crate::accept::{AcceptLimits, Accepted, accept_until};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};

@@ -10,7 +10,7 @@ use rustls::ServerConfig;
 use super::access::Token;
 use super::digests::Digests;
 use super::files::Root;
-use super::write::scratch::Uploads;
+use super::write::uploads::Uploads;
 use crate::accept::WarningThrottle;
 use crate::clock::Clock;
 use crate::http::host::HostRule;
@@ -31,6 +31,8 @@ pub struct Patience {
     pub idle: Duration,
     /// After the last answer, until the peer closes its side.
     pub closing: Duration,
+    /// Between two requests of an upload in parts, before it is given up.
+    pub parts: Duration,
 }
 
 impl Default for Patience {
@@ -39,6 +41,8 @@ impl Default for Patience {
             sending: Duration::from_secs(60),
             idle: Duration::from_secs(30),
             closing: Duration::from_secs(5),
+            // Longer than a client waits between two tries, unless it is told to.
+            parts: Duration::from_secs(300),
         }
     }
 }
@@ -50,7 +54,7 @@ impl Patience {
         Self {
             sending: self.sending.min(self.closing),
             idle: self.idle.min(self.closing),
-            closing: self.closing,
+            ..self
         }
     }
 }

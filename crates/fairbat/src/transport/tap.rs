@@ -81,8 +81,8 @@ pub(crate) struct SendTap {
 pub(crate) struct NewConnection {
     pub(crate) socket: TcpSocket,
     pub(crate) lever: SenderLever,
-    /// Bytes that the peer acknowledged before the first request: those of TLS
-    /// and of a proxy. `None` where the kernel does not count them.
+    /// Bytes that the peer acknowledged before the request: those of TLS, of a proxy, and of
+    /// earlier requests. `None` where the kernel does not count them.
     pub(crate) acked_before: Option<u64>,
 }
 

@@ -11,22 +11,24 @@
 //! the answer is lost, because its keys went with the connection.
 
 use dalbe::socket::TcpSocket;
-use http::header::{ALLOW, CONTENT_LENGTH, IF_NONE_MATCH, LOCATION};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_RANGE, IF_NONE_MATCH, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use reqwest::RequestBuilder;
 use url::Url;
 
 use super::client::{HttpClient, next_url};
-use crate::http::{Failure, Remarks, without_credentials};
+use crate::http::range::ContentRange;
+use crate::http::{Failure, Remarks, priority, without_credentials};
 
-/// A request that stores a file.
-#[derive(Debug)]
+/// A request that stores a file or a part of one, or is about it.
+#[derive(Debug, Clone)]
 pub(crate) struct Put<'a> {
     /// The URL that the user named. Only its host sees the user's credentials.
     pub(crate) named: &'a Url,
-    /// The URL to send it to: the named one, or where a redirect led.
+    /// The URL to send it to: the named one, or where an answer led.
     pub(crate) url: &'a Url,
-    /// Size of the body, bytes.
-    pub(crate) length: u64,
+    /// Which bytes of the file it is about; `None` for all.
+    pub(crate) range: Option<ContentRange>,
     /// Store only if there is nothing at the URL (RFC 9110, section 13.1.2).
     pub(crate) create_only: bool,
 }
@@ -40,6 +42,8 @@ pub(crate) struct PutAnswer {
     pub(crate) location: Option<HeaderValue>,
     /// The methods that the server takes there.
     pub(crate) allow: Option<HeaderValue>,
+    /// Whether the server takes uploads in parts.
+    pub(crate) takes_parts: bool,
 }
 
 impl PutAnswer {
@@ -50,6 +54,7 @@ impl PutAnswer {
             remarks: Remarks::of(headers),
             location: header(LOCATION),
             allow: header(ALLOW),
+            takes_parts: priority::takes_parts(headers),
         }
     }
 
@@ -72,34 +77,51 @@ impl HttpClient {
         request: http::Request<reqwest::Body>,
     ) -> Result<reqwest::Response, Failure> {
         let request = reqwest::Request::try_from(request).map_err(Failure::from)?;
-        let request = reqwest::RequestBuilder::from_parts(self.client.clone(), request);
+        let request = RequestBuilder::from_parts(self.client.clone(), request);
         self.send(request).await
     }
 
-    /// Sends a PUT with this body. The answer may come before the server has
+    /// Sends a PUT with this body of `length` bytes. The answer may come before the server has
     /// taken the whole body.
-    pub(crate) async fn put<B>(&self, put: &Put<'_>, body: B) -> Result<PutAnswer, Failure>
+    pub(crate) async fn put<B>(
+        &self,
+        put: &Put<'_>,
+        length: u64,
+        body: B,
+    ) -> Result<PutAnswer, Failure>
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + Sync + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let request = self.client.put(without_credentials(put.url));
+        let request = request.header(CONTENT_LENGTH, length);
+        self.answer(put, request.body(reqwest::Body::wrap(body)))
+            .await
+    }
+
+    /// Sends a request without a body about what is stored at a URL, or is to be.
+    pub(crate) async fn ask(&self, method: Method, put: &Put<'_>) -> Result<PutAnswer, Failure> {
         let mut request = self
             .client
-            .put(without_credentials(put.url))
-            .header(CONTENT_LENGTH, put.length)
-            .body(reqwest::Body::wrap(body));
+            .request(method.clone(), without_credentials(put.url));
+        if method == Method::POST {
+            request = request.header(CONTENT_LENGTH, 0);
+        }
+        self.answer(put, request).await
+    }
+
+    async fn answer(
+        &self,
+        put: &Put<'_>,
+        mut request: RequestBuilder,
+    ) -> Result<PutAnswer, Failure> {
+        if let Some(range) = &put.range {
+            request = request.header(CONTENT_RANGE, range.to_string());
+        }
         if put.create_only {
             request = request.header(IF_NONE_MATCH, "*");
         }
         let request = self.identify(request, Some(put.named), put.url);
-        let response = self.send(request).await?;
-        Ok(PutAnswer::new(response.status(), response.headers()))
-    }
-
-    /// Asks whether there is something at a URL.
-    pub(crate) async fn head(&self, named: &Url, url: &Url) -> Result<PutAnswer, Failure> {
-        let request = self.client.head(without_credentials(url));
-        let request = self.identify(request, Some(named), url);
         let response = self.send(request).await?;
         Ok(PutAnswer::new(response.status(), response.headers()))
     }

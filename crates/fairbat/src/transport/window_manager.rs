@@ -4,7 +4,7 @@
 //! A connection outlives a request, and so must the state of its lever. But its
 //! descriptor must not be held between requests. So levers are parked here under
 //! the connection's addresses. New connections learn the least round-trip time of
-//! a path from earlier connections to the same address.
+//! a path from earlier connections to the same server.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

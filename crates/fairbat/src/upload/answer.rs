@@ -239,6 +239,7 @@ mod tests {
             remarks: Default::default(),
             location: None,
             allow: None,
+            takes_parts: false,
         }
     }
 

@@ -1,5 +1,8 @@
 //! The connection under an upload: how much of the body has arrived, whether
 //! it still moves, and its lever.
+//!
+//! A client that keeps connections opens another one when the last one is not back in its pool yet,
+//! and does not say which of the two it takes. The one over which bytes arrive is it.
 
 use std::time::Duration;
 
@@ -9,14 +12,81 @@ use dalbe::weight::FlowTarget;
 
 use crate::transport::{NewConnection, PutAnswer, unread_answer, update_lever};
 
+/// Connections that are open for one request at a time: the one that was kept, and one more.
+const MAX_OPEN: usize = 2;
+
+/// The connections of a path, one of which carries the request.
+#[derive(Debug, Default)]
+pub(crate) struct UploadConnections(Vec<UploadConnection>);
+
+impl UploadConnections {
+    pub(crate) fn add(&mut self, connection: NewConnection, now: Duration) {
+        if self.0.len() == MAX_OPEN {
+            let idle = self.0.iter().position(|open| open.acked == 0);
+            self.0.remove(idle.unwrap_or_default());
+        }
+        self.0.push(UploadConnection::new(connection, now));
+    }
+
+    /// The next request begins.
+    pub(crate) fn begin(&mut self, now: Duration) {
+        self.0.iter_mut().for_each(|open| open.begin(now));
+    }
+
+    /// Forgets them; returns whether there were any.
+    pub(crate) fn clear(&mut self) -> bool {
+        !std::mem::take(&mut self.0).is_empty()
+    }
+
+    /// The one that carries the request, as far as can be told.
+    pub(crate) fn carrier(&self) -> Option<&UploadConnection> {
+        self.0.iter().max_by_key(|open| open.acked)
+    }
+
+    /// As [`UploadConnection::measure`].
+    pub(crate) fn measure(&mut self, now: Duration, handed: u64) -> (u64, u64) {
+        let measured = self.0.iter_mut().map(|open| open.measure(now, handed));
+        measured.fold((0, 0), |sum, (new, carried)| (sum.0 + new, sum.1 + carried))
+    }
+
+    /// As [`UploadConnection::is_stalled`].
+    pub(crate) fn is_stalled(
+        &mut self,
+        now: Duration,
+        handed: u64,
+        total: u64,
+        limit: Duration,
+    ) -> bool {
+        let carrier = self.0.iter_mut().max_by_key(|open| open.acked);
+        carrier.is_some_and(|open| open.is_stalled(now, handed, total, limit))
+    }
+
+    /// When a lever is updated next.
+    pub(crate) fn update_at(&self) -> Option<Duration> {
+        self.0.iter().filter_map(|open| open.update_at).min()
+    }
+
+    /// Updates the levers towards this target.
+    pub(crate) fn follow(&mut self, now: Duration, target: FlowTarget) {
+        self.0.iter_mut().for_each(|open| open.follow(now, target));
+    }
+
+    /// The answer of a server that closed the connection before it had the whole body, if it
+    /// sent one.
+    pub(crate) fn unread_answer(&self) -> Option<PutAnswer> {
+        let mut open = self.0.iter();
+        open.find_map(|open| unread_answer(&open.connection.socket))
+    }
+}
+
 /// A connection that carries an upload.
 #[derive(Debug)]
 pub(crate) struct UploadConnection {
     connection: NewConnection,
-    /// When it was opened, since the run's start.
+    /// When the request on it began, since the run's start.
     began: Duration,
     /// When the lever is updated next; `None` once it has failed.
-    pub(crate) update_at: Option<Duration>,
+    update_at: Option<Duration>,
     /// Bytes of the body that the other end's machine has acknowledged, as far as can be
     /// told.
     pub(crate) acked: u64,
@@ -26,7 +96,7 @@ pub(crate) struct UploadConnection {
 }
 
 impl UploadConnection {
-    pub(crate) fn new(connection: NewConnection, now: Duration) -> Self {
+    fn new(connection: NewConnection, now: Duration) -> Self {
         Self {
             connection,
             began: now,
@@ -37,13 +107,21 @@ impl UploadConnection {
         }
     }
 
+    /// The next request begins on it.
+    fn begin(&mut self, now: Duration) {
+        (self.began, self.moved_at, self.acked) = (now, now, 0);
+        self.update_at = self.update_at.map(|_| now);
+        let info = self.connection.socket.info().ok();
+        self.connection.acked_before = info.and_then(|info| info.bytes_acked);
+    }
+
     /// Asks how much is acknowledged of a body of which `handed` bytes have been
     /// handed to the connection; returns how much of it is new, and how much has
     /// arrived in all, in order or not.
     ///
     /// The connection also counts the head of the request and what TLS adds, together some
     /// hundred bytes and 0.2 %. The body seems to be through that much too early.
-    pub(crate) fn measure(&mut self, now: Duration, handed: u64) -> (u64, u64) {
+    fn measure(&mut self, now: Duration, handed: u64) -> (u64, u64) {
         let info = self.connection.socket.info().ok();
         let counted = info.as_ref().and_then(|info| {
             Some(
@@ -82,7 +160,7 @@ impl UploadConnection {
     }
 
     /// Updates the lever towards this target.
-    pub(crate) fn follow(&mut self, now: Duration, target: FlowTarget) {
+    fn follow(&mut self, now: Duration, target: FlowTarget) {
         let NewConnection { socket, lever, .. } = &mut self.connection;
         self.update_at = update_lever(lever, now, socket, target);
     }
@@ -101,15 +179,8 @@ impl UploadConnection {
         Some(self.connection.lever.g()? * 1e3)
     }
 
-    /// The answer of a server that closed the connection before it had the whole body, if it
-    /// sent one.
-    pub(crate) fn unread_answer(&self) -> Option<PutAnswer> {
-        unread_answer(&self.connection.socket)
-    }
-
-    /// Round-trip time, ms.
-    pub(crate) fn rtt_ms(&self) -> Option<f64> {
-        let rtt = self.connection.socket.info().ok()?.rtt?;
-        Some(rtt.as_secs_f64() * 1e3)
+    /// Round-trip time.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        self.connection.socket.info().ok()?.rtt
     }
 }

@@ -1,5 +1,6 @@
 //! Uploads: one file, by one HTTP PUT (RFC 9110 section 9.3.4) over one
-//! connection, which yields to other traffic as far as a deadline allows.
+//! connection, which yields to other traffic as far as a deadline allows. Over several paths, a file
+//! goes in parts.
 //!
 //! A PUT can be sent again at any time: the server has the old file or the
 //! new one. So a try that broke starts over, and nothing is resumed. Two ways exist to send
@@ -10,14 +11,24 @@
 //! - The resumable uploads of draft-ietf-httpbis-resumable-upload. Their header fields change
 //!   from draft to draft, and no common server takes them where it takes a PUT.
 //!
-//! `send` holds the upload and its tries, `source` the file and the request body,
-//! `connection` what carries it, and `answer` what servers answer.
+//! A FAIRBAT server takes uploads in parts, which it keeps apart until all have come. So an upload
+//! over several paths sends parts where the server takes them. Elsewhere it is one PUT over one
+//! path.
+//!
+//! `send` holds the upload and its tries, `way` a path with the request that is under way there,
+//! `several` an upload over several paths, `parts` the parts that wait there, `report` what others are told,
+//! `source` the file and the request body, `connection` what carries it, and `answer` what servers
+//! answer.
 
 mod answer;
 mod connection;
+mod parts;
+mod report;
 mod send;
+mod several;
 mod source;
 mod waits;
+mod way;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +38,7 @@ use dalbe::weight::ControllerPolicy;
 use url::Url;
 
 use crate::machine::MachineLane;
-use crate::settings::{HttpSettings, RetrySettings};
+use crate::settings::{HttpSettings, PathSettings, RetrySettings};
 
 pub use self::answer::target_url;
 pub use self::send::run;
@@ -51,6 +62,9 @@ pub struct UploadRequest {
 pub struct UploadSettings {
     /// How to speak to servers. Silence counts while sent bytes are not acknowledged.
     pub http: HttpSettings,
+    /// The ways out of the machine. Several are used at once if the server takes parts; empty leaves
+    /// it to the routes of the system.
+    pub paths: Vec<PathSettings>,
     /// w_min: weight that the connection has at least, 0.02 (yield to
     /// anybody) to 1 (never yield).
     pub weight: f64,

@@ -1,73 +1,74 @@
 //! An upload from the first try to the last: its state, what it reports, and each try,
-//! which sends the whole file in one request.
+//! which sends the whole file.
 //!
-//! The upload is the only member of its lane. The lane says what the deadline demands and
-//! how much the connection weighs; the connection's lever follows.
+//! The upload is the only member of the lane of each of its paths. The lane says what the deadline
+//! demands and how much the connection weighs; the connection's lever follows.
 
-use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dalbe::deadline::Deadline;
 use dalbe::sender::SenderLevers;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
 use url::Url;
 
 use super::answer::{PutOutcome, advice_if_there, verdict};
-use super::connection::UploadConnection;
-use super::source::{UploadFile, body};
+use super::parts::Parts;
+use super::source::UploadFile;
+use super::way::{Way, weight};
 use super::{UploadRequest, UploadSettings};
+use crate::arrival::MIN_SHARE;
 use crate::blocking::blocking;
 use crate::clock::Clock;
+use crate::download::division::Divider;
 use crate::download::{Outcome, Report, Stop};
 use crate::error::{ErrorKind, TransferError};
-use crate::event::{Control, Event, FileProgress, TimedEvent};
+use crate::event::{Event, TimedEvent};
 use crate::file_version::FileVersion;
 use crate::http::{Failure, without_credentials};
-use crate::lane::core::Core;
-use crate::lane::handle::control_periods;
-use crate::lane::settings::Mode;
-use crate::lane::{
-    Backlog, EvenPace, Extent, InvalidSettings, Lane, LaneSettings, Member, Service,
-};
-use crate::machine::LaneDirection;
+use crate::lane::{EvenPace, Service};
 use crate::retry::Backoff;
-use crate::settings::HttpSettings;
-use crate::transport::{
-    HttpClient, MAX_REDIRECTS, NewConnection, Put, PutAnswer, RateLimit, SendTap, Tap,
-};
+use crate::transport::{MAX_REDIRECTS, Put, PutAnswer, RateLimit};
 
 /// An upload.
 #[derive(Debug)]
 pub(super) struct Upload {
-    settings: UploadSettings,
-    request: UploadRequest,
-    client: HttpClient,
-    clock: Clock,
-    limit: Option<Arc<RateLimit>>,
-    lane: Lane,
-    /// Its place in the lane.
-    pub(super) member: Member,
-    /// The even pace to the deadline; it starts anew when the wall clock is set.
-    even_pace: EvenPace,
-    deadline: Option<Deadline>,
-    /// What is being uploaded, once it has been opened.
-    version: Option<FileVersion>,
-    /// Requests that carried the file, the one under way included.
-    tries: u32,
-    /// Whether it waits for its connection.
-    pub(super) is_waiting: bool,
+    pub(super) settings: UploadSettings,
+    pub(super) request: UploadRequest,
+    pub(super) clock: Clock,
+    /// The ways out of the machine; at least one.
+    pub(super) ways: Vec<Way>,
     /// The URL as events show it.
     pub(super) url: String,
+    events: UnboundedSender<TimedEvent>,
+    /// Tells that the parts that wait have changed.
+    pub(super) parts_changed: Notify,
+    state: Mutex<State>,
+}
+
+/// How an upload stands.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The even pace to the deadline; it starts anew when the wall clock is set.
+    pub(super) even_pace: EvenPace,
+    pub(super) deadline: Option<Deadline>,
+    /// What is being uploaded, once it has been opened.
+    pub(super) version: Option<FileVersion>,
+    /// Requests that carried the file, the one under way included. Of an upload in parts, all its
+    /// requests count as one.
+    tries: u32,
     pub(super) backoff: Backoff,
     pub(super) rng: StdRng,
-    /// Bytes that have arrived in this try.
-    pub(super) done: u64,
-    events: UnboundedSender<TimedEvent>,
+    pub(super) divider: Divider,
+    pub(super) parts: Parts,
+    /// Where the parts go, once the server has begun an upload in parts.
+    pub(super) begun: Option<Url>,
+    /// Whether the user knows that one path is used.
+    is_told: bool,
 }
 
 /// Uploads a file: the server has taken it, or it is given up, or stopped.
@@ -86,42 +87,33 @@ pub async fn run(
 ) -> Result<Report, TransferError> {
     let clock = Clock::start();
     let levers = Arc::new(SenderLevers::open(settings.sender));
-    let (opened, connections) = unbounded_channel();
-    let tap = Tap::Send(SendTap {
-        levers: Arc::clone(&levers),
-        opened,
-    });
-    // A server says nothing while a body comes, so silence alone does not end a request:
-    // the upload sees whether its body moves. One request to a connection: all that its peer
-    // acknowledges belongs to that request.
-    let without_timeout = HttpSettings {
-        stall_timeout: None,
-        ..settings.http.clone()
-    };
-    let client = HttpClient::new(&without_timeout, 0, tap)?;
     let max_time = settings.max_time;
-    let mut upload = Upload::new(settings, request, client, clock, events)
-        .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+    let upload = Upload::new(settings, request, &levers, clock, events)?;
+    let ways = upload.ways.iter();
+    let weights = ways.map(|way| weight(&upload.settings, way.settings.as_ref()));
+    let weight = weights.fold(1.0, f64::min);
     upload.emit(Event::Sending {
         urls: vec![upload.url.clone()],
         lever: levers.kind(),
-        sender: levers.policy().filter(|_| upload.settings.weight < 1.0),
+        sender: levers.policy().filter(|_| weight < 1.0),
         controller: upload.settings.controller,
-        weight: upload.settings.weight,
+        weight,
     });
     let ended = tokio::select! {
         biased;
         reason = stop.reason(max_time) => {
             Err(reason.with_hint("the same command starts the upload over"))
         }
-        ended = upload.send(connections) => ended,
+        ended = upload.send() => ended,
+        never = upload.report() => match never {},
     };
     let outcome = match ended {
         Ok(status) => Outcome::Done {
-            late: upload.done(status) == Some(false),
+            late: upload.sent(status) == Some(false),
         },
         Err(error) => {
             let kind = error.kind;
+            upload.give_up().await;
             upload.emit(Event::failed(upload.url.clone(), error));
             Outcome::Failed(kind)
         }
@@ -134,63 +126,65 @@ impl Upload {
     fn new(
         settings: UploadSettings,
         request: UploadRequest,
-        client: HttpClient,
+        levers: &Arc<SenderLevers>,
         clock: Clock,
         events: UnboundedSender<TimedEvent>,
-    ) -> Result<Self, InvalidSettings> {
-        let limits = LaneSettings {
-            weight: settings.weight,
-            limit_rate: settings.limit_rate,
-            is_held: true,
-            controller: settings.controller,
-            ..LaneSettings::new(1)
-        };
-        let lane = Lane::of_run(limits, Mode::SingleConnection, clock)?;
-        if let Some(machine) = settings.machine.clone() {
-            machine.join(&lane, LaneDirection::Push);
-        }
+    ) -> Result<Self, TransferError> {
+        let limit = settings.limit_rate.map(RateLimit::new).map(Arc::new);
         let host = request.url.host_str().unwrap_or_default();
-        let member = lane.enter(host, Service::of_batch(request.deadline));
+        let place = (host, Service::of_batch(request.deadline));
+        let paths: Vec<_> = match settings.paths.as_slice() {
+            [] => vec![None],
+            paths => paths.iter().cloned().map(Some).collect(),
+        };
+        let mut ways = Vec::new();
+        for path in paths {
+            let held_by = (limit.as_ref(), levers);
+            ways.push(Way::open(&settings, path, &ways, place, held_by, clock)?);
+        }
+        let first: &Way = &ways[0];
+        let deadline = first
+            .lane
+            .with_core(|core, _| core.deadline(first.member.id()));
         Ok(Self {
-            limit: settings.limit_rate.map(RateLimit::new).map(Arc::new),
-            deadline: lane.with_core(|core, _| core.deadline(member.id())),
-            even_pace: EvenPace::new(Duration::ZERO, 0),
-            lane,
-            member,
-            version: None,
-            tries: 0,
-            is_waiting: false,
             url: without_credentials(&request.url).into(),
-            backoff: Backoff::new(settings.retry),
-            rng: StdRng::seed_from_u64(settings.seed),
-            done: 0,
+            state: Mutex::new(State {
+                even_pace: EvenPace::new(Duration::ZERO, 0),
+                deadline,
+                version: None,
+                tries: 0,
+                backoff: Backoff::new(settings.retry),
+                rng: StdRng::seed_from_u64(settings.seed),
+                divider: Divider::default(),
+                parts: Parts::default(),
+                begun: None,
+                is_told: false,
+            }),
+            parts_changed: Notify::new(),
             settings,
             request,
-            client,
             clock,
+            ways,
             events,
         })
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tries until the server has taken the file; returns its answer.
     ///
     /// # Errors
     /// The server refuses it, or the file cannot be read.
-    async fn send(
-        &mut self,
-        mut connections: UnboundedReceiver<NewConnection>,
-    ) -> Result<StatusCode, TransferError> {
+    async fn send(&self) -> Result<StatusCode, TransferError> {
         let mut url = self.request.url.clone();
         let mut redirects = 0;
         loop {
-            let answer = self.attempt(&url, &mut connections).await;
-            self.lane
-                .with_core(|core, _| core.controller.disconnected());
-            let decided = answer.and_then(|answer| {
-                let user = self.client.identification(Some(&self.request.url), &url);
-                let verdict = verdict(&answer, &user, &url, &self.request.file, self.tries)?;
-                Ok((answer.status, verdict))
-            });
+            let answer = self.attempt(&url).await;
+            self.settle();
+            let decided =
+                answer.and_then(|answer| Ok((answer.status, self.decide(&answer, &url)?)));
             match decided {
                 Ok((status, PutOutcome::Taken)) => return Ok(status),
                 Ok((_, PutOutcome::Elsewhere(next))) if redirects < MAX_REDIRECTS => {
@@ -213,91 +207,67 @@ impl Upload {
         }
     }
 
+    /// What follows from an answer of `url`.
+    fn decide(&self, answer: &PutAnswer, url: &Url) -> Result<PutOutcome, Failure> {
+        let user = self.ways[0]
+            .client
+            .identification(Some(&self.request.url), url);
+        let tries = self.state().tries;
+        verdict(answer, &user, url, &self.request.file, tries)
+    }
+
+    /// The failure that an answer is which is no success.
+    pub(super) fn refused(&self, answer: &PutAnswer, url: &Url) -> Failure {
+        match self.decide(answer, url) {
+            Err(failure) => failure,
+            Ok(_) => Failure::server(format!("the server answered {}", answer.status)),
+        }
+    }
+
+    /// A try is over.
+    fn settle(&self) {
+        for way in &self.ways {
+            way.settle(false);
+            let mut state = way.state();
+            (state.backs_off, state.is_waiting) = (false, false);
+        }
+        self.state().parts = Parts::default();
+    }
+
     /// A try with this file.
-    fn begin(&mut self, source: &UploadFile) {
-        self.tries += 1;
-        self.done = 0;
-        if self.version.replace(source.version()).is_none() {
-            self.even_pace = EvenPace::new(Duration::ZERO, source.version().size);
+    fn begin(&self, source: &UploadFile) {
+        let size = source.version().size;
+        let is_first = {
+            let mut state = self.state();
+            state.tries += 1;
+            let is_first = state.version.replace(source.version()).is_none();
+            if is_first {
+                state.even_pace = EvenPace::new(Duration::ZERO, size);
+            }
+            is_first
+        };
+        if is_first {
             self.emit(Event::File {
                 url: self.url.clone(),
                 path: self.request.file.clone(),
-                bytes: Some(source.version().size),
+                bytes: Some(size),
                 resumed_bytes: 0,
                 ranges: false,
             });
         }
-        self.set_backlog();
+        self.set_backlogs();
         // What the limit on the rate makes impossible is known by now.
         self.report_late();
     }
 
-    /// Tells the lane what is left.
-    pub(super) fn set_backlog(&self) {
-        self.member.set_backlog(Backlog {
-            bytes: self.total().saturating_sub(self.done),
-            inactive: u64::from(self.is_waiting),
-            extent: Extent::Estimated,
-        });
-    }
-
-    /// Ends a control period; `flow` is the connection, if there is one.
-    pub(super) fn tick(&mut self, flow: Option<&UploadConnection>) {
-        self.lane.notice_clock();
-        let now = self.clock.now();
-        let total = self.total();
-        let planned = self
-            .lane
-            .with_core(|core, _| core.deadline(self.member.id()));
-        if planned != self.deadline {
-            self.deadline = planned;
-            self.even_pace = EvenPace::new(now, total);
-        }
-        self.set_backlog();
-        let sample = self.lane.sample();
-        self.report_late();
-        let remaining = total.saturating_sub(self.done);
-        let lag = |due: Deadline| self.even_pace.lag(now, due.aim(), remaining);
-        self.emit(Event::Control(Control {
-            tau: None,
-            n: sample.n,
-            m: sample.m,
-            active: usize::from(flow.is_some()),
-            w: sample.w,
-            window: None,
-            brake: flow.and_then(|flow| flow.window_state(sample.w)),
-            g_ms: flow.and_then(UploadConnection::g_ms),
-            bottleneck: None,
-            zeta: sample.zeta,
-            lag: self.deadline.map(lag),
-            rate: sample.rate,
-            rtt_ms: flow.and_then(UploadConnection::rtt_ms),
-            bytes_done: self.done,
-            bytes_total: Some(total),
-            paths: Vec::new(),
-            files: vec![FileProgress {
-                url: self.url.clone(),
-                bytes_done: self.done,
-                bytes_total: Some(total),
-            }],
-        }));
-    }
-
-    /// Reports once that the deadline will probably be missed, as soon as that is known.
-    fn report_late(&self) {
-        for late in self.lane.with_core(Core::report_late) {
-            self.emit(Event::late(&self.url, &late));
-        }
-    }
-
-    fn total(&self) -> u64 {
-        self.version.map_or(0, |version| version.size)
+    pub(super) fn total(&self) -> u64 {
+        self.state().version.map_or(0, |version| version.size)
     }
 
     /// The server has taken the file; returns whether that was in time.
-    fn done(&self, status: StatusCode) -> Option<bool> {
+    fn sent(&self, status: StatusCode) -> Option<bool> {
         let now = self.clock.now();
-        let deadline_met = self.deadline.map(|due| now <= due.by());
+        let deadline_met = self.state().deadline.map(|due| now <= due.by());
         self.emit(Event::Sent {
             url: self.url.clone(),
             path: self.request.file.clone(),
@@ -316,90 +286,67 @@ impl Upload {
     }
 
     /// Sends the file to `url`; the answer may be any.
-    async fn attempt(
-        &mut self,
-        url: &Url,
-        connections: &mut UnboundedReceiver<NewConnection>,
-    ) -> Result<PutAnswer, Failure> {
-        let (path, version) = (self.request.file.clone(), self.version);
+    async fn attempt(&self, url: &Url) -> Result<PutAnswer, Failure> {
+        let (path, version) = (self.request.file.clone(), self.state().version);
         let opened = blocking(move || UploadFile::open(&path, version)).await;
         let opened = opened.unwrap_or_else(|lost| Err(lost.into()));
         let source = Arc::new(opened.map_err(Failure::Fatal)?);
-        let total = source.version().size;
         self.begin(&source);
-        let _permit = self.admitted().await;
-        let client = self.client.clone();
-        let named = self.request.url.clone();
-        if self.request.create_only {
-            self.refuse_if_there(url).await?;
+        if let [way] = self.ways.as_slice() {
+            return self.send_whole(way, url, &source).await;
         }
-        // Connections of earlier requests are of no use.
-        while connections.try_recv().is_ok() {}
-        let (body, reading, handed) = body(source, self.limit.clone());
+        let (way, answer) = self.ask_first(url).await?;
+        match answer.status {
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => return Ok(answer),
+            // What the server takes is known when it is less busy.
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => return Err(self.refused(&answer, url)),
+            // So short a file has one part.
+            _ if (self.total() as f64) < MIN_SHARE => {}
+            _ if answer.takes_parts => return self.send_parts(way, url, &source).await,
+            _ => self.tell_of_one_path(way),
+        }
+        for other in &self.ways {
+            other.state().share = f64::from(u8::from(std::ptr::eq(other, way)));
+        }
+        self.send_whole(way, url, &source).await
+    }
+
+    /// Says once that only one of several paths is used.
+    fn tell_of_one_path(&self, way: &Way) {
+        if !std::mem::replace(&mut self.state().is_told, true) {
+            tracing::warn!(
+                "the server takes no uploads in parts, so one path carries all: {}",
+                way.name()
+            );
+        }
+    }
+
+    /// Sends the whole file in one request.
+    async fn send_whole(
+        &self,
+        way: &Way,
+        url: &Url,
+        source: &Arc<UploadFile>,
+    ) -> Result<PutAnswer, Failure> {
+        let _permit = self.admitted(way).await;
         let put = Put {
-            named: &named,
-            url,
-            length: total,
             create_only: self.request.create_only,
+            ..self.about(url)
         };
-        let clock = self.clock;
-        let mut reading = pin!(reading);
-        let mut answering = pin!(client.put(&put, body));
-        let (mut is_read, mut flow) = (false, None::<UploadConnection>);
-        let mut tick = control_periods();
-        loop {
-            let update_at = flow.as_ref().and_then(|flow| flow.update_at);
-            tokio::select! {
-                biased;
-                // First: an error of the file explains why the request broke off.
-                read = &mut reading, if !is_read => {
-                    is_read = true;
-                    read.map_err(Failure::Fatal)?;
-                }
-                Some(opened) = connections.recv() => {
-                    // So the host exists.
-                    self.backoff.answered();
-                    self.lane.with_core(Core::connected);
-                    flow = Some(UploadConnection::new(opened, clock.now()));
-                }
-                answer = &mut answering => {
-                    self.moved(flow.as_mut(), &handed);
-                    // A connection that failed may have brought an answer first.
-                    let unread = |failure| {
-                        let unread = flow.as_ref().and_then(UploadConnection::unread_answer);
-                        unread.ok_or(failure)
-                    };
-                    let answer = answer.or_else(unread)?;
-                    let handed = *handed.borrow();
-                    return check(answer, flow.as_ref(), handed, total);
-                }
-                _ = tick.tick() => {
-                    self.moved(flow.as_mut(), &handed);
-                    self.tick(flow.as_ref());
-                    self.check_stall(flow.as_mut(), &handed, total)?;
-                }
-                () = clock.sleep_until(update_at) => {
-                    self.moved(flow.as_mut(), &handed);
-                    if let Some(flow) = &mut flow {
-                        let now = clock.now();
-                        flow.follow(now, self.lane.with_core(|core, now| core.flow_target(now)));
-                    }
-                }
-            }
+        if self.request.create_only {
+            self.refuse_if_there(way, url).await?;
         }
+        way.send(&put, source, 0..source.version().size).await
     }
 
     /// Asks whether a file is at `url` already, because not every server knows the condition
     /// that the request itself carries. Goes on when there is none, or when the server does
     /// not answer such questions. Any other answer is a failure.
-    async fn refuse_if_there(&self, url: &Url) -> Result<(), Failure> {
-        let asked = self.client.head(&self.request.url, url);
-        let answer = match self.settings.http.stall_timeout {
-            Some(limit) => tokio::time::timeout(limit, asked)
-                .await
-                .unwrap_or_else(|_| Err(Failure::network("the server fell silent")))?,
-            None => asked.await?,
-        };
+    async fn refuse_if_there(&self, way: &Way, url: &Url) -> Result<(), Failure> {
+        let answer = self.ask(way, Method::HEAD, self.about(url)).await?;
         match answer.status {
             StatusCode::NOT_FOUND
             | StatusCode::GONE
@@ -407,61 +354,14 @@ impl Upload {
             | StatusCode::NOT_IMPLEMENTED => Ok(()),
             status if status.is_success() => Err(Failure::refused(
                 "there is a file already",
-                advice_if_there(self.tries),
+                advice_if_there(self.state().tries),
             )),
             // The upload is sent elsewhere, and asks there.
             status if status.is_redirection() => Ok(()),
             status => {
-                let user = self.client.identification(Some(&self.request.url), url);
+                let user = way.client.identification(Some(&self.request.url), url);
                 Err(Failure::of_status(status, answer.remarks, &user))
             }
         }
     }
-
-    /// Notes what has arrived since the last call.
-    fn moved(&mut self, flow: Option<&mut UploadConnection>, handed: &watch::Receiver<u64>) {
-        if let Some(flow) = flow {
-            let now = self.clock.now();
-            let (bytes, carried) = flow.measure(now, *handed.borrow());
-            self.done += bytes;
-            self.member.moved(carried);
-        }
-    }
-
-    fn check_stall(
-        &self,
-        flow: Option<&mut UploadConnection>,
-        handed: &watch::Receiver<u64>,
-        total: u64,
-    ) -> Result<(), Failure> {
-        let (Some(flow), Some(limit)) = (flow, self.settings.http.stall_timeout) else {
-            return Ok(());
-        };
-        if flow.is_stalled(self.clock.now(), *handed.borrow(), total, limit) {
-            return Err(Failure::network(if flow.acked < total {
-                "the server fell silent: it takes no more data"
-            } else {
-                "the server fell silent: it has all of the file and does not answer"
-            }));
-        }
-        Ok(())
-    }
-}
-
-/// A success that comes before the whole file can have arrived is no success. Of a
-/// connection whose socket was not found, only the bytes handed to it are known.
-fn check(
-    answer: PutAnswer,
-    flow: Option<&UploadConnection>,
-    handed: u64,
-    total: u64,
-) -> Result<PutAnswer, Failure> {
-    let arrived = flow.map_or(handed, |flow| flow.acked);
-    if answer.status.is_success() && arrived < total {
-        return Err(Failure::server(format!(
-            "the server answered {} before it had all of the file",
-            answer.status
-        )));
-    }
-    Ok(answer)
 }

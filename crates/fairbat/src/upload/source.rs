@@ -11,6 +11,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -93,8 +94,8 @@ impl UploadFile {
         }
     }
 
-    /// Whether it is still the same version.
-    fn check(&self) -> Result<(), TransferError> {
+    /// Checks that it is still the same version.
+    pub(crate) fn check(&self) -> Result<(), TransferError> {
         match self.current_version()? == self.version {
             true => Ok(()),
             false => Err(self.changed()),
@@ -195,11 +196,12 @@ impl Body for FileBody {
     }
 }
 
-/// The body of `source`, the work of reading the file into it, and how many bytes that has
-/// handed on.
+/// The body of these bytes of `source`, the work of reading them into it, and how many of them
+/// that has handed on.
 pub(crate) fn body(
     source: Arc<UploadFile>,
-    limit: Option<Arc<RateLimit>>,
+    range: Range<u64>,
+    limits: Vec<Arc<RateLimit>>,
 ) -> (
     FileBody,
     impl Future<Output = Result<(), TransferError>>,
@@ -210,39 +212,42 @@ pub(crate) fn body(
     let (handed, progress) = watch::channel(0);
     let body = FileBody {
         pieces,
-        left: source.version().size,
+        left: range.end - range.start,
     };
-    (body, read(source, limit, sender, handed), progress)
+    (body, read(source, range, limits, sender, handed), progress)
 }
 
-/// Reads to the end of the file, or until the request ends.
+/// Reads to the end of the range, or until the request ends.
 ///
 /// # Errors
 /// The file cannot be read, or has changed; its last byte is not handed
 /// on before that is sure.
 async fn read(
     source: Arc<UploadFile>,
-    limit: Option<Arc<RateLimit>>,
+    range: Range<u64>,
+    limits: Vec<Arc<RateLimit>>,
     pieces: Sender<Bytes>,
     handed: watch::Sender<u64>,
 ) -> Result<(), TransferError> {
-    let size = source.version().size;
-    let most = limit.as_ref().map_or(PIECE, |limit| {
-        (limit.rate() / PIECES_PER_SECOND).clamp(MIN_PIECE, PIECE)
-    });
-    let mut offset = 0;
-    while offset < size {
-        let length = (size - offset).min(most) as usize;
+    let mut offset = range.start;
+    while offset < range.end {
+        // A limit may change.
+        let rate = limits.iter().map(|limit| limit.rate()).min();
+        let most = rate.map_or(PIECE, |rate| {
+            (rate / PIECES_PER_SECOND).clamp(MIN_PIECE, PIECE)
+        });
+        let length = (range.end - offset).min(most) as usize;
         let source = Arc::clone(&source);
         let piece = blocking(move || source.read(offset, length)).await??;
-        if let Some(limit) = &limit {
-            tokio::time::sleep(limit.reserve(length)).await;
+        let waits = limits.iter().map(|limit| limit.reserve(length));
+        if let Some(wait) = waits.max() {
+            tokio::time::sleep(wait).await;
         }
         if pieces.send(piece).await.is_err() {
             return Ok(());
         }
         offset += length as u64;
-        handed.send_replace(offset);
+        handed.send_replace(offset - range.start);
     }
     Ok(())
 }

@@ -1,31 +1,31 @@
 //! What an upload waits for: its connection, and its next try.
 
-use std::pin::pin;
-
 use super::send::Upload;
-use crate::error::{ErrorKind, TransferError};
+use super::way::Way;
+use crate::error::ErrorKind;
+use crate::error::TransferError;
 use crate::event::{Event, RetryCause};
 use crate::http::{Failure, Transient};
 use crate::lane::Permit;
-use crate::lane::handle::control_periods;
 
 impl Upload {
-    /// Waits for the next try.
+    /// Waits for the next try of the whole upload.
     ///
     /// # Errors
     /// There is no next try.
-    pub(super) async fn back_off(&mut self, failure: Failure) -> Result<(), TransferError> {
-        let failure = match failure {
-            Failure::Fatal(error) | Failure::Expired(error) => return Err(error),
-            Failure::Transient(transient) => transient,
-            Failure::Changed(reason) => Transient::server(reason),
-            Failure::WholeFile => Transient::server("the server answered as if asked for a file"),
+    pub(super) async fn back_off(&self, failure: Failure) -> Result<(), TransferError> {
+        let failure = transient(failure)?;
+        let has_answered =
+            failure.kind == ErrorKind::Server || self.ways.iter().any(|way| way.state().is_known);
+        let (wait, attempt) = {
+            let mut state = self.state();
+            let state = &mut *state;
+            if has_answered {
+                state.backoff.answered();
+            }
+            let wait = state.backoff.failure(failure.retry_after, &mut state.rng);
+            (wait, state.backoff.failures())
         };
-        if failure.kind == ErrorKind::Server {
-            self.backoff.answered();
-        }
-        let wait = self.backoff.failure(failure.retry_after, &mut self.rng);
-        let attempt = self.backoff.failures();
         let Some(after) = wait else {
             return Err(failure.given_up(attempt, false));
         };
@@ -36,34 +36,73 @@ impl Upload {
             after_s: after.as_secs_f64(),
             attempt,
         });
-        self.done = 0;
-        self.member.backs_off(after);
-        let mut tick = control_periods();
-        let mut over = pin!(tokio::time::sleep(after));
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut over => return Ok(()),
-                _ = tick.tick() => self.tick(None),
-            }
+        for way in &self.ways {
+            way.member.backs_off(after);
         }
+        tokio::time::sleep(after).await;
+        Ok(())
+    }
+
+    /// Waits for the next try over one of several paths. One that has failed as often as it may is
+    /// still tried, as rarely as possible, while another one is left.
+    ///
+    /// # Errors
+    /// There is no next try, over none of them.
+    pub(super) async fn back_off_way(&self, way: &Way, failure: Failure) -> Result<(), Failure> {
+        let failure = transient(failure).map_err(Failure::Fatal)?;
+        let (wait, attempt) = {
+            let mut state = way.state();
+            state.backs_off = true;
+            if failure.kind == ErrorKind::Server {
+                state.backoff.answered();
+            }
+            let wait = state
+                .backoff
+                .failure(failure.retry_after, &mut self.state().rng);
+            state.is_exhausted = wait.is_none();
+            (wait, state.backoff.failures())
+        };
+        let is_left = |way: &Way| way.is_usable() && !way.state().is_exhausted;
+        if !self.ways.iter().any(is_left) {
+            return Err(Failure::Fatal(failure.given_up(attempt, false)));
+        }
+        let after = wait.unwrap_or(self.settings.retry.cap);
+        self.emit(Event::Retry {
+            cause: RetryCause::of(&failure),
+            url: self.url.clone(),
+            reason: format!("over {}: {}", way.name(), failure.reason),
+            after_s: after.as_secs_f64(),
+            attempt,
+        });
+        way.member.backs_off(after);
+        tokio::time::sleep(after).await;
+        way.state().backs_off = false;
+        Ok(())
     }
 
     /// Waits for the connection. In a lane of its own it is free.
-    pub(super) async fn admitted(&mut self) -> Permit {
-        let mut request = self.member.request();
-        let mut tick = control_periods();
-        self.is_waiting = true;
-        self.set_backlog();
-        let permit = loop {
-            tokio::select! {
-                biased;
-                permit = &mut request => break permit,
-                _ = tick.tick() => self.tick(None),
-            }
-        };
-        self.is_waiting = false;
-        self.set_backlog();
+    pub(super) async fn admitted(&self, way: &Way) -> Permit {
+        let request = way.member.request();
+        way.state().is_waiting = true;
+        self.set_backlogs();
+        let permit = request.await;
+        way.state().is_waiting = false;
+        self.set_backlogs();
         permit
+    }
+}
+
+/// A failure that may pass.
+///
+/// # Errors
+/// It will not.
+fn transient(failure: Failure) -> Result<Transient, TransferError> {
+    match failure {
+        Failure::Fatal(error) | Failure::Expired(error) => Err(error),
+        Failure::Transient(transient) => Ok(transient),
+        Failure::Changed(reason) => Ok(Transient::server(reason)),
+        Failure::WholeFile => Ok(Transient::server(
+            "the server answered as if asked for a file",
+        )),
     }
 }

@@ -33,6 +33,7 @@ const PATIENT: Patience = Patience {
     idle: LONG,
     sending: LONG,
     closing: LONG,
+    parts: LONG,
 };
 
 struct Serving {
@@ -96,6 +97,7 @@ fn who_asks_for_nothing_is_closed() {
         idle: SHORT,
         sending: LONG * 10,
         closing: LONG,
+        ..PATIENT
     });
     let mut silent = server.connect();
     let mut nothing = Vec::new();
@@ -178,6 +180,7 @@ fn who_takes_nothing_is_closed_and_who_takes_a_little_is_not() {
         idle: LONG * 10,
         sending: SHORT * 2,
         closing: LONG,
+        ..PATIENT
     });
     let ask = || {
         let mut stream = server.connect();
@@ -204,6 +207,7 @@ fn a_response_that_yields_comes_whole_though_its_end_is_slow_to_go() {
         idle: SHORT,
         sending: LONG,
         closing: LONG,
+        ..PATIENT
     });
     let mut stream = server.connect();
     stream

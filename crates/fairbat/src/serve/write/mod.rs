@@ -1,15 +1,19 @@
-//! Requests that change something: PUT in `put`, and here DELETE, MOVE and MKCOL
-//! (RFC 9110, section 9.3.5, and RFC 4918), which change names and no content.
+//! Requests that change something: PUT in `put`, uploads in several requests in `parts`, and
+//! here DELETE, MOVE and MKCOL (RFC 9110, section 9.3.5, and RFC 4918), which change names and
+//! no content.
 //!
 //! The checks here do not rely on those in the rest of the server, except that
 //! the client has shown the token if there is one. Uploads have no lever: the
 //! client holds them back.
 
+mod parts;
 mod place;
 mod put;
+mod receive;
 mod refusal;
 pub(crate) mod scratch;
 mod slots;
+pub(crate) mod uploads;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -21,9 +25,10 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use hyper::body::{Body, Incoming};
 
-use self::place::{Arrival, Expected, NotArrived, Occupant, Place, arrive, file_name};
+use self::parts::PartsQuery;
+use self::place::{Arrival, NotArrived, Occupant, Place, arrive, file_name};
 use self::refusal::Refusal;
-use self::scratch::Uploads;
+use self::uploads::{Expected, Uploads};
 use super::controller::{ResponseMode, ResponseTracker};
 use super::files::directory_in;
 use super::response::{ResponseBody, no_content, plain, without_content};
@@ -31,7 +36,7 @@ use super::site::Site;
 use crate::blocking::blocking;
 
 /// The methods of a server that takes changes.
-const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, PUT, DELETE, MOVE, MKCOL");
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, PUT, POST, DELETE, MOVE, MKCOL");
 
 /// Answers a request with any other method than GET and HEAD.
 pub(crate) async fn answer(
@@ -73,6 +78,9 @@ async fn change(
     request: &Parts,
     body: Incoming,
 ) -> Result<Response<ResponseBody>, Refusal> {
+    if let Some(query) = PartsQuery::of(request.uri.query()) {
+        return parts::answer(site, uploads, peer, (query, request), body).await;
+    }
     match request.method {
         Method::PUT => put::put(site, uploads, peer, request, body).await,
         Method::DELETE => delete(site, uploads, request).await,

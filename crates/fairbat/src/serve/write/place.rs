@@ -25,10 +25,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::refusal::Refusal;
-use super::scratch::{Scratch, Uploads};
+use super::scratch::Scratch;
+use super::uploads::{Expected, Uploads};
 use crate::beneath::parent;
 use crate::blocking::blocking;
-use crate::file_version::{FileVersion, wall_clock};
+use crate::file_version::wall_clock;
 use crate::serve::conditions::{Validators, is_conditional, permits_change};
 use crate::serve::files::{NotServed, Root, directory_in, name_in};
 use crate::serve::response::{ResponseBody, no_content, without_content};
@@ -300,15 +301,6 @@ pub(crate) fn file_name(url_path: &str) -> Result<PathBuf, Refusal> {
         Some(_) => Refusal::Directory,
         None => Refusal::NoName,
     })
-}
-
-/// The content that a request expects in a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
-    Anything,
-    /// No file.
-    Nothing,
-    Version(FileVersion),
 }
 
 impl Expected {

@@ -19,7 +19,9 @@ pub(crate) enum Refusal {
     Outside,
     #[error("there is nothing of this name")]
     Absent,
-    #[error("only GET, HEAD, PUT, DELETE, MOVE and MKCOL are understood")]
+    #[error(
+        "only GET, HEAD, PUT, DELETE, MOVE and MKCOL are understood, and POST for uploads in parts"
+    )]
     OtherMethod,
     #[error("there is something of this name already")]
     Exists,
@@ -37,8 +39,21 @@ pub(crate) enum Refusal {
     TooLarge(u64),
     #[error("the file system takes no file of this size")]
     TooLargeForDisk,
-    #[error("parts of files are not taken: send the whole file, without Content-Range")]
+    #[error(
+        "a part needs an upload to belong to: send the whole file without Content-Range, or begin \
+         with POST and the query ?parts"
+    )]
     Part,
+    #[error("an upload in parts begins with the length N of the file: Content-Range: bytes */N")]
+    NoTotal,
+    #[error("a part needs Content-Range: bytes A-B/{0}, for the file has {0} bytes")]
+    NotOfFile(u64),
+    #[error("the body does not have the {0} bytes that Content-Range names; they do not count")]
+    OtherLength(u64),
+    #[error("there is no such upload: it is complete or was given up, or the server began anew")]
+    UnknownUpload,
+    #[error("these bytes are missing: {0}")]
+    Missing(String),
     #[error("send the file itself, without Content-Encoding")]
     Encoded,
     #[error("{0} is malformed")]
@@ -56,7 +71,7 @@ pub(crate) enum Refusal {
     Broken,
     #[error("too little came for too long; nothing was stored")]
     Silent,
-    #[error("a directory is made without a body")]
+    #[error("this request has no body")]
     Body,
     #[error("Destination has to be a URL of this server")]
     NoDestination,
@@ -81,17 +96,23 @@ impl Refusal {
         match self {
             Self::NoName
             | Self::Part
+            | Self::NoTotal
+            | Self::NotOfFile(_)
+            | Self::OtherLength(_)
             | Self::Malformed(_)
             | Self::Corrupt { .. }
             | Self::Broken
             | Self::NoDestination => StatusCode::BAD_REQUEST,
             Self::Forbidden | Self::Outside | Self::Same => StatusCode::FORBIDDEN,
-            Self::Absent => StatusCode::NOT_FOUND,
+            Self::Absent | Self::UnknownUpload => StatusCode::NOT_FOUND,
             Self::OtherMethod | Self::Exists => StatusCode::METHOD_NOT_ALLOWED,
             Self::Silent => StatusCode::REQUEST_TIMEOUT,
-            Self::Directory | Self::NoDirectory | Self::NotEmpty | Self::Special | Self::NoFile => {
-                StatusCode::CONFLICT
-            }
+            Self::Directory
+            | Self::NoDirectory
+            | Self::NotEmpty
+            | Self::Special
+            | Self::NoFile
+            | Self::Missing(_) => StatusCode::CONFLICT,
             Self::Failed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge(_) | Self::TooLargeForDisk => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Encoded | Self::Body => StatusCode::UNSUPPORTED_MEDIA_TYPE,

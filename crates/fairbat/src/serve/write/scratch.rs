@@ -11,17 +11,16 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
-    Access, AtFlags, Dir, FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags, accessat,
-    fallocate, fchmod, flock, fstatvfs, mkdirat, openat, unlinkat,
+    AtFlags, Dir, FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags, fallocate, fchmod,
+    flock, fstatvfs, mkdirat, openat, unlinkat,
 };
 use rustix::io::Errno;
 use tokio::runtime::Handle;
 
 use super::refusal::Refusal;
-use super::slots::{MAX_UPLOADS, UploadSlots};
+use super::slots::MAX_UPLOADS;
 use crate::error::{ErrorKind, TransferError};
 use crate::serve::files::{Root, SCRATCH};
 
@@ -41,58 +40,6 @@ const PRIVATE: Mode = Mode::RWXU;
 /// The mode of the finished file, before the umask. The directory hides the file
 /// until then.
 const MODE: Mode = Mode::from_raw_mode(0o666);
-
-/// What all requests that change something share.
-#[derive(Debug)]
-pub(crate) struct Uploads {
-    /// Bytes of one upload.
-    max_size: Option<u64>,
-    pub(crate) slots: UploadSlots,
-    /// Number of the next unfinished file.
-    pub(crate) next_number: AtomicU64,
-    /// Held from the last check of what is there until it is changed.
-    turn: Mutex<()>,
-}
-
-impl Uploads {
-    /// Checks that files can be written, and removes unfinished files of earlier
-    /// servers.
-    ///
-    /// # Errors
-    /// This process may not write to the directory.
-    pub(crate) fn begin(root: &Root, max_size: Option<u64>) -> Result<Self, TransferError> {
-        let is_allowed = accessat(root.directory(), ".", Access::WRITE_OK, AtFlags::empty());
-        is_allowed.map_err(|errno| {
-            let message = format!("cannot take uploads: the directory cannot be written: {errno}");
-            TransferError::new(ErrorKind::Disk, message)
-                .with_hint("run as a user that may write to it, or without --writable")
-        })?;
-        let removed = sweep(root)?;
-        if removed > 0 {
-            tracing::info!("removed {removed} unfinished uploads from {SCRATCH}");
-        }
-        Ok(Self {
-            max_size,
-            slots: UploadSlots::default(),
-            next_number: AtomicU64::new(0),
-            turn: Mutex::new(()),
-        })
-    }
-
-    /// Waits until no other request changes anything. No other one does until the
-    /// guard is dropped.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Refuses an upload of more bytes than allowed.
-    pub(crate) fn check_size(&self, bytes: u64) -> Result<(), Refusal> {
-        match self.max_size {
-            Some(limit) if bytes > limit => Err(Refusal::TooLarge(limit)),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// An unfinished file. It is removed when this is dropped, unless it is kept.
 #[derive(Debug)]
@@ -212,7 +159,7 @@ fn open_or_make(root: &Root) -> Result<File, Refusal> {
 ///
 /// # Errors
 /// The directory exists, but cannot be used.
-fn sweep(root: &Root) -> Result<usize, TransferError> {
+pub(crate) fn sweep(root: &Root) -> Result<usize, TransferError> {
     let unusable = |errno: Errno| {
         let message = format!("cannot take uploads: {SCRATCH} cannot be used: {errno}");
         TransferError::new(ErrorKind::Disk, message).with_hint(

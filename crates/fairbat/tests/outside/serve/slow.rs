@@ -8,7 +8,7 @@ use dalbe::socket::TcpSocket;
 use fairbat::serve::Patience;
 use socket2::{Domain, SockRef, Socket, Type};
 
-use super::{LONG, SHORT, Serving, serve};
+use super::{LONG, PATIENT, SHORT, Serving, serve};
 
 /// Pauses between two reads, in a patience of `SHORT * 4`.
 const PAUSES: u32 = 16;
@@ -74,6 +74,7 @@ fn who_takes_less_than_a_kib_in_the_patience_is_closed_though_it_never_pauses() 
         sending: SHORT * 4,
         idle: LONG * 10,
         closing: LONG,
+        ..PATIENT
     });
     // 768 bytes in the patience, so more is acknowledged every three quarters of it.
     let mut slow = Reader::ask(&server, 48);

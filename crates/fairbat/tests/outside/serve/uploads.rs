@@ -25,6 +25,7 @@ fn a_client_that_stops_sending_gets_an_answer_and_is_closed() {
         sending: SHORT,
         idle: LONG * 10,
         closing: SHORT,
+        ..PATIENT
     });
     for sent in [&b""[..], b"some bytes"] {
         let mut stream = server.connect();
@@ -43,6 +44,7 @@ fn a_client_that_sends_next_to_nothing_is_refused_and_its_place_is_free() {
         sending: SHORT,
         idle: LONG * 10,
         closing: LONG,
+        ..PATIENT
     });
     let mut stream = server.connect();
     stream
@@ -90,4 +92,37 @@ fn a_client_that_sends_slowly_is_not_idle() {
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
     let stored = fs::read(server.directory.path().join("file")).unwrap();
     assert_eq!(stored, [b'x'; 30]);
+}
+
+#[test]
+fn an_upload_in_parts_that_nobody_goes_on_with_is_given_up() {
+    let server = writable(Patience {
+        parts: SHORT,
+        ..PATIENT
+    });
+    let mut stream = server.connect();
+    let mut ask = |request: &str| {
+        let fields = "Host: localhost\r\nContent-Length: 0\r\n\r\n";
+        stream
+            .write_all(format!("{request}\r\n{fields}").as_bytes())
+            .unwrap();
+        let mut answer = vec![0; 4096];
+        let length = stream.read(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..length]).to_lowercase()
+    };
+    let begun = ask("POST /file?parts HTTP/1.1\r\nContent-Range: bytes */30");
+    assert!(begun.starts_with("http/1.1 201 "), "{begun}");
+    let place = begun
+        .lines()
+        .find_map(|line| line.strip_prefix("location: "))
+        .unwrap();
+    assert_eq!(unfinished(&server), 1);
+    // Requests keep it.
+    for _ in 0..12 {
+        std::thread::sleep(SHORT / 6);
+        assert!(ask(&format!("POST {place} HTTP/1.1")).starts_with("http/1.1 409 "));
+    }
+    std::thread::sleep(SHORT + SHORT / 2);
+    assert_eq!(unfinished(&server), 0);
+    assert!(ask(&format!("POST {place} HTTP/1.1")).starts_with("http/1.1 404 "));
 }
