@@ -61,8 +61,8 @@ fn two_addresses_behind_one_link_turn_out_to_share_it() {
     ends.sort_unstable();
     assert_eq!(ends, [CLIENT, OTHER]);
     // From then on both have the m and the w of one lane.
-    let controls = events.iter().filter(|event| event["event"] == "control");
-    let last = controls.last().expect("a sample");
+    let mut controls = events.iter().filter(|event| event["event"] == "control");
+    let last = controls.next_back().expect("a sample");
     let of = |index: usize, key: &str| last["paths"][index][key].as_f64();
     assert_eq!((of(0, "m"), of(0, "w")), (of(1, "m"), of(1, "w")), "{last}");
     assert_eq!(last["m"].as_f64(), of(0, "m"), "{last}");

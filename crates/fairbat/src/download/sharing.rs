@@ -40,7 +40,7 @@ impl Run {
         if let Some(Shared { held, other }) = found {
             let lane = self.paths[lanes[other][0]].lane.clone();
             for &path in &lanes[held] {
-                self.enter_lane(path, lane.clone());
+                self.enter_lane(path, &lane);
                 self.emit_bottleneck(path, lanes[other][0]);
             }
         }
@@ -50,12 +50,12 @@ impl Run {
     pub(crate) fn enter_own_lane(&mut self, path: usize) {
         let own = self.paths[path].own_lane.clone();
         if !own.is(&self.paths[path].lane) {
-            self.enter_lane(path, own);
+            self.enter_lane(path, &own);
         }
     }
 
     /// From now on this path belongs to that lane.
-    fn enter_lane(&mut self, index: usize, lane: Lane) {
+    fn enter_lane(&mut self, index: usize, lane: &Lane) {
         // What is under way has its permits from the other lane.
         self.stop_using(index);
         let path = &mut self.paths[index];
@@ -68,7 +68,7 @@ impl Run {
         path.free_carrier = None;
         path.lane = lane.clone();
         let unfinished = self.transfers.iter_mut().filter(|it| !it.is_ended());
-        unfinished.for_each(|transfer: &mut Transfer| transfer.enter_lane(index, &lane));
+        unfinished.for_each(|transfer: &mut Transfer| transfer.enter_lane(index, lane));
         self.tell_least_connections();
         self.set_backlogs();
     }
