@@ -34,6 +34,9 @@ MATRICES := peers run run-uploads run-nights lane lane-deadlines trust overhead 
 	dalbe-simulated dalbe-fig10 dalbe dalbe-beyond dalbe-load \
 	agent-push agent-lane fleet fleet-equal fleet-faults
 
+# What `lab multipath` measures.
+PATH_PLANS := two-paths paths-come-and-go paths-deadline
+
 # What `lab programs` runs and serves by, beside what the tests need.
 PROGRAMS := apt-ftparchive borg fcgiwrap git go hf javac lftp npm rsync scp sshd
 
@@ -80,6 +83,10 @@ bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1
 	$(TARGET)/release/bench mirrors $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(TARGET)/release/lab numerical && $(TARGET)/release/lab tuning)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
+	for plan in $(PATH_PLANS); do \
+		$(call as-root,release) $(TARGET)/release/lab multipath $$plan --jobs 4 \
+			$(if $(QUICK),--quick,--output tests/lab/results) || exit; \
+	done
 	@left=; \
 	for words in $(MATRICES:%=matrix:%) sender-cost programs programs:--through-proxy; do \
 		words=$$(echo "$$words" | tr : ' '); status=0; \

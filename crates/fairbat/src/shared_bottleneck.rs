@@ -8,7 +8,7 @@
 //! loses nothing, since it fills what nobody uses; so the test costs little where it finds nothing.
 //!
 //! A test is before, held and after. Others that come or go change one of these, so a find counts
-//! only when a second test finds the same.
+//! only when a second test, which follows at once, finds the same.
 //!
 //! Pure.
 
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// At this weight a lane presses: two of them would take the share of two ordinary flows.
 const PRESSING: f64 = 0.5;
 
-/// Each phase has so many control periods; those before the last two are for the lever to act.
-const PERIODS: usize = 4;
+/// Each phase has so many control periods; the first one is for the lever to act.
+const PERIODS: usize = 3;
 
 /// The held lane has to lose this part of its rate, and another one to gain this part of that. A
 /// greedy flow of somebody else takes its part, too.
@@ -136,9 +136,9 @@ impl SharingTest {
         self.before = before;
     }
 
-    /// The mean rates over the last periods of a phase, which is over.
+    /// The mean rates of a phase that is over, without its first period.
     fn end_phase(&mut self) -> Vec<f64> {
-        let last = &self.periods[self.periods.len().saturating_sub(2)..];
+        let last = &self.periods[1..];
         let count = last.len() as f64;
         let mean = |lane: usize| last.iter().map(|period| period[lane].rate).sum::<f64>() / count;
         let means = (0..last[0].len()).map(mean).collect();
@@ -170,6 +170,11 @@ impl SharingTest {
         if found.is_empty() {
             self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
             self.not_before = now + self.pause;
+        }
+        if !found.is_empty() {
+            // The second test begins where the first one ends.
+            self.before = after.to_vec();
+            self.tested = Some((lane, Phase::Held));
         }
         self.found = found;
         None
@@ -206,7 +211,7 @@ mod tests {
             Some(_) => [0.9, 0.1],
             None => [0.4, 0.6],
         });
-        assert!(found.is_some_and(|second| second < 30), "{found:?}");
+        assert!(found.is_some_and(|second| second < 20), "{found:?}");
         // Beside a greedy flow, which takes half of it.
         let (found, _) = play(60, 1.0, |held, _| match held {
             Some(0) => [0.02, 0.49],
@@ -234,7 +239,7 @@ mod tests {
     fn what_others_do_in_one_test_is_no_find() {
         // Somebody leaves the second path while the first one is held back, once.
         let (found, _) = play(200, 1.0, |held, second| match held {
-            Some(0) if second < 12 => [0.1, 1.0],
+            Some(0) if second < 9 => [0.1, 1.0],
             Some(0) => [0.1, 0.6],
             _ => [0.5, 0.6],
         });

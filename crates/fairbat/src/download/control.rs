@@ -61,8 +61,12 @@ impl Run {
             }
             samples.push(sample);
         }
+        // The rate of a lane that is held back says nothing of what it carries.
+        let was_held = self.held_back.is_some();
         self.test_sharing();
-        self.divide_paths();
+        if !was_held {
+            self.divide_paths();
+        }
         if self.knows_sizes() {
             self.report_late();
         }

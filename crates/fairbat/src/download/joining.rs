@@ -10,7 +10,7 @@ use super::asking;
 use super::joint::{Joint, Sample, Statement};
 use super::run::Run;
 use super::sources::SourceState;
-use super::transfer::{Phase, host_of, shown};
+use super::transfer::{Phase, Transfer, host_of, shown};
 use super::ways::WayId;
 use super::worker::{Joined, TransferId};
 use crate::error::{ErrorKind, TransferError};
@@ -48,12 +48,7 @@ impl Run {
         if self.place.is_some() || self.is_stream {
             return;
         }
-        let sources = self.in_progress().map(|transfer| match &transfer.phase {
-            Phase::Moving(moving) if moving.joint.alone.is_none() && moving.joint.joins() => {
-                transfer.sources.left()
-            }
-            _ => 1,
-        });
+        let sources = self.in_progress().map(Transfer::sources_at_once);
         let sources = sources.max().unwrap_or(1);
         let least = u32::try_from(sources).unwrap_or(u32::MAX).max(self.split);
         if std::mem::replace(&mut self.least_connections, least) != least {

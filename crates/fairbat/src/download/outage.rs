@@ -48,7 +48,7 @@ impl Run {
                 up: is_up,
             });
             if is_up {
-                self.enter_own_lane(index);
+                self.leave_shared_lane(index);
                 self.renew_ways(index);
             } else {
                 self.leave_path(index);

@@ -68,7 +68,7 @@ impl Run {
         let least = ways.iter().filter(|way| way.path == path);
         let least = least.map(|way| in_use(*way)).min().unwrap_or_default();
         let allowed = self.paths[path].lane.connections();
-        let most_each = (allowed / transfer.sources.left().max(1)).max(1);
+        let most_each = (allowed / transfer.sources_at_once().max(1)).max(1);
         let waiting = moving.pieces.waiting_bytes();
         let arrival = |way: &WayId| {
             let most = self.chunk_of(transfer, *way).min(waiting);

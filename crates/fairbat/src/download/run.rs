@@ -31,7 +31,7 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, TimedEvent};
 use crate::interfaces::InterfaceWatch;
 use crate::lane::handle::control_periods;
-use crate::lane::{Member, Permit, Service};
+use crate::lane::{Lane, Member, Permit, Service};
 use crate::settings::{RetrySettings, Settings, TransferRequest};
 use crate::shared_bottleneck::SharingTest;
 
@@ -184,6 +184,8 @@ pub(crate) struct Run {
     pub(crate) divider: Divider,
     /// Which paths share a bottleneck.
     pub(crate) sharing: SharingTest,
+    /// The lane that is held back for it.
+    pub(crate) held_back: Option<Lane>,
     /// What has been measured of hosts over paths.
     pub(crate) meters: HashMap<(String, usize), WayMeter>,
     pub(crate) transfers: Vec<Transfer>,
@@ -247,6 +249,7 @@ impl Run {
             least_connections: settings.split,
             divider: Divider::default(),
             sharing: SharingTest::default(),
+            held_back: None,
             meters: HashMap::new(),
             rng: StdRng::seed_from_u64(settings.seed),
             transfers: Vec::with_capacity(setup.requests.len()),

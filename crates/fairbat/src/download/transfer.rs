@@ -293,11 +293,23 @@ impl Transfer {
         }
     }
 
+    /// How many sources may send at once.
+    pub(crate) fn sources_at_once(&self) -> usize {
+        match &self.phase {
+            Phase::Moving(moving) if moving.joint.alone.is_none() && moving.joint.joins() => {
+                self.sources.left()
+            }
+            _ => 1,
+        }
+    }
+
     /// The path belongs to another lane from now on.
     pub(crate) fn enter_lane(&mut self, path: usize, lane: &Lane) {
         let sources = &self.sources;
         for way in self.ways.iter_mut().filter(|way| way.id.path == path) {
-            let host = host_of(&sources.get(way.id.source).at.url);
+            let source = way.id.source;
+            let remote = sources.remote(source).map(|remote| &remote.url);
+            let host = host_of(remote.unwrap_or(&sources.get(source).at.url));
             way.member = lane.enter(&host, way.member.service());
         }
     }

@@ -87,13 +87,15 @@ pub(crate) struct RateController {
     /// they are on a shorter scale of time.
     time_scale: f64,
     /// Limit on the rate, byte/s: the flows do not press for more.
-    limit_rate: Option<f64>,
+    pub(crate) limit_rate: Option<f64>,
     /// Whether there was a deadline at the last sample.
     had_demand: bool,
     /// Whether work without a deadline waited at the last sample.
     had_waiting: bool,
     /// Whether some deadline asks for a rate, or will.
     is_pressed: bool,
+    /// w_min.
+    least_weight: f64,
     /// Whether the flows have their least weight for now, whatever is demanded.
     pub(crate) is_held_back: bool,
     /// Connections allowed until the next sample.
@@ -140,6 +142,7 @@ impl RateController {
         };
         Ok(Self {
             limit_rate,
+            least_weight: settings.weight,
             max_weight: f64::from(settings.carriers()),
             ..controller?
         })
@@ -207,8 +210,9 @@ impl RateController {
             had_demand: false,
             had_waiting: false,
             is_pressed: false,
-            // Whole and within the range of u32.
+            least_weight: MIN_WEIGHT,
             is_held_back: false,
+            // Whole and within the range of u32.
             allowed: settings.m_min.ceil() as u32,
             in_use: 0,
             n: 0.0,
@@ -245,7 +249,7 @@ impl RateController {
         };
         match self.is_held_back {
             true => FlowTarget {
-                w: MIN_WEIGHT,
+                w: self.least_weight,
                 ..target
             },
             false => target,

@@ -327,7 +327,7 @@ impl Core {
     }
 
     fn limit_rate(&self) -> Option<f64> {
-        self.settings.limit_rate.map(|rate| rate as f64)
+        self.controller.limit_rate
     }
 
     /// A new connection that the controller steers by itself: what was seen of

@@ -125,7 +125,7 @@ impl RunArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct MultipathArguments {
-    /// Name of a plan, or path of a file that ends in .toml: two-paths, come-and-go, deadline
+    /// Name of a plan, or path of a file that ends in .toml: two-paths, paths-come-and-go, paths-deadline
     pub(crate) plan: String,
     /// Only this one of its carriers; may be repeated
     #[arg(long, value_name = "NAME")]
