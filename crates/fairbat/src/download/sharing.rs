@@ -23,12 +23,12 @@ impl Run {
         let found = self.sharing.update(self.now, &periods);
         let held = self.sharing.held();
         self.hold_back(held.map(|lane| self.paths[lanes[lane][0]].lane.clone()));
-        if let Some(Shared { held, other }) = found {
+        if let Some(Shared { one, other }) = found {
             // The joint lane presses no more than the less pressing of the two.
             let least = |lane: usize| self.least_weight(lanes[lane][0]);
-            let (guests, host) = match least(held) < least(other) {
-                true => (other, held),
-                false => (held, other),
+            let (guests, host) = match least(other) < least(one) {
+                true => (one, other),
+                false => (other, one),
             };
             let lane = self.paths[lanes[host][0]].lane.clone();
             for &path in &lanes[guests] {
