@@ -8,7 +8,7 @@
 //! - [`machine`]: a lane that takes part in that of the machine's agent.
 //! - [`download`]: from URL to file: the run loop, its workers, part files and
 //!   their journals. [`download::run`] is the entry.
-//! - [`upload`]: from file to URL, by one PUT. [`upload::run`] is the entry.
+//! - [`upload`]: from file to URL, by one PUT, or in parts over several paths. [`upload::run`] is the entry.
 //! - [`serve`]: the server behind `fairbat serve`. It paces its responses.
 //! - [`transport`]: the HTTP client, the sockets under it, and the levers on its
 //!   connections.

@@ -1,7 +1,7 @@
 //! `--writable`: files that come in parts, in any order, and are there when all have come.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::ops::Range;
 use std::thread;
 
@@ -40,9 +40,9 @@ impl Serving {
         let flags = [&["-H", &total], flags].concat();
         let (status, answer) = self.request("POST", &format!("{name}?parts"), b"", &flags);
         assert_eq!(status, 201, "{answer}");
-        let place = value(&answer, "location").to_owned();
-        assert!(place.starts_with(&format!("/{name}?parts=")), "{place}");
-        place[1..].to_owned()
+        let place = value(&answer, "location");
+        assert!(place.starts_with("?parts="), "{place}");
+        format!("{name}{place}")
     }
 
     /// Sends these bytes as that range.
@@ -77,21 +77,92 @@ fn parts_come_in_any_order_and_more_than_once() {
     assert!(value(&answer, "etag").starts_with('"'), "{answer}");
     assert_content(&server.path("new/file"), &FILE);
     server.assert_no_scratch();
-    // The second one replaces it. Its parts come at once, and overlap.
+    // The second one replaces it. Its parts come at once, and one comes again with more.
     let place = server.begin_parts("new/file", &[]);
     thread::scope(|scope| {
-        for part in [0..70_000, 60_000..200_000, 150_000..SIZE, 0..SIZE] {
+        for part in [0..70_000, 70_000..200_000, 200_000..SIZE] {
             let (server, place) = (&server, &place);
             scope.spawn(move || assert_eq!(server.send(place, &part), 204));
         }
     });
-    assert_eq!(server.request("POST", &place, b"", &[]).0, 204);
-    assert_content(&server.path("new/file"), &FILE);
-    assert_eq!(
-        server.request("POST", &place, b"", &[]).0,
-        404,
-        "it is complete"
+    assert_eq!(server.send(&place, &(50_000..250_000)), 204);
+    // The client may lose the answer, and ask again.
+    for _ in 0..2 {
+        assert_eq!(server.request("POST", &place, b"", &[]).0, 204);
+        assert_content(&server.path("new/file"), &FILE);
+    }
+    assert_eq!(server.send(&place, &HALVES[0]), 404, "it is complete");
+    let give_up = format!("{place}&give-up");
+    assert_eq!(server.request("POST", &give_up, b"", &[]).0, 404);
+}
+
+#[test]
+fn a_part_that_fails_takes_what_came_there_before() {
+    let server = writable();
+    let place = server.begin_parts("file", &[]);
+    let missing = |ranges: &str| {
+        let (status, answer) = server.request("POST", &place, b"", &[]);
+        assert_eq!(status, 409);
+        assert!(answer.contains(&format!("missing: {ranges}\n")), "{answer}");
+    };
+    for part in &HALVES {
+        assert_eq!(server.send(&place, part), 204);
+    }
+    // Other bytes come again, and are not those that were meant.
+    let range = format!("Content-Range: bytes 1000-1999/{SIZE}");
+    let digest = format!("Content-Digest: sha-256=:{}=:", "A".repeat(43));
+    let flags = ["-H", &range, "-H", &digest];
+    let (status, answer) = server.request("PUT", &place, &[7; 1000], &flags);
+    assert!(
+        status == 400 && answer.contains("does not count"),
+        "{answer}"
     );
+    missing("1000-1999");
+    // Others break off.
+    let mut stream = server.connect();
+    let head = format!(
+        "PUT /{place} HTTP/1.1\r\nHost: localhost\r\nContent-Range: bytes 5000-5999/{SIZE}\r\n\
+         Content-Length: 1000\r\n\r\n12345"
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    drop(stream);
+    wait_until("the part to break off", SOON, || {
+        let (_, answer) = server.request("POST", &place, b"", &[]);
+        answer.contains("missing: 1000-1999, 5000-5999\n")
+    });
+    for part in [1000..2000, 5000..6000] {
+        assert_eq!(server.send(&place, &part), 204);
+    }
+    assert_eq!(server.request("POST", &place, b"", &[]).0, 201);
+    assert_content(&server.path("file"), &FILE);
+}
+
+#[test]
+fn of_two_parts_that_overlap_the_newer_one_counts() {
+    let server = writable();
+    let place = server.begin_parts("file", &[]);
+    let mut older = server.connect();
+    let head = format!(
+        "PUT /{place} HTTP/1.1\r\nHost: localhost\r\nContent-Range: bytes 0-99999/{SIZE}\r\n\
+         Content-Length: 100000\r\nConnection: close\r\n\r\n"
+    );
+    older.write_all(head.as_bytes()).expect("sent");
+    older.write_all(&[7; 50_000]).expect("sent");
+    wait_until("it to be written", SOON, || {
+        let scratch = fs::read_dir(server.path(".fairbat-upload")).expect("made");
+        scratch
+            .flatten()
+            .any(|file| file.metadata().is_ok_and(|it| it.len() == 50_000))
+    });
+    for part in &HALVES {
+        assert_eq!(server.send(&place, part), 204);
+    }
+    older.write_all(&[7; 50_000]).expect("sent");
+    let mut answer = String::new();
+    older.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
+    assert_eq!(server.request("POST", &place, b"", &[]).0, 201);
+    assert_content(&server.path("file"), &FILE);
 }
 
 #[test]
@@ -108,7 +179,7 @@ fn a_file_is_complete_when_nothing_is_missing() {
     // A file of no bytes needs no part.
     let none = ["-H", "Content-Range: bytes */0"];
     let (_, answer) = server.request("POST", "empty?parts", b"", &none);
-    let place = value(&answer, "location")[1..].to_owned();
+    let place = format!("empty{}", value(&answer, "location"));
     assert_eq!(server.request("POST", &place, b"", &[]).0, 201);
     assert_content(&server.path("empty"), &Content::new(1, 0));
 }
@@ -160,6 +231,39 @@ fn what_is_no_part_of_the_file_is_refused() {
     let (status, answer) = server.request("POST", &place, b"", &[]);
     assert_eq!(status, 409);
     assert!(answer.contains("missing: 0-299999\n"), "{answer}");
+    // A digest of the whole file would not be checked.
+    for digest in ["Repr-Digest: sha-256=:AA==:", "Digest: sha-256=AA=="] {
+        let (status, answer) = server.request("POST", &place, b"", &["-H", digest]);
+        assert!(status == 400 && answer.contains("each part"), "{answer}");
+    }
+}
+
+#[test]
+fn parts_go_where_the_upload_began_whatever_a_proxy_calls_that() {
+    let server = writable();
+    let total = ["-H", "Content-Range: bytes */0"];
+    let (status, answer) = server.request("POST", "file?k=v&parts&x", b"", &total);
+    let place = value(&answer, "location").to_owned();
+    assert_eq!(status, 201, "{answer}");
+    assert!(place.starts_with("?k=v&parts="), "{place}");
+    assert!(place.ends_with("&x"), "{place}");
+    let place = format!("file{place}");
+    assert_eq!(server.request("POST", &place, b"", &[]).0, 201);
+}
+
+#[test]
+fn no_request_about_parts_removes_a_file() {
+    let server = writable();
+    server.put_fresh("file", &FILE);
+    let place = server.begin_parts("file", &[]);
+    let unknown = "file?parts=1".to_owned();
+    for place in ["file?parts", &place, &unknown, &format!("{place}&give-up")] {
+        assert_eq!(server.request("DELETE", place, b"", &[]).0, 405, "{place}");
+    }
+    let give_up = format!("{place}&give-up");
+    assert_eq!(server.request("POST", &give_up, b"", &[]).0, 204);
+    assert_eq!(server.request("POST", &give_up, b"", &[]).0, 404);
+    assert_content(&server.path("file"), &FILE);
 }
 
 #[test]
@@ -174,12 +278,13 @@ fn unknown_uploads_and_other_names_are_not_found() {
     ] {
         assert_eq!(server.send(&wrong, &HALVES[0]), 404, "{wrong}");
         assert_eq!(server.request("POST", &wrong, b"", &[]).0, 404, "{wrong}");
-        assert_eq!(server.request("DELETE", &wrong, b"", &[]).0, 404, "{wrong}");
+        let give_up = format!("{wrong}&give-up");
+        assert_eq!(server.request("POST", &give_up, b"", &[]).0, 404, "{wrong}");
     }
-    assert_eq!(server.request("DELETE", "file?parts", b"", &[]).0, 405);
     assert_eq!(server.request("MOVE", &place, b"", &[]).0, 405);
     // Given up, nothing is left of it.
-    assert_eq!(server.request("DELETE", &place, b"", &[]).0, 204);
+    let give_up = format!("{place}&give-up");
+    assert_eq!(server.request("POST", &give_up, b"", &[]).0, 204);
     server.assert_no_scratch();
     assert_eq!(server.send(&place, &HALVES[0]), 404);
     // After a kill, the next server removes what is left.
@@ -230,6 +335,10 @@ fn an_upload_in_parts_begins_under_the_rules_of_put() {
     server.put_fresh("other", &Content::new(2, 10));
     assert_eq!(server.request("POST", &place, b"", &[]).0, 412);
     assert_content(&server.path("other"), &Content::new(2, 10));
+    // Nothing of the upload is lost by that.
+    fs::remove_file(server.path("other")).expect("removed");
+    assert_eq!(server.request("POST", &place, b"", &[]).0, 201);
+    assert_content(&server.path("other"), &FILE);
     server.assert_no_scratch();
     // Uploads at once are bounded, those in parts as well.
     let begun: Vec<u16> = (0..40).map(|_| begin("x?parts", size)).collect();
@@ -261,7 +370,9 @@ fn only_who_has_the_token_sends_parts() {
             .0,
         401
     );
-    assert_eq!(server.request("DELETE", &place, b"", &good).0, 204);
+    let give_up = format!("{place}&give-up");
+    assert_eq!(server.request("POST", &give_up, b"", &[]).0, 401);
+    assert_eq!(server.request("POST", &give_up, b"", &good).0, 204);
     // One that takes no changes does not say that it takes parts.
     let reader = Serving::start(&[]);
     let head = reader.headers(&[&reader.url("x")]);

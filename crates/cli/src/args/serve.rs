@@ -52,11 +52,11 @@ use super::shared::{LogArgs, SenderMethod};
         at once, and one peer gets at most as many as are left for others. Further uploads get \
         503 with Retry-After. An upload that sends less than 1 KiB in 60 s is dropped (408).\n\n\
         With --writable, a file may also come in parts, several at once: POST FILE?parts with \
-        Content-Range: bytes */N for a file of N bytes is answered 201 with Location: FILE?parts=ID. \
+        Content-Range: bytes */N for a file of N bytes is answered 201 with Location: ?parts=ID. \
         PUT of a part goes there with Content-Range: bytes A-B/N, in any order. POST there completes \
-        the file, or is answered 409 with the missing bytes. DELETE there gives it up, as do 5 \
-        minutes without a request. Each of them counts as an upload. An unknown ID is a 404. Every \
-        answer has Fairbat: 1;parts, which tells clients that parts are accepted.\n\n\
+        the file, or is answered 409 with the missing bytes. POST to FILE?parts=ID&give-up gives it \
+        up, as do 5 minutes without a request. Each of them counts as an upload. An unknown ID is a \
+        404. Fairbat: 1;parts in an answer tells clients that parts are accepted.\n\n\
         With --writable, DELETE removes a file, a symbolic link or an empty directory. MOVE \
         renames a file to the name in Destination. With Overwrite: F, MOVE replaces nothing. \
         MKCOL makes a directory. If a name is a symbolic link, the link itself is replaced. \

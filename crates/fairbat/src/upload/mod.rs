@@ -17,10 +17,12 @@
 //!
 //! `send` holds the upload and its tries, `way` a path with the request that is under way there,
 //! `several` an upload over several paths, `parts` the parts that wait there, `report` what others are told,
+//! `carried` the rate of a path, `waits` what an upload waits for,
 //! `source` the file and the request body, `connection` what carries it, and `answer` what servers
 //! answer.
 
 mod answer;
+mod carried;
 mod connection;
 mod parts;
 mod report;

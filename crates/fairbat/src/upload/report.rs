@@ -7,7 +7,7 @@ use dalbe::receive_window::ReceiveWindowState;
 
 use super::connection::UploadConnection;
 use super::send::Upload;
-use super::way::Way;
+use super::way::{PathUsage, Way};
 use crate::download::division::{Needs, PathLoad};
 use crate::download::outage::for_money;
 use crate::event::{Control, Event, FileProgress, PathSample};
@@ -58,6 +58,9 @@ impl Upload {
         for way in &self.ways {
             way.lane.notice_clock();
             way.measure();
+            let mut state = way.state();
+            let bytes = state.bytes;
+            state.rate.end_period(self.clock.now(), bytes);
         }
         self.look_at_interfaces();
         let (now, total, done) = (self.clock.now(), self.total(), self.done());
@@ -115,7 +118,6 @@ impl Upload {
         });
         for (way, part) in parts {
             way.state().share = part.share;
-            let is_up = way.state().is_up;
             let limit = part.limit.unwrap_or(f64::INFINITY);
             if let Some(metered) = &way.metered
                 && limit > 0.0
@@ -123,7 +125,13 @@ impl Upload {
                 // Saturates.
                 metered.set_rate(limit as u64);
             }
-            way.is_usable.send_replace(is_up && limit > 0.0);
+            way.usage.send_if_modified(|usage| {
+                let wanted = match limit > 0.0 {
+                    true => PathUsage::Used,
+                    false => PathUsage::Spared,
+                };
+                *usage != PathUsage::Gone && std::mem::replace(usage, wanted) != wanted
+            });
         }
     }
 
@@ -140,18 +148,22 @@ impl Upload {
                 continue;
             };
             let up = interfaces.has(&settings.local_end);
-            if std::mem::replace(&mut way.state().is_up, up) == up {
+            if way.is_up() == up {
                 continue;
             }
             let interface = settings.local_end.to_string();
             self.emit(Event::Path { interface, up });
-            // What a metered path is needed for is known later.
-            way.is_usable.send_replace(up && way.metered.is_none());
             if up {
                 let mut state = way.state();
                 state.backoff.progress();
                 state.is_exhausted = false;
             }
+            way.usage.send_replace(match (up, &way.metered) {
+                (false, _) => PathUsage::Gone,
+                // What a metered path is needed for is known later.
+                (true, Some(_)) => PathUsage::Spared,
+                (true, None) => PathUsage::Used,
+            });
         }
     }
 
@@ -180,7 +192,7 @@ impl Upload {
             rate: sample.rate,
             capacity: rates.fold(sample.capacity, f64::max),
             w: sample.w,
-            is_up: all().any(|way| way.state().is_up),
+            is_up: all().any(Way::is_up),
             is_metered: all().all(|way| way.metered.is_some()),
         }
     }
@@ -240,14 +252,15 @@ fn brake(way: &Way) -> Option<ReceiveWindowState> {
 fn path_sample(way: &Way) -> Option<PathSample> {
     let settings = way.settings.as_ref()?;
     let state = way.state();
-    let LaneSample { m, w, rate, .. } = state.sample;
+    let LaneSample { m, w, .. } = state.sample;
     Some(PathSample {
         interface: settings.local_end.to_string(),
-        up: state.is_up,
+        up: way.is_up(),
         active: usize::from(state.open.carrier().is_some()),
         m,
         w,
-        rate,
+        // Other paths may share the lane.
+        rate: state.rate.get(),
         bytes_done: state.bytes,
     })
 }

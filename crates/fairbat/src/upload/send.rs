@@ -182,6 +182,9 @@ impl Upload {
         let mut redirects = 0;
         loop {
             let answer = self.attempt(&url).await;
+            if answer.is_err() {
+                self.give_up().await;
+            }
             self.settle();
             let decided =
                 answer.and_then(|answer| Ok((answer.status, self.decide(&answer, &url)?)));
@@ -216,7 +219,7 @@ impl Upload {
         verdict(answer, &user, url, &self.request.file, tries)
     }
 
-    /// The failure that an answer is which is no success.
+    /// The failure that an answer stands for.
     pub(super) fn refused(&self, answer: &PutAnswer, url: &Url) -> Failure {
         match self.decide(answer, url) {
             Err(failure) => failure,
@@ -231,7 +234,9 @@ impl Upload {
             let mut state = way.state();
             (state.backs_off, state.is_waiting) = (false, false);
         }
-        self.state().parts = Parts::default();
+        let mut state = self.state();
+        state.parts = Parts::default();
+        state.begun = None;
     }
 
     /// A try with this file.

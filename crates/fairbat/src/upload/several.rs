@@ -1,7 +1,8 @@
 //! An upload over several paths: the parts that they send, and the requests about the upload as a
 //! whole. `serve::write::parts` has the protocol.
 //!
-//! All paths take parts from one queue, as long as makes them end together.
+//! All paths take parts from one queue. A path takes a part of such a length that all paths end
+//! at the same time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,13 +36,17 @@ impl Upload {
     /// Asks the server over all paths at once. The first answer counts, and the path that it came
     /// over.
     pub(super) async fn ask_first(&self, url: &Url) -> Result<(&Way, PutAnswer), Failure> {
-        let usable = self.ways.iter().filter(|way| way.is_usable());
-        let free = self.ways.iter().filter(|way| way.metered.is_none());
-        // One that is down now may be up again.
-        let mut asked: Vec<&Way> = usable.collect();
-        if asked.is_empty() {
-            asked = free.collect();
-        }
+        let those = |are: &dyn Fn(&Way) -> bool| -> Vec<&Way> {
+            self.ways.iter().filter(|way| are(way)).collect()
+        };
+        // One that is gone may be back.
+        let asked = [
+            those(&Way::is_used),
+            those(&|way| way.metered.is_none()),
+            those(&|_| true),
+        ];
+        let asked = asked.into_iter().find(|ways| !ways.is_empty());
+        let asked = asked.unwrap_or_default();
         let asked = asked.into_iter().map(|way| {
             let answer = self.ask(way, Method::HEAD, self.about(url));
             let with_way = move |answer: PutAnswer| (way, answer);
@@ -89,14 +94,15 @@ impl Upload {
             way.state().share = 1.0 / self.ways.len() as f64;
         }
         self.send_over_all(&place, source).await?;
-        // Nobody may see a file that nobody has had.
+        // The server may not publish parts of a file that has changed since it was opened.
         source.check().map_err(Failure::Fatal)?;
         let answer = self.complete(&place).await?;
         self.state().begun = None;
         Ok(answer)
     }
 
-    /// Asks the server to make the file of its parts. Any path will do.
+    /// Asks the server to make the file of its parts. Any path will do, also a metered one that is
+    /// not needed for parts.
     async fn complete(&self, place: &Url) -> Result<PutAnswer, Failure> {
         // The server has all of it, and writes it to the disk.
         let patience = self
@@ -105,10 +111,10 @@ impl Upload {
             .stall_timeout
             .map(|limit| limit + self.clock.now());
         loop {
-            let back = self.ways.iter().map(|way| way.becomes_usable(true).boxed());
-            select_all(back).await;
-            let usable = self.ways.iter().filter(|way| way.is_usable());
-            let way = usable.min_by_key(|way| way.state().backoff.failures());
+            let up = self.ways.iter().map(|way| way.up().boxed());
+            select_all(up).await;
+            let up = self.ways.iter().filter(|way| way.is_up());
+            let way = up.min_by_key(|way| (way.state().backoff.failures(), !way.is_used()));
             let way = way.unwrap_or(&self.ways[0]);
             let asked = self.ask_within(patience, way, Method::POST, self.about(place));
             match asked
@@ -128,11 +134,13 @@ impl Upload {
     /// itself later.
     pub(super) async fn give_up(&self) {
         let begun = self.state().begun.take();
-        let Some(place) = begun else {
+        let Some(mut place) = begun else {
             return;
         };
+        // A server that knows nothing of parts refuses POST. DELETE would remove the file there.
+        place.query_pairs_mut().append_key_only("give-up");
         let told = self.ways.iter().map(|way| {
-            let told = self.ask(way, Method::DELETE, self.about(&place));
+            let told = self.ask(way, Method::POST, self.about(&place));
             told.boxed()
         });
         let told = tokio::time::timeout(FAREWELL, select_ok(told)).await;
@@ -223,7 +231,7 @@ impl Upload {
                     state.backoff.progress();
                     state.is_exhausted = false;
                 }
-                Err(Failure::Transient(failure)) if way.is_usable() => tokio::select! {
+                Err(Failure::Transient(failure)) if way.is_up() => tokio::select! {
                     over = self.back_off_way(way, Failure::Transient(failure)) => over?,
                     () = self.all_sent() => {}
                 },
@@ -253,8 +261,8 @@ impl Upload {
         let answer = tokio::select! {
             biased;
             answer = way.send(&put, source, part) => answer?,
-            () = way.becomes_usable(false) => {
-                return Err(Failure::network("the path is not used any more"));
+            () = way.gone() => {
+                return Err(Failure::network("the machine does not have the path any more"));
             }
         };
         self.part_answer(answer, place).map(drop)
@@ -281,8 +289,8 @@ impl Upload {
             }
             tokio::select! {
                 () = changed => {}
-                () = way.becomes_usable(true), if !way.is_usable() => {}
-                () = tokio::time::sleep(LOOK_AGAIN), if way.is_usable() => {}
+                () = way.used(), if !way.is_used() => {}
+                () = tokio::time::sleep(LOOK_AGAIN), if way.is_used() => {}
             }
         }
     }
@@ -300,13 +308,16 @@ impl Upload {
 
     /// Length of the part that this path is to send now, if any.
     fn plan_part(&self, way: &Way) -> Option<u64> {
-        if !way.is_usable() {
+        if !way.is_used() {
             return None;
         }
-        let is_ready = |other: &&Way| other.is_usable() && other.state().is_ready();
+        let is_ready = |other: &&Way| other.is_used() && other.state().is_ready();
         let others = self.ways.iter().filter(|other| !std::ptr::eq(*other, way));
         let others: Vec<WayState> = others.filter(is_ready).map(Way::arrival).collect();
-        let waiting = self.state().parts.waiting.total();
+        let (waiting, is_due) = {
+            let state = self.state();
+            (state.parts.waiting.total(), state.deadline.is_some())
+        };
         if waiting == 0 {
             return None;
         }
@@ -315,6 +326,12 @@ impl Upload {
             .longest_part()
             .unwrap_or(FIRST_PART)
             .min(waiting);
+        // A metered path may be needed any time, and then it has to find something to send.
+        let is_metered = |way: &Way| way.metered.is_some() && way.is_up();
+        let most = match is_due && self.ways.iter().any(is_metered) {
+            true => most.min(FIRST_PART.max(waiting / 2)).min(waiting),
+            false => most,
+        };
         let length = next_piece(&way.arrival(), &others, waiting as f64, most as f64)?;
         Some((length as u64).clamp(1, most))
     }

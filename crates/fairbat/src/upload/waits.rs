@@ -1,5 +1,7 @@
 //! What an upload waits for: its connection, and its next try.
 
+use std::time::Duration;
+
 use super::send::Upload;
 use super::way::Way;
 use crate::error::ErrorKind;
@@ -43,8 +45,9 @@ impl Upload {
         Ok(())
     }
 
-    /// Waits for the next try over one of several paths. One that has failed as often as it may is
-    /// still tried, as rarely as possible, while another one is left.
+    /// Waits for the next try over one of several paths, or until the path has gone and is back. One
+    /// that has failed as often as it may is still tried, as rarely as possible, while another one
+    /// is left.
     ///
     /// # Errors
     /// There is no next try, over none of them.
@@ -62,7 +65,9 @@ impl Upload {
             state.is_exhausted = wait.is_none();
             (wait, state.backoff.failures())
         };
-        let is_left = |way: &Way| way.is_usable() && !way.state().is_exhausted;
+        let is_left = |other: &Way| {
+            (other.is_used() || std::ptr::eq(other, way)) && !other.state().is_exhausted
+        };
         if !self.ways.iter().any(is_left) {
             return Err(Failure::Fatal(failure.given_up(attempt, false)));
         }
@@ -75,7 +80,14 @@ impl Upload {
             attempt,
         });
         way.member.backs_off(after);
-        tokio::time::sleep(after).await;
+        let returns = async {
+            way.gone().await;
+            way.up().await;
+        };
+        tokio::select! {
+            () = tokio::time::sleep(after) => {}
+            () = returns => way.member.backs_off(Duration::ZERO),
+        }
         way.state().backs_off = false;
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 
 use super::UploadSettings;
+use super::carried::PeriodRate;
 use super::connection::{UploadConnection, UploadConnections};
 use super::source::{UploadFile, body};
 use crate::arrival::WayState;
@@ -48,9 +50,20 @@ pub(super) struct Way {
     limits: Vec<Arc<RateLimit>>,
     /// What holds its rate, if its bytes cost money.
     pub(super) metered: Option<Arc<RateLimit>>,
-    /// Whether the machine has it, and what is sent may go over it.
-    pub(super) is_usable: watch::Sender<bool>,
+    /// How many paths of the lane have a connection.
+    connected: Arc<AtomicUsize>,
+    pub(super) usage: watch::Sender<PathUsage>,
     state: Mutex<State>,
+}
+
+/// What a path is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathUsage {
+    /// The machine does not have it now.
+    Gone,
+    /// A metered path that is not needed now. It begins no part, and ends the one it has.
+    Spared,
+    Used,
 }
 
 /// How a path stands.
@@ -65,6 +78,8 @@ pub(super) struct State {
     pub(super) arrived: u64,
     /// Bytes that have arrived over the path in all.
     pub(super) bytes: u64,
+    /// What the path has carried in the last control period.
+    pub(super) rate: PeriodRate,
     /// Whether it waits for its connection.
     pub(super) is_waiting: bool,
     /// Whether it waits after a failure.
@@ -73,7 +88,6 @@ pub(super) struct State {
     pub(super) is_exhausted: bool,
     /// Whether a connection was ever open.
     pub(super) is_known: bool,
-    pub(super) is_up: bool,
     /// The part of what is left that it is to carry, 0 to 1.
     pub(super) share: f64,
     pub(super) backoff: Backoff,
@@ -95,27 +109,13 @@ impl Way {
         clock: Clock,
     ) -> Result<Self, TransferError> {
         let own_limit = settings.as_ref().and_then(|path| path.limit_rate);
-        let limits = LaneSettings {
-            weight: weight(upload, settings.as_ref()),
-            limit_rate: upload.limit_rate.into_iter().chain(own_limit).min(),
-            is_held: true,
-            controller: upload.controller,
-            ..LaneSettings::new(1)
-        };
         let shares = |other: &&Self| {
             let both = other.settings.as_ref().zip(settings.as_ref());
             both.is_some_and(|(one, other)| one.shares_bottleneck(other))
         };
-        let lane = match before.iter().find(shares) {
-            Some(other) => other.lane.clone(),
-            None => {
-                let lane = Lane::of_run(limits, Mode::SingleConnection, clock)
-                    .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
-                if let Some(machine) = upload.machine.clone() {
-                    machine.join(&lane, LaneDirection::Push);
-                }
-                lane
-            }
+        let (lane, connected) = match before.iter().find(shares) {
+            Some(other) => (other.lane.clone(), Arc::clone(&other.connected)),
+            None => (own_lane(upload, settings.as_ref(), clock)?, Arc::default()),
         };
         let (opened, connections) = unbounded_channel();
         let tap = Tap::Send(SendTap {
@@ -144,18 +144,22 @@ impl Way {
             clock,
             stall_timeout: upload.http.stall_timeout,
             limits: limits.cloned().collect(),
-            is_usable: watch::Sender::new(metered.is_none()),
+            connected,
+            usage: watch::Sender::new(match is_metered {
+                true => PathUsage::Spared,
+                false => PathUsage::Used,
+            }),
             state: Mutex::new(State {
                 open: UploadConnections::default(),
                 handed: None,
                 length: 0,
                 arrived: 0,
                 bytes: 0,
+                rate: PeriodRate::default(),
                 is_waiting: false,
                 backs_off: false,
                 is_exhausted: false,
                 is_known: false,
-                is_up: true,
                 share: 1.0,
                 backoff: Backoff::new(upload.retry),
                 meter: WayMeter::new(ChunkSizer::new(None)),
@@ -180,15 +184,35 @@ impl Way {
         named.unwrap_or_else(|| "the routes of the system".to_owned())
     }
 
-    pub(super) fn is_usable(&self) -> bool {
-        *self.is_usable.borrow()
+    /// Whether it may begin a part.
+    pub(super) fn is_used(&self) -> bool {
+        *self.usage.borrow() == PathUsage::Used
     }
 
-    /// Resolves when it is usable, or is not.
-    pub(super) async fn becomes_usable(&self, is_usable: bool) {
-        let mut usable = self.is_usable.subscribe();
+    /// Whether the machine has it.
+    pub(super) fn is_up(&self) -> bool {
+        *self.usage.borrow() != PathUsage::Gone
+    }
+
+    /// Resolves when it may begin a part.
+    pub(super) async fn used(&self) {
+        self.becomes(|usage| usage == PathUsage::Used).await;
+    }
+
+    /// Resolves when the machine has it.
+    pub(super) async fn up(&self) {
+        self.becomes(|usage| usage != PathUsage::Gone).await;
+    }
+
+    /// Resolves when the machine has it no more.
+    pub(super) async fn gone(&self) {
+        self.becomes(|usage| usage == PathUsage::Gone).await;
+    }
+
+    async fn becomes(&self, is_so: impl Fn(PathUsage) -> bool) {
+        let mut usage = self.usage.subscribe();
         // The sender lives as long as this does.
-        let _ = usable.wait_for(|now| *now == is_usable).await;
+        let _ = usage.wait_for(|now| is_so(*now)).await;
     }
 
     /// What is known of it, to predict when something arrives.
@@ -227,7 +251,8 @@ impl Way {
             let keeps = keeps_connection && self.keeps_connection;
             !keeps && state.open.clear()
         };
-        if is_lost {
+        // Others of the lane may go on.
+        if is_lost && self.connected.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.lane
                 .with_core(|core, _| core.controller.disconnected());
         }
@@ -247,7 +272,8 @@ impl Way {
 
     fn connected(&self, connection: NewConnection) {
         let mut state = self.state();
-        if state.open.carrier().is_none() {
+        let is_first = state.open.carrier().is_none();
+        if is_first && self.connected.fetch_add(1, Ordering::Relaxed) == 0 {
             self.lane.with_core(Core::connected);
         }
         // So the host exists.
@@ -318,7 +344,7 @@ impl Way {
             return Err(Failure::network(if state.arrived < length {
                 "the server fell silent: it takes no more data"
             } else {
-                "the server fell silent: it has all of the file and does not answer"
+                "the server fell silent: it has all that was sent and does not answer"
             }));
         }
         Ok(())
@@ -359,7 +385,7 @@ impl State {
         }
         if arrived < length {
             return Err(Failure::server(format!(
-                "the server answered {} before it had all of the file",
+                "the server answered {} before it had all that was sent",
                 answer.status
             )));
         }
@@ -375,4 +401,32 @@ impl State {
 /// w_min of a path.
 pub(super) fn weight(upload: &UploadSettings, path: Option<&PathSettings>) -> f64 {
     path.and_then(|path| path.weight).unwrap_or(upload.weight)
+}
+
+/// A lane for this path and those that share its bottleneck. They have the least of their weights,
+/// and the sum of their limits if each of them has one.
+fn own_lane(
+    upload: &UploadSettings,
+    path: Option<&PathSettings>,
+    clock: Clock,
+) -> Result<Lane, TransferError> {
+    let shares = |other: &&PathSettings| path.is_some_and(|path| path.shares_bottleneck(other));
+    let behind: Vec<&PathSettings> = upload.paths.iter().filter(shares).collect();
+    let weights = behind.iter().map(|path| weight(upload, Some(path)));
+    let all_limits: Option<Vec<u64>> = behind.iter().map(|path| path.limit_rate).collect();
+    let together = all_limits.filter(|limits| !limits.is_empty());
+    let together = together.map(|limits| limits.into_iter().fold(0, u64::saturating_add));
+    let settings = LaneSettings {
+        weight: weights.reduce(f64::min).unwrap_or(upload.weight),
+        limit_rate: upload.limit_rate.into_iter().chain(together).min(),
+        is_held: true,
+        controller: upload.controller,
+        ..LaneSettings::new(1)
+    };
+    let lane = Lane::of_run(settings, Mode::SingleConnection, clock)
+        .map_err(|error| TransferError::new(ErrorKind::Other, error.to_string()))?;
+    if let Some(machine) = upload.machine.clone() {
+        machine.join(&lane, LaneDirection::Push);
+    }
+    Ok(lane)
 }

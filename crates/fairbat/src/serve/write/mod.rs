@@ -6,6 +6,7 @@
 //! the client has shown the token if there is one. Uploads have no lever: the
 //! client holds them back.
 
+pub(crate) mod part_uploads;
 mod parts;
 mod place;
 mod put;
@@ -13,6 +14,7 @@ mod receive;
 mod refusal;
 pub(crate) mod scratch;
 mod slots;
+mod unfinished;
 pub(crate) mod uploads;
 
 use std::net::IpAddr;
@@ -28,7 +30,8 @@ use hyper::body::{Body, Incoming};
 use self::parts::PartsQuery;
 use self::place::{Arrival, NotArrived, Occupant, Place, arrive, file_name};
 use self::refusal::Refusal;
-use self::uploads::{Expected, Uploads};
+use self::unfinished::Expected;
+use self::uploads::Uploads;
 use super::controller::{ResponseMode, ResponseTracker};
 use super::files::directory_in;
 use super::response::{ResponseBody, no_content, plain, without_content};
@@ -63,7 +66,7 @@ fn refuse(refusal: &Refusal) -> Response<ResponseBody> {
     let mut response = plain(refusal.status(), &refusal.to_string());
     let more = match refusal {
         Refusal::Crowded => Some((RETRY_AFTER, HeaderValue::from_static("10"))),
-        Refusal::Busy => Some((RETRY_AFTER, HeaderValue::from_static("1"))),
+        Refusal::Busy | Refusal::ManyParts => Some((RETRY_AFTER, HeaderValue::from_static("1"))),
         Refusal::OtherMethod | Refusal::Exists => Some((ALLOW, METHODS)),
         _ => None,
     };

@@ -2,21 +2,34 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `POST FILE?parts`, `Content-Range: bytes */N` | 201 with `Location: FILE?parts=ID`: N bytes may come |
+//! | `POST FILE?parts`, `Content-Range: bytes */N` | 201 with `Location: ?parts=ID`: N bytes may come |
 //! | `PUT FILE?parts=ID`, `Content-Range: bytes A-B/N` | 204: these bytes have come |
 //! | `POST FILE?parts=ID` | as to a PUT of the whole file; 409 with the missing ranges |
-//! | `DELETE FILE?parts=ID` | 204: nothing is left of it |
+//! | `POST FILE?parts=ID&give-up` | 204: the upload is forgotten |
 //!
-//! Parts come in any order, any number of times. A part counts when all of it has come. Conditions
-//! on the file are those of the first request. An ID that is not known is a 404: the upload is
-//! complete, was given up, or belonged to a server that has ended. `Fairbat: 1;parts` in any answer
-//! says that the server takes parts.
+//! `Location` keeps the other members of the query, and leaves the path out, because a proxy may
+//! have changed it.
+//!
+//! Parts come in any order, any number of times. A part counts when all of it has come. From its
+//! first byte on, bytes that came there before do not count. Of two parts that overlap while they
+//! come, the newer one counts, and the older one is answered 409. Conditions on the file are those
+//! of the first request.
+//!
+//! An upload is complete when its file has its name. If that fails, the upload stays as it is, and
+//! may be completed again. A request to complete it once more gets the same answer for a while: the
+//! client may have lost the first one. An ID that is not known is a 404: the upload was given up,
+//! was completed long ago, or belonged to a server that has ended.
+//!
+//! No request of these does harm at a server that knows nothing of parts: it refuses POST, and PUT
+//! with `Content-Range`. So DELETE is not one of them. `Fairbat: 1;parts` in an answer says that the
+//! server takes parts.
 //!
 //! The first request needs a field that browsers send to no other site unasked (`Content-Range`).
 //! So a web page cannot begin uploads. The ID cannot be guessed.
 
 use std::net::IpAddr;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -25,18 +38,26 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use hyper::body::{Body, Incoming};
 
+use super::part_uploads::{InUse, Named, PartUnderWay, PartUpload};
 use super::place::file_name;
 use super::put::check_coding;
 use super::receive::{Receiving, stored};
 use super::refusal::Refusal;
-use super::uploads::{Expected, InUse, PartUpload, Unfinished, Uploads};
+use super::unfinished::{Expected, Unfinished};
+use super::uploads::Uploads;
 use crate::blocking::blocking;
 use crate::clock::Clock;
-use crate::http::digest::StatedDigests;
+use crate::http::digest::{REPR_DIGEST, StatedDigests};
 use crate::http::fields::single;
 use crate::http::range::ContentRange;
 use crate::serve::response::{LogNote, ResponseBody, no_content, without_content};
 use crate::serve::site::Site;
+
+/// The member of a query that is about uploads in parts.
+const PARTS: &str = "parts";
+
+/// The member that gives one up.
+const GIVE_UP: &str = "give-up";
 
 /// What a query says of an upload in parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,16 +66,36 @@ pub(crate) enum PartsQuery {
     New,
     /// The one of this ID.
     Of(String),
+    /// The one of this ID is given up.
+    GivenUp(String),
 }
 
 impl PartsQuery {
     /// `None` for a query about something else.
     pub(crate) fn of(query: Option<&str>) -> Option<Self> {
-        query?.split('&').find_map(|member| match member {
-            "parts" => Some(Self::New),
-            member => Some(Self::Of(member.strip_prefix("parts=")?.to_owned())),
+        let members = || query.unwrap_or_default().split('&');
+        let is_given_up = members().any(|member| member == GIVE_UP);
+        members().find_map(|member| match member {
+            PARTS => Some(Self::New),
+            member => {
+                let id = member.strip_prefix(PARTS)?.strip_prefix('=')?.to_owned();
+                Some(match is_given_up {
+                    true => Self::GivenUp(id),
+                    false => Self::Of(id),
+                })
+            }
         })
     }
+}
+
+/// Where the parts go, as seen from where the upload began with this query (RFC 3986, section
+/// 5.3: without a path, that of the base stays).
+fn place(query: &str, id: &str) -> String {
+    let members = query.split('&').map(|member| match member {
+        PARTS => format!("{PARTS}={id}"),
+        member => member.to_owned(),
+    });
+    format!("?{}", members.collect::<Vec<_>>().join("&"))
 }
 
 /// Answers a request about an upload in parts.
@@ -65,23 +106,36 @@ pub(crate) async fn answer(
     (query, request): (PartsQuery, &Parts),
     body: Incoming,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let id = match query {
-        PartsQuery::New if request.method == Method::POST => {
-            return begin(site, uploads, peer, request, &body).await;
-        }
-        PartsQuery::New => return Err(Refusal::OtherMethod),
-        PartsQuery::Of(id) => id,
-    };
     let name = file_name(request.uri.path())?;
-    let used = uploads.parts.of(&id, &name, site.clock)?;
-    match request.method {
-        Method::PUT => take_part(site, &used.upload, request, body).await,
-        Method::POST => complete(site, uploads, &id, used, &body).await,
-        Method::DELETE => {
-            uploads.parts.remove(&id);
-            Ok(no_content())
+    let named = |id: &str| uploads.parts.of(id, &name, site.clock);
+    match (query, &request.method) {
+        (PartsQuery::New, &Method::POST) => {
+            begin(site, uploads, peer, (name, request), &body).await
+        }
+        (PartsQuery::Of(id), &Method::PUT) => {
+            let used = unfinished(named(&id)?)?;
+            take_part(site, &used.upload, request, body).await
+        }
+        (PartsQuery::Of(id), &Method::POST) => {
+            check_empty(request, &body)?;
+            match named(&id)? {
+                Named::Unfinished(used) => complete(site, uploads, id, used).await,
+                Named::Complete(arrived) => Ok(arrived.response()),
+            }
+        }
+        (PartsQuery::GivenUp(id), &Method::POST) => {
+            check_empty(request, &body)?;
+            give_up(uploads, &id, &unfinished(named(&id)?)?.upload).await
         }
         _ => Err(Refusal::OtherMethod),
+    }
+}
+
+/// One that is not complete.
+fn unfinished(named: Named) -> Result<InUse, Refusal> {
+    match named {
+        Named::Unfinished(used) => Ok(used),
+        Named::Complete(_) => Err(Refusal::UnknownUpload),
     }
 }
 
@@ -90,12 +144,10 @@ async fn begin(
     site: &Arc<Site>,
     uploads: &Arc<Uploads>,
     peer: IpAddr,
-    request: &Parts,
+    (name, request): (PathBuf, &Parts),
     body: &Incoming,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    check_empty(body)?;
-    let path = request.uri.path();
-    let name = file_name(path)?;
+    check_empty(request, body)?;
     let Some(ContentRange::Unsatisfied { total }) = content_range(request) else {
         return Err(Refusal::NoTotal);
     };
@@ -107,31 +159,38 @@ async fn begin(
         blocking(move || Unfinished::begin(&site, &uploads, slot, &name, total)).await??
     };
     let id = new_id()?;
-    let location = format!("{path}?parts={id}");
+    let location = place(request.uri.query().unwrap_or_default(), &id);
     let location = HeaderValue::try_from(location).map_err(|_| Refusal::NoName)?;
     let upload = PartUpload::new(name, total, expected, file, site.clock.now());
-    uploads.parts.add(id.clone(), upload);
-    let (limit, uploads) = (site.patience.parts, Arc::downgrade(uploads));
-    tokio::spawn(give_up_when_unused(uploads, id, site.clock, limit));
+    if uploads.parts.add(id, upload) {
+        let (limit, uploads) = (site.patience.parts, Arc::downgrade(uploads));
+        tokio::spawn(sweep(uploads, site.clock, limit));
+    }
     Ok(without_content(StatusCode::CREATED, [(LOCATION, location)]))
 }
 
-/// Gives an upload up after it was unused for so long.
-async fn give_up_when_unused(uploads: Weak<Uploads>, id: String, clock: Clock, limit: Duration) {
-    loop {
-        let left = match uploads.upgrade() {
-            None => return,
-            Some(uploads) => match uploads.parts.left(&id, clock.now(), limit) {
-                None => return,
-                Some(Duration::ZERO) => {
-                    tracing::info!("an upload in parts was unused for {limit:?} and is given up");
-                    return uploads.parts.remove(&id);
-                }
-                Some(left) => left,
-            },
-        };
+/// Forgets uploads that were unused for so long, while there are any.
+async fn sweep(uploads: Weak<Uploads>, clock: Clock, limit: Duration) {
+    let next = || uploads.upgrade()?.parts.sweep(clock.now(), limit);
+    while let Some(left) = next() {
         tokio::time::sleep(left).await;
     }
+}
+
+/// Gives an upload up.
+async fn give_up(
+    uploads: &Uploads,
+    id: &str,
+    upload: &PartUpload,
+) -> Result<Response<ResponseBody>, Refusal> {
+    // A request that completes it goes first.
+    let outcome = upload.outcome.lock().await;
+    if outcome.is_some() {
+        return Err(Refusal::UnknownUpload);
+    }
+    upload.close_for_ever();
+    uploads.parts.remove(id);
+    Ok(no_content())
 }
 
 /// Takes a part.
@@ -149,8 +208,13 @@ async fn take_part(
         return Err(Refusal::OtherLength(length));
     }
     let digests = StatedDigests::of_content(&request.headers).map_err(Refusal::Malformed)?;
+    let part = {
+        let (upload, range) = (Arc::clone(upload), range.clone());
+        blocking(move || upload.begin_part(range)).await??
+    };
     let file = Arc::clone(&upload.file);
-    let received = Receiving::new(file, digests, range.start, length)
+    let mut received = Receiving::new(file, digests, range.start, length)
+        .of_part(part)
         .receive(site, body, |came| match came > length {
             true => Err(Refusal::OtherLength(length)),
             false => Ok(()),
@@ -159,9 +223,10 @@ async fn take_part(
     if received.length != length {
         return Err(Refusal::OtherLength(length));
     }
+    let part = received.part.take();
     received.check_digests()?;
+    part.map_or(Ok(()), PartUnderWay::has_come)?;
     let note = LogNote(format!("part={}-{}", range.start, range.end - 1));
-    upload.came(range);
     let mut response = no_content();
     response.extensions_mut().insert(note);
     Ok(response)
@@ -183,33 +248,44 @@ fn part(request: &Parts, total: u64) -> Result<Range<u64>, Refusal> {
 async fn complete(
     site: &Arc<Site>,
     uploads: &Arc<Uploads>,
-    id: &str,
+    id: String,
     used: InUse,
-    body: &Incoming,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    check_empty(body)?;
-    if let Some(missing) = used.upload.missing() {
-        return Err(Refusal::Missing(missing));
+    let mut outcome = Arc::clone(&used.upload.outcome).lock_owned().await;
+    if let Some(arrived) = *outcome {
+        return Ok(arrived.response());
     }
-    uploads.parts.remove(id);
     let length = used.upload.total;
     let arrived = {
         let (site, uploads) = (Arc::clone(site), Arc::clone(uploads));
+        // To the end, even if the client goes away: it may ask again.
         blocking(move || {
-            let PartUpload {
-                file,
-                name,
-                expected,
-                ..
-            } = &*used.upload;
-            file.finish(&site, &uploads, name, *expected)
+            let upload = &used.upload;
+            upload.close()?;
+            let (file, name) = (&upload.file, &upload.name);
+            let finished = file.finish(&site, &uploads, name, upload.expected);
+            match &finished {
+                Ok((arrived, _)) => {
+                    *outcome = Some(*arrived);
+                    let now = site.clock.now();
+                    uploads.parts.complete(id, name.clone(), *arrived, now);
+                }
+                Err(_) if file.alone().is_some() => upload.reopen(),
+                Err(_) => uploads.parts.remove(&id),
+            }
+            finished
         })
         .await??
     };
     stored(site, arrived, None, length).await
 }
 
-fn check_empty(body: &Incoming) -> Result<(), Refusal> {
+/// Checks that a request without a body states nothing of one.
+fn check_empty(request: &Parts, body: &Incoming) -> Result<(), Refusal> {
+    let headers = &request.headers;
+    if headers.contains_key(REPR_DIGEST) || headers.contains_key("digest") {
+        return Err(Refusal::WholeDigest);
+    }
     match body.is_end_stream() {
         true => Ok(()),
         false => Err(Refusal::Body),
@@ -235,12 +311,17 @@ mod tests {
     #[test]
     fn a_query_names_an_upload_or_none() {
         let of = |id: &str| Some(PartsQuery::Of(id.to_owned()));
+        let given_up = |id: &str| Some(PartsQuery::GivenUp(id.to_owned()));
         for (query, expected) in [
             ("parts", Some(PartsQuery::New)),
             ("a=b&parts", Some(PartsQuery::New)),
             ("parts=12ab", of("12ab")),
             ("parts=", of("")),
             ("a&parts=1&b", of("1")),
+            ("parts=1&give-up", given_up("1")),
+            ("give-up&parts=1", given_up("1")),
+            ("parts=1&give-up=", of("1")),
+            ("give-up", None),
             ("", None),
             ("part", None),
             ("xparts=1", None),
@@ -249,6 +330,13 @@ mod tests {
             assert_eq!(PartsQuery::of(Some(query)), expected, "{query}");
         }
         assert_eq!(PartsQuery::of(None), None);
+    }
+
+    #[test]
+    fn parts_go_where_the_upload_began() {
+        for (query, expected) in [("parts", "?parts=1a"), ("k=v&parts&x", "?k=v&parts=1a&x")] {
+            assert_eq!(place(query, "1a"), expected);
+        }
     }
 
     #[test]

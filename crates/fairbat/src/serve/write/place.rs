@@ -26,7 +26,8 @@ use rustix::io::Errno;
 
 use super::refusal::Refusal;
 use super::scratch::Scratch;
-use super::uploads::{Expected, Uploads};
+use super::unfinished::{Arrived, Expected};
+use super::uploads::Uploads;
 use crate::beneath::parent;
 use crate::blocking::blocking;
 use crate::file_version::wall_clock;
@@ -66,13 +67,6 @@ pub(crate) enum Arrival {
     Create,
     /// Files and links are replaced, directories and special files are not.
     Replace,
-}
-
-/// What happened to a file in its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arrived {
-    Created,
-    Replaced,
 }
 
 impl Arrived {

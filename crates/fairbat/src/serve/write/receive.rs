@@ -12,22 +12,19 @@ use http::Response;
 use http::header::ETAG;
 use hyper::body::{Body, Incoming};
 
-use super::place::{Arrived, arrive, check_ahead};
+use super::part_uploads::PartUnderWay;
+use super::place::{arrive, check_ahead};
 use super::refusal::Refusal;
 use super::scratch::Scratch;
 use super::slots::UploadSlot;
-use super::uploads::{Expected, Unfinished, Uploads};
+use super::unfinished::{Arrived, Expected, FIRST_RESERVED, Unfinished};
+use super::uploads::Uploads;
 use crate::blocking::blocking;
 use crate::file_version::FileVersion;
 use crate::http::digest::StatedDigests;
 use crate::serve::files::Found;
 use crate::serve::response::{LogNote, ResponseBody};
 use crate::serve::site::{MIN_PROGRESS, Site};
-
-/// Disk space that is reserved with the first bytes of a body, bytes. After that as
-/// much again as has come, so a client never takes much more than it sends, and the
-/// file has few extents.
-const FIRST_RESERVED: u64 = 1024 * 1024;
 
 impl Unfinished {
     /// Makes the file, for so many bytes under this name. Blocking.
@@ -45,6 +42,10 @@ impl Unfinished {
     }
 
     /// Syncs the file, puts it in its place, and syncs that. Blocking.
+    ///
+    /// # Errors
+    /// The file is still there, unless it could not be written to the disk: then a second try
+    /// could seem to succeed.
     pub(crate) fn finish(
         &self,
         site: &Site,
@@ -52,12 +53,17 @@ impl Unfinished {
         name: &Path,
         expected: Expected,
     ) -> Result<(Arrived, Found), Refusal> {
-        let mut scratch = self.take()?;
-        scratch.file.sync_all()?;
+        let mut held = self.alone();
+        let scratch = held.as_mut().ok_or(Refusal::UnknownUpload)?;
+        if let Err(error) = scratch.file.sync_all() {
+            *held = None;
+            return Err(error.into());
+        }
         let arrived = arrive(site, uploads, name, |place| {
             expected.check(site, name)?;
-            place.receive(&mut scratch, expected.arrival())
+            place.receive(scratch, expected.arrival())
         })?;
+        let scratch = held.take().ok_or(Refusal::UnknownUpload)?;
         let file = scratch.file.try_clone()?;
         let version = FileVersion::of(&file.metadata()?);
         Ok((arrived, Found { file, version }))
@@ -67,6 +73,8 @@ impl Unfinished {
 /// The part of a body that has come.
 pub(crate) struct Receiving {
     file: Arc<Unfinished>,
+    /// Of an upload in parts: the part that the body is.
+    pub(crate) part: Option<PartUnderWay>,
     digests: StatedDigests,
     /// Where the body begins in the file.
     offset: u64,
@@ -74,7 +82,7 @@ pub(crate) struct Receiving {
     pub(crate) length: u64,
     /// Bytes that the client says will come; 0 if it does not say.
     announced: u64,
-    /// Bytes of the body that have disk space.
+    /// Bytes of the body that need no disk space any more.
     reserved: u64,
 }
 
@@ -88,6 +96,7 @@ impl Receiving {
     ) -> Self {
         Self {
             file,
+            part: None,
             digests,
             offset,
             length: 0,
@@ -96,18 +105,33 @@ impl Receiving {
         }
     }
 
+    /// The body is this part of the file.
+    pub(crate) fn of_part(self, part: PartUnderWay) -> Self {
+        Self {
+            part: Some(part),
+            ..self
+        }
+    }
+
     /// Blocking.
     fn write(mut self, piece: &Bytes) -> Result<Self, Refusal> {
         self.digests.update(piece);
         let end = self.length + piece.len() as u64;
-        let mut reserve = None;
-        if end > self.reserved {
-            let wanted = end.saturating_mul(2).max(FIRST_RESERVED);
-            let wanted = wanted.min(self.announced);
-            reserve = Some(self.offset + self.reserved..self.offset + wanted);
-            self.reserved = wanted;
-        }
-        self.file.write(piece, self.offset + self.length, reserve)?;
+        let wanted = match end > self.reserved {
+            true => end
+                .saturating_mul(2)
+                .max(FIRST_RESERVED)
+                .min(self.announced),
+            false => 0,
+        };
+        let wanted = wanted.saturating_sub(self.reserved);
+        let granted = self.file.grant(piece.len() as u64, wanted);
+        let from = self.offset + self.reserved;
+        self.reserved = end.max(self.reserved + granted);
+        let is_wanted = || self.part.as_ref().is_none_or(PartUnderWay::is_wanted);
+        let position = self.offset + self.length;
+        self.file
+            .write(piece, position, from..from + granted, is_wanted)?;
         self.length = end;
         Ok(self)
     }

@@ -52,6 +52,17 @@ pub(crate) enum Refusal {
     OtherLength(u64),
     #[error("there is no such upload: it is complete or was given up, or the server began anew")]
     UnknownUpload,
+    #[error("a newer request sends some of these bytes; those of this request do not count")]
+    Overtaken,
+    #[error("the upload takes no more parts: it is being completed, or was given up")]
+    Closed,
+    #[error("too many parts of this upload are under way")]
+    ManyParts,
+    #[error(
+        "an upload in parts has no digest of the whole file: send Content-Digest with each part, \
+         and neither Repr-Digest nor Digest with this request"
+    )]
+    WholeDigest,
     #[error("these bytes are missing: {0}")]
     Missing(String),
     #[error("send the file itself, without Content-Encoding")]
@@ -59,17 +70,17 @@ pub(crate) enum Refusal {
     #[error("{0} is malformed")]
     Malformed(&'static str),
     #[error(
-        "the body has the {algorithm} {found}, not the one that the request states; nothing was \
-         stored"
+        "the body has the {algorithm} {found}, not the one that the request states; the body \
+         does not count"
     )]
     Corrupt {
         algorithm: &'static str,
         /// In hexadecimal digits.
         found: String,
     },
-    #[error("the body broke off; nothing was stored")]
+    #[error("the body broke off; none of it counts")]
     Broken,
-    #[error("too little came for too long; nothing was stored")]
+    #[error("too little came for too long; none of it counts")]
     Silent,
     #[error("this request has no body")]
     Body,
@@ -85,7 +96,7 @@ pub(crate) enum Refusal {
     Crowded,
     #[error("what is there changes all the time, or too many files are open")]
     Busy,
-    #[error("the disk is full, or a quota is used up; nothing was stored")]
+    #[error("the disk is full, or a quota is used up")]
     Full,
     #[error("the server's disk fails: {0}")]
     Disk(io::Error),
@@ -99,6 +110,7 @@ impl Refusal {
             | Self::NoTotal
             | Self::NotOfFile(_)
             | Self::OtherLength(_)
+            | Self::WholeDigest
             | Self::Malformed(_)
             | Self::Corrupt { .. }
             | Self::Broken
@@ -112,12 +124,14 @@ impl Refusal {
             | Self::NotEmpty
             | Self::Special
             | Self::NoFile
+            | Self::Overtaken
+            | Self::Closed
             | Self::Missing(_) => StatusCode::CONFLICT,
             Self::Failed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge(_) | Self::TooLargeForDisk => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Encoded | Self::Body => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Elsewhere => StatusCode::BAD_GATEWAY,
-            Self::Crowded | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Crowded | Self::ManyParts | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Full => StatusCode::INSUFFICIENT_STORAGE,
             Self::Disk(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
