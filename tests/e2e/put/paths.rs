@@ -101,6 +101,7 @@ fn two_paths_are_faster_than_one() {
     let both = put(&link, &work, &PATHS.join(","), &url()).run();
     assert_done(&both, &url(), &BIG);
     assert_eq!(both.event("done")["status"], 201, "{both}");
+    assert!(both.events_named("retry").is_empty(), "{both}");
     assert_content(&served.join("dir/file"), &BIG);
     assert_no_scratch(&served);
     let took = |run: &fairbat_tests::outcome::Outcome| {
@@ -257,6 +258,7 @@ fn a_metered_path_is_spared_until_a_deadline_needs_it() {
     let work = with(&small);
     let outcome = put(&link, &work, &interfaces, &url()).run();
     assert_done(&outcome, &url(), &small);
+    assert!(outcome.events_named("retry").is_empty(), "{outcome}");
     let samples = outcome.events_named("control");
     assert_eq!(
         by_path(samples.last().expect("a sample"))[1],
@@ -271,6 +273,7 @@ fn a_metered_path_is_spared_until_a_deadline_needs_it() {
     assert_done(&outcome, &url(), &BIG);
     assert_content(&served.join("dir/file"), &BIG);
     assert_eq!(outcome.event("done")["deadline_met"], true, "{outcome}");
+    assert!(outcome.events_named("retry").is_empty(), "{outcome}");
     let samples = outcome.events_named("control");
     let paid = by_path(samples.last().expect("a sample"))[1];
     println!("{paid} bytes over the metered path");

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use crate::lane::handle::CONTROL_PERIOD;
+
 /// A path that carries at least this part of what it ever did has no other traffic on it.
 const ALONE: f64 = 0.85;
 
@@ -25,8 +27,8 @@ const MEMORY: f64 = 5.0;
 const PROOF_SHARE: f64 = 0.05;
 const PROOF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
-/// A metered path is used once so much of its rate is needed until the deadline. The rest is for
-/// what the others carry less than they did.
+/// A metered path is used once so much of its rate would be needed until the deadline if it began a
+/// period later. The rest is for what the others carry less than they did.
 const LATEST: f64 = 0.7;
 
 /// What is known of a path.
@@ -51,7 +53,7 @@ pub(crate) struct Needs {
     pub(crate) zeta: f64,
     /// The lowest rate with hardly any margin: more would cost money for nothing, byte/s.
     pub(crate) least: f64,
-    /// Time to the nearest deadline.
+    /// Time to the nearest deadline with hardly any margin.
     pub(crate) left: Duration,
 }
 
@@ -208,10 +210,15 @@ impl Divider {
         // Nobody knows what a path carries that was never used.
         let is_unknown = metered().any(|index| self.best[index] <= 0.0);
         let carries: f64 = metered().map(|index| self.best[index]).sum();
-        let is_late = is_unknown || missing >= LATEST * carries;
+        // What would be missing if it waited for another period.
+        let later = match needs.left.as_secs_f64() - CONTROL_PERIOD.as_secs_f64() {
+            left if left > 0.0 => missing * (1.0 + CONTROL_PERIOD.as_secs_f64() / left),
+            _ => f64::INFINITY,
+        };
+        let is_late = is_unknown || later >= LATEST * carries;
         self.pays |= is_proven && is_late;
         // A path that was only looked at waits for its time.
-        self.pays &= is_late || missing >= LATEST * LATEST * carries;
+        self.pays &= is_late || later >= LATEST * LATEST * carries;
         let limit = match self.pays {
             true if is_unknown => f64::INFINITY,
             true => missing,
@@ -306,6 +313,17 @@ mod tests {
         let yielding = [path(0.5e6, 1e6, 0.5), metered(2e6)];
         assert_eq!(after(20, needs(3e6, 100), &yielding)[1].limit, Some(0.0));
         assert_eq!(after(3, needs(3e6, 100), &paths)[1].limit, Some(0.0));
+    }
+
+    #[test]
+    fn a_metered_path_does_not_wait_for_a_period_that_is_too_late() {
+        // 0.8 MB/s are missing. A second later it would be 1.6 MB/s with 2 s left, and 0.9 MB/s with 9 s.
+        let paths = [path(1e6, 1e6, 1.0), metered(1.3e6)];
+        for (left, expected) in [(9, 0.0), (2, 0.8e6), (1, 0.8e6)] {
+            let needs = needs(1.8e6 / 0.95, left);
+            let limit = after(20, needs, &paths)[1].limit.unwrap();
+            assert!((limit - expected).abs() < 1e4, "{left} s: {limit}");
+        }
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Run {
                 Some((by, self.expected(transfer, mean)?))
             })
         };
-        let left = due(true).map(|(deadline, _)| deadline.by().saturating_sub(self.now));
+        let left = due(false).map(|(deadline, _)| deadline.by().saturating_sub(self.now));
         Some(Needs {
             zeta: Demand::of(self.now, due(true))?.zeta,
             least: Demand::of(self.now, due(false))?.zeta,

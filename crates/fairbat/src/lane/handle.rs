@@ -24,7 +24,7 @@ use super::settings::{LaneSettings, Mode, Service};
 use crate::clock::Clock;
 
 /// The period of samples.
-const CONTROL_PERIOD: Duration = Duration::from_secs(1);
+pub(crate) const CONTROL_PERIOD: Duration = Duration::from_secs(1);
 
 /// A lane. Clones are the same lane; it lives as long as any of them, or of its members.
 #[derive(Debug, Clone)]

@@ -104,7 +104,7 @@ impl Upload {
             Some(Needs {
                 zeta: zeta(due)?,
                 least: zeta(for_money(due))?,
-                left: due.by().saturating_sub(now),
+                left: for_money(due).by().saturating_sub(now),
             })
         });
         let lanes = self.lanes();
