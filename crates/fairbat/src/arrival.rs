@@ -163,7 +163,7 @@ pub fn share(way: &WayState, others: &[WayState], bytes: f64, most: f64) -> f64 
 /// others take the rest. `None` where they bring all of it sooner.
 #[must_use]
 pub fn next_piece(way: &WayState, others: &[WayState], waiting: f64, most: f64) -> Option<f64> {
-    let taken = share(way, others, waiting, most);
+    let taken = share(way, others, waiting, 2.0 * most);
     let alone = way.transfer_time(waiting);
     let is_first = || others.iter().all(|it| alone <= it.transfer_time(waiting));
     if taken < MIN_SHARE && !is_first() {
@@ -318,7 +318,7 @@ mod tests {
         let piece = |bytes, most| next_piece(&here, &[there], bytes, most);
         let half = piece(20e6, 20e6).unwrap();
         assert!((4.9e6..5.1e6).contains(&half), "{half}");
-        assert_eq!(piece(20e6, 4e6), Some(2e6));
+        assert_eq!(piece(20e6, 4e6), Some(4e6));
         assert_eq!(next_piece(&here, &[], 300_000.0, 4e6), Some(300_000.0));
         // A slow way takes nothing of what a fast one brings sooner.
         assert_eq!(

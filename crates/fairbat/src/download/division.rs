@@ -19,6 +19,11 @@ const FULL_WEIGHT: f64 = 0.95;
 /// they carry: they keep their full weight, and more connections would take turns with each other.
 const PRESSED: f64 = 1.02;
 
+/// A metered path is asked for this part of what it is held to. One connection that carries nearly
+/// all of it is enough: what is under way over others is paid for in vain when they are not needed
+/// any more.
+const CONTENT: f64 = 0.9;
+
 /// Time constant of the mean rate of a path, s.
 const MEMORY: f64 = 5.0;
 
@@ -112,7 +117,7 @@ impl Divider {
             zeta if zeta > 0.0 => (rate / zeta).min(1.0),
             _ => 0.0,
         };
-        let of_metered = part_of_zeta(limit);
+        let of_metered = part_of_zeta(CONTENT * limit);
         let of_free = match is_rest_metered {
             true => part_of_zeta(PRESSED * carried),
             false => 1.0,

@@ -98,10 +98,8 @@ impl Run {
                 // Saturates.
                 metered.limit.set_rate(limit as u64);
             }
-            let was_used = std::mem::replace(&mut metered.is_used, limit > 0.0);
-            if was_used && limit <= 0.0 {
-                self.stop_using(index);
-            }
+            // What is under way ends: it is paid for already, as far as it waits in buffers.
+            metered.is_used = limit > 0.0;
         }
     }
 
