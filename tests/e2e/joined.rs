@@ -195,6 +195,62 @@ fn a_silent_server_is_not_waited_for() {
 }
 
 #[test]
+fn a_server_that_breaks_off_holds_nobody_up() {
+    // It answers, and sends nothing: others begin at once.
+    let (good, other) = (serve(&FILE), serve(&FILE));
+    let broken = FaultServer::start();
+    let version = Version::new(&FILE);
+    broken.script("/file", move |request| match request.is_probe() {
+        true => version.answer(request),
+        false => version.answer(request).end(End::Close(0)),
+    });
+    let work = Workdir::new();
+    let servers = [&broken, &good, &other].map(|it| it.url("/file"));
+    let outcome = work
+        .get()
+        .args(["--checksum", &checksum(), &servers[0]])
+        .args(["--mirror", &servers[1], "--mirror", &servers[2]])
+        .args(["--retry-wait", "60s", "--max-time", "25s"])
+        .run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    assert_eq!(reasons(&outcome)[0].0, broken.url("/file"), "{outcome}");
+}
+
+#[test]
+fn a_file_that_is_wrong_does_not_wait_for_a_server_that_breaks_off() {
+    let mut wrong = FILE.all();
+    for byte in wrong.iter_mut().step_by(50_000) {
+        *byte ^= 1;
+    }
+    // The first one has half of the file. So it cannot send alone what others have sent wrong.
+    let half = FaultServer::start();
+    let version = Version::new(&FILE);
+    half.script("/file", move |request| {
+        let begin = request.range().map_or(0, |(first, _)| first);
+        let left = (SIZE / 2).saturating_sub(begin);
+        let reply = version.answer(request).rate(RATE);
+        match reply.body_bytes().len() as u64 > left {
+            true => reply.end(End::Close(left)),
+            false => reply,
+        }
+    });
+    for _ in 0..3 {
+        let (good, bad) = (serve(&FILE), serve_bytes(wrong.clone()));
+        let servers = [&half, &bad, &good].map(|it| it.url("/file"));
+        let work = Workdir::new();
+        let outcome = work
+            .get()
+            .args(["--checksum", &checksum(), &servers[0]])
+            .args(["--mirror", &servers[1], "--mirror", &servers[2]])
+            .args(["--retry-wait", "1s", "--max-time", "25s"])
+            .run();
+        outcome.expect_code(0);
+        work.assert_holds(&[("file", &FILE)]);
+    }
+}
+
+#[test]
 fn what_was_joined_is_continued_from_any_of_the_servers() {
     let (first, second) = (serve(&FILE), serve(&FILE));
     let work = Workdir::new();

@@ -96,6 +96,12 @@ impl RangeSet {
         self.runs.is_empty()
     }
 
+    /// Number of runs.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
     /// The lowest run.
     #[must_use]
     pub fn first(&self) -> Option<Range<u64>> {

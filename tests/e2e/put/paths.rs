@@ -138,6 +138,12 @@ fn a_path_goes_away_and_comes_back() {
     assert_content(&served.join("dir/file"), &BIG);
     assert_no_scratch(&served);
     assert_eq!(outcome.events_named("path").len(), 2, "{outcome}");
+    let reasons = outcome.events_named("retry");
+    let mut reasons = reasons.iter().filter_map(|retry| retry["reason"].as_str());
+    assert!(
+        !reasons.any(|reason| reason.contains("starts over")),
+        "{outcome}"
+    );
     // It is used again.
     let events = outcome.events();
     let is_back = |event: &Value| event["event"] == "path" && event["up"] == true;

@@ -16,6 +16,7 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -130,6 +131,14 @@ impl TcpSocket {
     /// Nothing has arrived, or there was no connection.
     pub fn take_unread(&self, buffer: &mut [u8]) -> io::Result<usize> {
         (&self.socket).read(buffer)
+    }
+
+    /// What is unsent when the connection is closed is not sent any more (SO_LINGER, socket(7)).
+    ///
+    /// # Errors
+    /// The socket is no stream.
+    pub fn discard_on_close(&self) -> io::Result<()> {
+        self.socket.set_linger(Some(Duration::ZERO))
     }
 
     /// The levers of this connection for what we send on it.

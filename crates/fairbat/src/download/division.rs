@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::lane::LaneSample;
 use crate::lane::handle::CONTROL_PERIOD;
 
 /// A path that carries at least this part of what it ever did has no other traffic on it.
@@ -51,6 +52,25 @@ pub(crate) struct PathLoad {
     pub(crate) is_metered: bool,
 }
 
+impl PathLoad {
+    /// That of a lane whose flows have carried at these rates, byte/s, over paths that the machine has
+    /// or not, and that all are metered or not.
+    pub(crate) fn of(
+        sample: &LaneSample,
+        rates: impl Iterator<Item = f64>,
+        is_up: bool,
+        is_metered: bool,
+    ) -> Self {
+        Self {
+            rate: sample.rate,
+            capacity: rates.fold(sample.capacity, f64::max),
+            w: sample.w,
+            is_up,
+            is_metered,
+        }
+    }
+}
+
 /// What the deadlines ask for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Needs {
@@ -64,7 +84,7 @@ pub(crate) struct Needs {
 
 /// What a path is to carry.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct PathShare {
     /// The part of all that is left, 0 to 1.
     pub(crate) share: f64,
     /// The rate that a metered path is held to, byte/s; 0 while it is not used, and infinite while
@@ -72,9 +92,9 @@ pub(crate) struct Part {
     pub(crate) limit: Option<f64>,
 }
 
-impl Part {
-    /// The part of each of so many paths that share this one.
-    pub(crate) fn of(self, paths: usize) -> Self {
+impl PathShare {
+    /// That of each of so many paths of one lane.
+    fn of(self, paths: usize) -> Self {
         let paths = paths as f64;
         Self {
             share: self.share / paths,
@@ -98,13 +118,29 @@ pub(crate) struct Divider {
 }
 
 impl Divider {
+    /// What each path of these lanes is to carry in the next period, by its index.
+    pub(crate) fn divide_lanes(
+        &mut self,
+        now: Duration,
+        needs: Option<Needs>,
+        lanes: &[Vec<usize>],
+        loads: &[PathLoad],
+    ) -> Vec<(usize, PathShare)> {
+        let shares = lanes.iter().zip(self.divide(now, needs, loads));
+        let of_paths = shares.flat_map(|(paths, share)| {
+            let share = share.of(paths.len());
+            paths.iter().map(move |index| (*index, share))
+        });
+        of_paths.collect()
+    }
+
     /// What each path is to carry in the next period.
-    pub(crate) fn divide(
+    fn divide(
         &mut self,
         now: Duration,
         needs: Option<Needs>,
         paths: &[PathLoad],
-    ) -> Vec<Part> {
+    ) -> Vec<PathShare> {
         self.learn(now, paths);
         let free = |index: usize| paths[index].is_up && !paths[index].is_metered;
         let carried: f64 = (0..paths.len())
@@ -125,14 +161,14 @@ impl Divider {
         let shares = self.shares(zeta * of_free, paths, &free);
         let metered = paths.iter().filter(|path| path.is_metered && path.is_up);
         let metered = metered.count().max(1) as f64;
-        let part = |(index, path): (usize, &PathLoad)| Part {
+        let of_path = |(index, path): (usize, &PathLoad)| PathShare {
             share: match path.is_metered {
                 true => of_metered / metered,
                 false => shares[index] * of_free,
             },
             limit: path.is_metered.then_some(limit / metered),
         };
-        paths.iter().enumerate().map(part).collect()
+        paths.iter().enumerate().map(of_path).collect()
     }
 
     fn learn(&mut self, now: Duration, paths: &[PathLoad]) {
@@ -263,7 +299,7 @@ mod tests {
     }
 
     /// The same loads for this many seconds.
-    fn after(seconds: u64, needs: Option<Needs>, paths: &[PathLoad]) -> Vec<Part> {
+    fn after(seconds: u64, needs: Option<Needs>, paths: &[PathLoad]) -> Vec<PathShare> {
         let mut divider = Divider::default();
         let mut parts = Vec::new();
         for second in 0..=seconds {
@@ -272,7 +308,7 @@ mod tests {
         parts
     }
 
-    fn shares(parts: &[Part]) -> Vec<f64> {
+    fn shares(parts: &[PathShare]) -> Vec<f64> {
         let shares = parts.iter().map(|part| (part.share * 1e3).round() / 1e3);
         shares.collect()
     }

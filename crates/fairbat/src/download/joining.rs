@@ -20,7 +20,7 @@ use crate::transport::RemoteFile;
 
 /// Of less than this no other source is asked, bytes: the first one has sent it before they have
 /// answered.
-const MIN_JOINED: u64 = 256 * 1024;
+pub(crate) const MIN_JOINED: u64 = 256 * 1024;
 
 /// Sources that are asked at once beside those that send.
 const MAX_ASKED: usize = 2;
@@ -160,12 +160,14 @@ impl Run {
         let silent = silent.filter(|worker| {
             let transfer = &self.transfers[worker.transfer.0 as usize];
             let is_new = transfer.done < MIN_JOINED;
-            is_new && transfer.is_unsampled() && transfer.sources.has_other(worker.way.source)
+            is_new
+                && transfer.is_unsampled()
+                && transfer.sources.has_other_unfailed(worker.way.source)
         });
         let silent: Vec<_> = silent.map(|it| (it.transfer, it.way.source)).collect();
         for (id, source) in silent {
             let reason = "it answers, but does not send the file".to_owned();
-            self.leave_source(id, source, SourceState::SetAside, reason);
+            self.leave_source(id, source, SourceState::Failing, reason);
         }
     }
 
@@ -246,7 +248,13 @@ impl Run {
     }
 
     /// A source is not used any more, and has this state from now on.
-    fn leave_source(&mut self, id: TransferId, source: usize, state: SourceState, reason: String) {
+    pub(crate) fn leave_source(
+        &mut self,
+        id: TransferId,
+        source: usize,
+        state: SourceState,
+        reason: String,
+    ) {
         let retry = self.retry;
         let transfer = self.transfer(id);
         if matches!(transfer.sources.get(source).state, SourceState::GivenUp) {

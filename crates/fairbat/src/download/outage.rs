@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
 
-use super::division::{Needs, PathLoad};
+use super::division::{Needs, PathLoad, PathShare};
 use super::run::Run;
 use super::worker::RunContext;
 use crate::event::Event;
@@ -82,15 +82,11 @@ impl Run {
         let mut unfinished = self.transfers.iter().filter(|it| !it.is_ended());
         let has_free = self.paths.iter().any(|it| it.is_up && it.metered.is_none());
         let must_pay = needs.is_none() && !has_free && unfinished.any(|it| it.deadline.is_some());
-        let parts = self.divider.divide(self.now, needs, &loads);
-        let parts = lanes.iter().zip(parts).flat_map(|(paths, part)| {
-            let part = part.of(paths.len());
-            paths.iter().map(move |index| (*index, part))
-        });
-        for (index, part) in parts {
+        let divided = self.divider.divide_lanes(self.now, needs, &lanes, &loads);
+        for (index, PathShare { share, limit }) in divided {
             let path = &mut self.paths[index];
-            path.share = part.share;
-            let (Some(metered), Some(limit)) = (&mut path.metered, part.limit) else {
+            path.share = share;
+            let (Some(metered), Some(limit)) = (&mut path.metered, limit) else {
                 continue;
             };
             let limit = if must_pay { f64::INFINITY } else { limit };
@@ -111,15 +107,13 @@ impl Run {
     /// What is known of a lane with these paths.
     fn load(&self, paths: &[usize]) -> PathLoad {
         let all = || paths.iter().map(|index| &self.paths[*index]);
-        let sample = &self.paths[paths[0]].sample;
         let rates = all().filter_map(|path| path.sizer.rate());
-        PathLoad {
-            rate: sample.rate,
-            capacity: rates.fold(sample.capacity, f64::max),
-            w: sample.w,
-            is_up: all().any(|path| path.is_up),
-            is_metered: all().all(|path| path.metered.is_some()),
-        }
+        PathLoad::of(
+            &self.paths[paths[0]].sample,
+            rates,
+            all().any(|path| path.is_up),
+            all().all(|path| path.metered.is_some()),
+        )
     }
 
     /// What the deadlines ask of all paths together.

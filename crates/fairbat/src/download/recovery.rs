@@ -1,8 +1,9 @@
 //! What follows a failure: wait and try the same again, probe again, start over, or give
 //! up.
 
+use super::joining::MIN_JOINED;
 use super::run::Run;
-use super::sources::is_of_source;
+use super::sources::{SourceState, is_of_source};
 use super::transfer::{Phase, Then};
 use super::ways::WayId;
 use super::worker::TransferId;
@@ -35,6 +36,12 @@ impl Run {
         }
         if self.leave_way(id, way, &failure) {
             return;
+        }
+        if let Failure::Transient(failure) = &failure
+            && self.holds_up_others(id, way)
+        {
+            let reason = failure.reason.clone();
+            return self.leave_source(id, way.source, SourceState::Failing, reason);
         }
         let transfer = self.transfer(id);
         if transfer.sources.has_other_ready(way.source)
@@ -85,6 +92,25 @@ impl Run {
         }
         self.end_probe(id, way);
         true
+    }
+
+    /// Whether others could go on at once, but wait for this source: for the bytes that all are
+    /// compared with, or because it is to send all that is left alone and has failed before. One that
+    /// breaks off at the same byte every time would fail until it is given up.
+    fn holds_up_others(&self, id: TransferId, way: WayId) -> bool {
+        let transfer = &self.transfers[id.0 as usize];
+        let Phase::Moving(moving) = &transfer.phase else {
+            return false;
+        };
+        let is_first = transfer.is_unsampled()
+            && transfer.done < MIN_JOINED
+            && way.source == transfer.sources.present_index();
+        let has_failed = transfer
+            .way(way)
+            .is_some_and(|way| way.backoff.failures() > 0);
+        let is_alone = moving.joint.alone == Some(way.source) && has_failed;
+        let has_other = transfer.sources.has_other_unfailed(way.source);
+        (is_first || is_alone) && has_other && !self.has_other_way(id, way)
     }
 
     /// Whether the same source may still be reached over another path.

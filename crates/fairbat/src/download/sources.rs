@@ -62,6 +62,8 @@ pub(crate) enum SourceState {
     Ready(Arc<RemoteFile>),
     /// It has another version of the file than the others. It is asked when these fail.
     SetAside,
+    /// It did not send what others waited for. It is asked when all others have failed.
+    Failing,
     /// It is not asked again.
     GivenUp,
 }
@@ -155,7 +157,10 @@ impl Sources {
     /// Those that may send the same file.
     pub(crate) fn left(&self) -> usize {
         let is_left = |(_, it): &(usize, &Source)| {
-            !matches!(it.state, SourceState::SetAside | SourceState::GivenUp)
+            !matches!(
+                it.state,
+                SourceState::SetAside | SourceState::Failing | SourceState::GivenUp
+            )
         };
         self.iter().filter(is_left).count()
     }
@@ -164,6 +169,14 @@ impl Sources {
     pub(crate) fn has_other(&self, than: usize) -> bool {
         let mut sources = self.iter();
         sources.any(|(index, it)| index != than && !matches!(it.state, SourceState::GivenUp))
+    }
+
+    /// Whether there is another one than this that has not failed yet.
+    pub(crate) fn has_other_unfailed(&self, than: usize) -> bool {
+        let mut sources = self.iter();
+        let has_failed =
+            |it: &Source| matches!(it.state, SourceState::Failing | SourceState::GivenUp);
+        sources.any(|(index, it)| index != than && !has_failed(it))
     }
 
     /// Whether another one than this sends the file.
@@ -264,7 +277,7 @@ impl Sources {
 
     /// This source is not used from now on. If it was the one that says what the file is, another
     /// one does: one that sends it already, else one that has not been asked, else one that has
-    /// another version.
+    /// another version, else one that did not send it.
     pub(crate) fn leave(&mut self, index: usize, state: SourceState) {
         self.list[index].state = state;
         if index != self.present {
@@ -274,6 +287,7 @@ impl Sources {
             SourceState::Ready(_) => Some(0),
             SourceState::Asked | SourceState::Untried => Some(1),
             SourceState::SetAside => Some(2),
+            SourceState::Failing => Some(3),
             SourceState::GivenUp => None,
         };
         let others = self.iter().filter(|(other, _)| *other != index);

@@ -2,7 +2,8 @@
 //! it still moves, and its lever.
 //!
 //! A client that keeps connections opens another one when the last one is not back in its pool yet,
-//! and does not say which of the two it takes. The one over which bytes arrive is it.
+//! and does not say which of the two it takes. The one over which bytes arrive is it. So none is
+//! forgotten while a request is under way.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use dalbe::weight::FlowTarget;
 
 use crate::transport::{NewConnection, PutAnswer, unread_answer, update_lever};
 
-/// Connections that are open for one request at a time: the one that was kept, and one more.
+/// Connections that are kept for the next request: the last one, and one more.
 const MAX_OPEN: usize = 2;
 
 /// The connections of a path, one of which carries the request.
@@ -21,21 +22,31 @@ pub(crate) struct UploadConnections(Vec<UploadConnection>);
 
 impl UploadConnections {
     pub(crate) fn add(&mut self, connection: NewConnection, now: Duration) {
-        if self.0.len() == MAX_OPEN {
-            let idle = self.0.iter().position(|open| open.acked == 0);
-            self.0.remove(idle.unwrap_or_default());
-        }
         self.0.push(UploadConnection::new(connection, now));
     }
 
     /// The next request begins.
     pub(crate) fn begin(&mut self, now: Duration) {
+        while self.0.len() > MAX_OPEN {
+            let idle = self.0.iter().position(|open| open.acked == 0);
+            self.0.remove(idle.unwrap_or_default());
+        }
         self.0.iter_mut().for_each(|open| open.begin(now));
     }
 
     /// Forgets them; returns whether there were any.
     pub(crate) fn clear(&mut self) -> bool {
         !std::mem::take(&mut self.0).is_empty()
+    }
+
+    /// Nothing more is sent of a request that was given up, also where the machine could not send it
+    /// so far: the server would take it for a new one.
+    pub(crate) fn discard_unsent(&self) {
+        for open in &self.0 {
+            if let Err(error) = open.connection.socket.discard_on_close() {
+                tracing::debug!(%error, "the rest of a request may still be sent");
+            }
+        }
     }
 
     /// The one that carries the request, as far as can be told.

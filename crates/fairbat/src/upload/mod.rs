@@ -15,7 +15,7 @@
 //! over several paths sends parts where the server takes them. Elsewhere it is one PUT over one
 //! path.
 //!
-//! `send` holds the upload and its tries, `way` a path with the request that is under way there,
+//! `send` holds the upload and its tries, `path` a path with the request that is under way there,
 //! `several` an upload over several paths, `parts` the parts that wait there, `report` what others are told,
 //! `carried` the rate of a path, `waits` what an upload waits for,
 //! `source` the file and the request body, `connection` what carries it, and `answer` what servers
@@ -25,12 +25,12 @@ mod answer;
 mod carried;
 mod connection;
 mod parts;
+mod path;
 mod report;
 mod send;
 mod several;
 mod source;
 mod waits;
-mod way;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub struct UploadRequest {
 pub struct UploadSettings {
     /// How to speak to servers. Silence counts while sent bytes are not acknowledged.
     pub http: HttpSettings,
-    /// The ways out of the machine. Several are used at once if the server takes parts; empty leaves
+    /// The paths out of the machine. Several are used at once if the server takes parts; empty leaves
     /// it to the routes of the system.
     pub paths: Vec<PathSettings>,
     /// w_min: weight that the connection has at least, 0.02 (yield to

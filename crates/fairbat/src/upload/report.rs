@@ -6,9 +6,9 @@ use dalbe::deadline::{Deadline, Demand};
 use dalbe::receive_window::ReceiveWindowState;
 
 use super::connection::UploadConnection;
+use super::path::{PathUsage, UploadPath};
 use super::send::Upload;
-use super::way::{PathUsage, Way};
-use crate::download::division::{Needs, PathLoad};
+use crate::download::division::{Needs, PathLoad, PathShare};
 use crate::download::outage::for_money;
 use crate::event::{Control, Event, FileProgress, PathSample};
 use crate::interfaces::Interfaces;
@@ -30,7 +30,7 @@ impl Upload {
 
     /// Bytes that have come in this try.
     pub(super) fn done(&self) -> u64 {
-        let under_way: u64 = self.ways.iter().map(|way| way.state().arrived).sum();
+        let under_way: u64 = self.paths.iter().map(|path| path.state().arrived).sum();
         self.state().parts.done + under_way
     }
 
@@ -41,12 +41,12 @@ impl Upload {
             inactive: 0,
             extent: Extent::Estimated,
         };
-        for way in &self.ways {
+        for path in &self.paths {
             let (share, is_waiting) = {
-                let state = way.state();
+                let state = path.state();
                 (state.share, state.is_waiting)
             };
-            way.member.set_backlog(Backlog {
+            path.member.set_backlog(Backlog {
                 inactive: u64::from(is_waiting),
                 ..whole.part(share)
             });
@@ -55,17 +55,17 @@ impl Upload {
 
     /// Ends a control period.
     fn tick(&self) {
-        for way in &self.ways {
-            way.lane.notice_clock();
-            way.measure();
-            let mut state = way.state();
+        for path in &self.paths {
+            path.lane.notice_clock();
+            path.measure();
+            let mut state = path.state();
             let bytes = state.bytes;
             state.rate.end_period(self.clock.now(), bytes);
         }
         self.look_at_interfaces();
         let (now, total, done) = (self.clock.now(), self.total(), self.done());
         let remaining = total.saturating_sub(done);
-        let first = &self.ways[0];
+        let first = &self.paths[0];
         let planned = first
             .lane
             .with_core(|core, _| core.deadline(first.member.id()));
@@ -80,10 +80,10 @@ impl Upload {
         };
         self.set_backlogs();
         let mut samples = Vec::new();
-        for ways in self.lanes() {
-            let sample = self.ways[ways[0]].lane.sample();
-            for way in ways {
-                self.ways[way].state().sample = sample;
+        for paths in self.lanes() {
+            let sample = self.paths[paths[0]].lane.sample();
+            for path in paths {
+                self.paths[path].state().sample = sample;
             }
             samples.push(sample);
         }
@@ -96,7 +96,7 @@ impl Upload {
     fn divide(&self, deadline: Option<Deadline>, remaining: u64) {
         let now = self.clock.now();
         let mut state = self.state();
-        if self.ways.len() < 2 || state.begun.is_none() {
+        if self.paths.len() < 2 || state.begun.is_none() {
             return;
         }
         let zeta = |due: Deadline| Demand::of(now, [(due, remaining)]).map(|demand| demand.zeta);
@@ -108,24 +108,21 @@ impl Upload {
             })
         });
         let lanes = self.lanes();
-        let loads = lanes.iter().map(|ways| self.load(ways));
+        let loads = lanes.iter().map(|paths| self.load(paths));
         let loads: Vec<PathLoad> = loads.collect();
-        let parts = state.divider.divide(now, needs, &loads);
+        let divided = state.divider.divide_lanes(now, needs, &lanes, &loads);
         drop(state);
-        let parts = lanes.iter().zip(parts).flat_map(|(ways, part)| {
-            let part = part.of(ways.len());
-            ways.iter().map(move |way| (&self.ways[*way], part))
-        });
-        for (way, part) in parts {
-            way.state().share = part.share;
-            let limit = part.limit.unwrap_or(f64::INFINITY);
-            if let Some(metered) = &way.metered
+        for (index, PathShare { share, limit }) in divided {
+            let path = &self.paths[index];
+            path.state().share = share;
+            let limit = limit.unwrap_or(f64::INFINITY);
+            if let Some(metered) = &path.metered
                 && limit > 0.0
             {
                 // Saturates.
                 metered.set_rate(limit as u64);
             }
-            way.usage.send_if_modified(|usage| {
+            path.usage.send_if_modified(|usage| {
                 let wanted = match limit > 0.0 {
                     true => PathUsage::Used,
                     false => PathUsage::Spared,
@@ -137,28 +134,29 @@ impl Upload {
 
     /// A path without its interface is not used, and what was under way there goes over the others.
     fn look_at_interfaces(&self) {
-        if self.ways.len() < 2 {
+        if self.paths.len() < 2 {
             return;
         }
         let Ok(interfaces) = Interfaces::list() else {
             return;
         };
-        for way in &self.ways {
-            let Some(settings) = &way.settings else {
+        for path in &self.paths {
+            let Some(settings) = &path.settings else {
                 continue;
             };
             let up = interfaces.has(&settings.local_end);
-            if way.is_up() == up {
+            if path.is_up() == up {
                 continue;
             }
             let interface = settings.local_end.to_string();
             self.emit(Event::Path { interface, up });
             if up {
-                let mut state = way.state();
+                path.leave_connections();
+                let mut state = path.state();
                 state.backoff.progress();
                 state.is_exhausted = false;
             }
-            way.usage.send_replace(match (up, &way.metered) {
+            path.usage.send_replace(match (up, &path.metered) {
                 (false, _) => PathUsage::Gone,
                 // What a metered path is needed for is known later.
                 (true, Some(_)) => PathUsage::Spared,
@@ -170,31 +168,30 @@ impl Upload {
     /// Reports once that the deadline will probably be missed, as soon as that is known. What one
     /// of several paths carries says nothing.
     pub(super) fn report_late(&self) {
-        let [way] = self.ways.as_slice() else {
+        let [path] = self.paths.as_slice() else {
             return;
         };
-        for late in way.lane.with_core(Core::report_late) {
+        for late in path.lane.with_core(Core::report_late) {
             self.emit(Event::late(&self.url, &late));
         }
     }
 
     /// The paths of each lane.
     fn lanes(&self) -> Vec<Vec<usize>> {
-        Lane::groups(self.ways.iter().map(|way| &way.lane))
+        Lane::groups(self.paths.iter().map(|path| &path.lane))
     }
 
     /// What is known of a lane with these paths.
-    fn load(&self, ways: &[usize]) -> PathLoad {
-        let all = || ways.iter().map(|way| &self.ways[*way]);
-        let sample = self.ways[ways[0]].state().sample;
-        let rates = all().filter_map(|way| way.state().meter.sizer.rate());
-        PathLoad {
-            rate: sample.rate,
-            capacity: rates.fold(sample.capacity, f64::max),
-            w: sample.w,
-            is_up: all().any(Way::is_up),
-            is_metered: all().all(|way| way.metered.is_some()),
-        }
+    fn load(&self, paths: &[usize]) -> PathLoad {
+        let all = || paths.iter().map(|path| &self.paths[*path]);
+        let sample = self.paths[paths[0]].state().sample;
+        let rates = all().filter_map(|path| path.state().meter.sizer.rate());
+        PathLoad::of(
+            &sample,
+            rates,
+            all().any(UploadPath::is_up),
+            all().all(|path| path.metered.is_some()),
+        )
     }
 
     fn report_control(&self, samples: &[LaneSample], (done, total): (u64, u64), lag: Option<f64>) {
@@ -203,18 +200,19 @@ impl Upload {
             .reduce(|sum, it| sum.beside(&it))
             .unwrap_or_default();
         let of_flows = |read: &dyn Fn(&UploadConnection) -> Option<f64>| -> Vec<f64> {
-            let ways = self.ways.iter();
-            ways.filter_map(|way| read(way.state().open.carrier()?))
+            let paths = self.paths.iter();
+            paths
+                .filter_map(|path| read(path.state().open.carrier()?))
                 .collect()
         };
         let rtts = of_flows(&|flow| Some(flow.rtt()?.as_secs_f64() * 1e3));
         let rtt_ms = (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64);
-        let brakes = self.ways.iter().filter_map(brake);
+        let brakes = self.paths.iter().filter_map(brake);
         self.emit(Event::Control(Control {
             tau: None,
             n: sample.n,
             m: sample.m,
-            active: self.ways.iter().map(active).sum(),
+            active: self.paths.iter().map(active).sum(),
             w: sample.w,
             window: None,
             brake: brakes.reduce(|one, other| match one {
@@ -229,7 +227,7 @@ impl Upload {
             rtt_ms,
             bytes_done: done,
             bytes_total: Some(total),
-            paths: self.ways.iter().filter_map(path_sample).collect(),
+            paths: self.paths.iter().filter_map(path_sample).collect(),
             files: vec![FileProgress {
                 url: self.url.clone(),
                 bytes_done: done,
@@ -240,22 +238,22 @@ impl Upload {
 }
 
 /// Connections in use.
-fn active(way: &Way) -> usize {
-    usize::from(way.state().open.carrier().is_some())
+fn active(path: &UploadPath) -> usize {
+    usize::from(path.state().open.carrier().is_some())
 }
 
-fn brake(way: &Way) -> Option<ReceiveWindowState> {
-    let state = way.state();
+fn brake(path: &UploadPath) -> Option<ReceiveWindowState> {
+    let state = path.state();
     state.open.carrier()?.window_state(state.sample.w)
 }
 
-fn path_sample(way: &Way) -> Option<PathSample> {
-    let settings = way.settings.as_ref()?;
-    let state = way.state();
+fn path_sample(path: &UploadPath) -> Option<PathSample> {
+    let settings = path.settings.as_ref()?;
+    let state = path.state();
     let LaneSample { m, w, .. } = state.sample;
     Some(PathSample {
         interface: settings.local_end.to_string(),
-        up: way.is_up(),
+        up: path.is_up(),
         active: usize::from(state.open.carrier().is_some()),
         m,
         w,

@@ -18,8 +18,8 @@ use url::Url;
 
 use super::answer::{PutOutcome, advice_if_there, verdict};
 use super::parts::Parts;
+use super::path::{UploadPath, weight};
 use super::source::UploadFile;
-use super::way::{Way, weight};
 use super::{UploadRequest, UploadSettings};
 use crate::arrival::MIN_SHARE;
 use crate::blocking::blocking;
@@ -40,8 +40,8 @@ pub(super) struct Upload {
     pub(super) settings: UploadSettings,
     pub(super) request: UploadRequest,
     pub(super) clock: Clock,
-    /// The ways out of the machine; at least one.
-    pub(super) ways: Vec<Way>,
+    /// The paths out of the machine; at least one.
+    pub(super) paths: Vec<UploadPath>,
     /// The URL as events show it.
     pub(super) url: String,
     events: UnboundedSender<TimedEvent>,
@@ -89,8 +89,8 @@ pub async fn run(
     let levers = Arc::new(SenderLevers::open(settings.sender));
     let max_time = settings.max_time;
     let upload = Upload::new(settings, request, &levers, clock, events)?;
-    let ways = upload.ways.iter();
-    let weights = ways.map(|way| weight(&upload.settings, way.settings.as_ref()));
+    let paths = upload.paths.iter();
+    let weights = paths.map(|path| weight(&upload.settings, path.settings.as_ref()));
     let weight = weights.fold(1.0, f64::min);
     upload.emit(Event::Sending {
         urls: vec![upload.url.clone()],
@@ -133,16 +133,18 @@ impl Upload {
         let limit = settings.limit_rate.map(RateLimit::new).map(Arc::new);
         let host = request.url.host_str().unwrap_or_default();
         let place = (host, Service::of_batch(request.deadline));
-        let paths: Vec<_> = match settings.paths.as_slice() {
+        let named: Vec<_> = match settings.paths.as_slice() {
             [] => vec![None],
             paths => paths.iter().cloned().map(Some).collect(),
         };
-        let mut ways = Vec::new();
-        for path in paths {
+        let mut paths = Vec::new();
+        for named in named {
             let held_by = (limit.as_ref(), levers);
-            ways.push(Way::open(&settings, path, &ways, place, held_by, clock)?);
+            paths.push(UploadPath::open(
+                &settings, named, &paths, place, held_by, clock,
+            )?);
         }
-        let first: &Way = &ways[0];
+        let first: &UploadPath = &paths[0];
         let deadline = first
             .lane
             .with_core(|core, _| core.deadline(first.member.id()));
@@ -164,7 +166,7 @@ impl Upload {
             settings,
             request,
             clock,
-            ways,
+            paths,
             events,
         })
     }
@@ -185,7 +187,7 @@ impl Upload {
             if answer.is_err() {
                 self.give_up().await;
             }
-            self.settle();
+            self.settle(answer.is_ok());
             let decided =
                 answer.and_then(|answer| Ok((answer.status, self.decide(&answer, &url)?)));
             match decided {
@@ -212,9 +214,8 @@ impl Upload {
 
     /// What follows from an answer of `url`.
     fn decide(&self, answer: &PutAnswer, url: &Url) -> Result<PutOutcome, Failure> {
-        let user = self.ways[0]
-            .client
-            .identification(Some(&self.request.url), url);
+        let client = self.paths[0].asking();
+        let user = client.identification(Some(&self.request.url), url);
         let tries = self.state().tries;
         verdict(answer, &user, url, &self.request.file, tries)
     }
@@ -228,10 +229,10 @@ impl Upload {
     }
 
     /// A try is over.
-    fn settle(&self) {
-        for way in &self.ways {
-            way.settle(false);
-            let mut state = way.state();
+    fn settle(&self, has_succeeded: bool) {
+        for path in &self.paths {
+            path.settle(has_succeeded);
+            let mut state = path.state();
             (state.backs_off, state.is_waiting) = (false, false);
         }
         let mut state = self.state();
@@ -297,10 +298,10 @@ impl Upload {
         let opened = opened.unwrap_or_else(|lost| Err(lost.into()));
         let source = Arc::new(opened.map_err(Failure::Fatal)?);
         self.begin(&source);
-        if let [way] = self.ways.as_slice() {
-            return self.send_whole(way, url, &source).await;
+        if let [path] = self.paths.as_slice() {
+            return self.send_whole(path, url, &source).await;
         }
-        let (way, answer) = self.ask_first(url).await?;
+        let (path, answer) = self.ask_first(url).await?;
         match answer.status {
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => return Ok(answer),
             // What the server takes is known when it is less busy.
@@ -310,21 +311,21 @@ impl Upload {
             | StatusCode::GATEWAY_TIMEOUT => return Err(self.refused(&answer, url)),
             // So short a file has one part.
             _ if (self.total() as f64) < MIN_SHARE => {}
-            _ if answer.takes_parts => return self.send_parts(way, url, &source).await,
-            _ => self.tell_of_one_path(way),
+            _ if answer.takes_parts => return self.send_parts(path, url, &source).await,
+            _ => self.tell_of_one_path(path),
         }
-        for other in &self.ways {
-            other.state().share = f64::from(u8::from(std::ptr::eq(other, way)));
+        for other in &self.paths {
+            other.state().share = f64::from(u8::from(std::ptr::eq(other, path)));
         }
-        self.send_whole(way, url, &source).await
+        self.send_whole(path, url, &source).await
     }
 
     /// Says once that only one of several paths is used.
-    fn tell_of_one_path(&self, way: &Way) {
+    fn tell_of_one_path(&self, path: &UploadPath) {
         if !std::mem::replace(&mut self.state().is_told, true) {
             tracing::warn!(
                 "the server takes no uploads in parts, so one path carries all: {}",
-                way.name()
+                path.name()
             );
         }
     }
@@ -332,26 +333,30 @@ impl Upload {
     /// Sends the whole file in one request.
     async fn send_whole(
         &self,
-        way: &Way,
+        path: &UploadPath,
         url: &Url,
         source: &Arc<UploadFile>,
     ) -> Result<PutAnswer, Failure> {
-        let _permit = self.admitted(way).await;
+        let _permit = self.admitted(path).await;
         let put = Put {
             create_only: self.request.create_only,
             ..self.about(url)
         };
         if self.request.create_only {
-            self.refuse_if_there(way, url).await?;
+            self.refuse_if_there(path, url).await?;
         }
-        way.send(&put, source, 0..source.version().size).await
+        tokio::select! {
+            biased;
+            answer = path.send(&put, source, 0..source.version().size) => answer,
+            failure = path.gone() => Err(failure),
+        }
     }
 
     /// Asks whether a file is at `url` already, because not every server knows the condition
     /// that the request itself carries. Goes on when there is none, or when the server does
     /// not answer such questions. Any other answer is a failure.
-    async fn refuse_if_there(&self, way: &Way, url: &Url) -> Result<(), Failure> {
-        let answer = self.ask(way, Method::HEAD, self.about(url)).await?;
+    async fn refuse_if_there(&self, path: &UploadPath, url: &Url) -> Result<(), Failure> {
+        let answer = self.ask(path, Method::HEAD, self.about(url)).await?;
         match answer.status {
             StatusCode::NOT_FOUND
             | StatusCode::GONE
@@ -364,7 +369,8 @@ impl Upload {
             // The upload is sent elsewhere, and asks there.
             status if status.is_redirection() => Ok(()),
             status => {
-                let user = way.client.identification(Some(&self.request.url), url);
+                let client = path.asking();
+                let user = client.identification(Some(&self.request.url), url);
                 Err(Failure::of_status(status, answer.remarks, &user))
             }
         }

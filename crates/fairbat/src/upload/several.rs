@@ -14,9 +14,9 @@ use http::{Method, StatusCode};
 use url::Url;
 
 use super::parts::Parts;
+use super::path::UploadPath;
 use super::send::Upload;
 use super::source::UploadFile;
-use super::way::Way;
 use crate::arrival::{WayState, next_piece};
 use crate::http::Failure;
 use crate::http::range::ContentRange;
@@ -35,22 +35,22 @@ const FAREWELL: Duration = Duration::from_secs(2);
 impl Upload {
     /// Asks the server over all paths at once. The first answer counts, and the path that it came
     /// over.
-    pub(super) async fn ask_first(&self, url: &Url) -> Result<(&Way, PutAnswer), Failure> {
-        let those = |are: &dyn Fn(&Way) -> bool| -> Vec<&Way> {
-            self.ways.iter().filter(|way| are(way)).collect()
+    pub(super) async fn ask_first(&self, url: &Url) -> Result<(&UploadPath, PutAnswer), Failure> {
+        let those = |are: &dyn Fn(&UploadPath) -> bool| -> Vec<&UploadPath> {
+            self.paths.iter().filter(|path| are(path)).collect()
         };
         // One that is gone may be back.
         let asked = [
-            those(&Way::is_used),
-            those(&|way| way.metered.is_none()),
+            those(&UploadPath::is_used),
+            those(&|path| path.metered.is_none()),
             those(&|_| true),
         ];
-        let asked = asked.into_iter().find(|ways| !ways.is_empty());
+        let asked = asked.into_iter().find(|paths| !paths.is_empty());
         let asked = asked.unwrap_or_default();
-        let asked = asked.into_iter().map(|way| {
-            let answer = self.ask(way, Method::HEAD, self.about(url));
-            let with_way = move |answer: PutAnswer| (way, answer);
-            answer.map(move |answer| answer.map(with_way)).boxed()
+        let asked = asked.into_iter().map(|path| {
+            let answer = self.ask(path, Method::HEAD, self.about(url));
+            let with_path = move |answer: PutAnswer| (path, answer);
+            answer.map(move |answer| answer.map(with_path)).boxed()
         });
         Ok(select_ok(asked).await?.0)
     }
@@ -58,7 +58,7 @@ impl Upload {
     /// Sends the file in parts; the answer to the last request, or to the one that was refused.
     pub(super) async fn send_parts(
         &self,
-        first: &Way,
+        first: &UploadPath,
         url: &Url,
         source: &Arc<UploadFile>,
     ) -> Result<PutAnswer, Failure> {
@@ -90,8 +90,8 @@ impl Upload {
             state.parts = Parts::default();
             state.parts.waiting.insert(0..total);
         }
-        for way in &self.ways {
-            way.state().share = 1.0 / self.ways.len() as f64;
+        for path in &self.paths {
+            path.state().share = 1.0 / self.paths.len() as f64;
         }
         self.send_over_all(&place, source).await?;
         // The server may not publish parts of a file that has changed since it was opened.
@@ -104,26 +104,24 @@ impl Upload {
     /// Asks the server to make the file of its parts. Any path will do, also a metered one that is
     /// not needed for parts.
     async fn complete(&self, place: &Url) -> Result<PutAnswer, Failure> {
-        // The server has all of it, and writes it to the disk.
-        let patience = self
-            .settings
-            .http
-            .stall_timeout
-            .map(|limit| limit + self.clock.now());
+        // The server has all of it, and writes it to the disk. It may be asked again meanwhile.
+        let mut patience = self.settings.http.stall_timeout;
         loop {
-            let up = self.ways.iter().map(|way| way.up().boxed());
+            let up = self.paths.iter().map(|path| path.up().boxed());
             select_all(up).await;
-            let up = self.ways.iter().filter(|way| way.is_up());
-            let way = up.min_by_key(|way| (way.state().backoff.failures(), !way.is_used()));
-            let way = way.unwrap_or(&self.ways[0]);
-            let asked = self.ask_within(patience, way, Method::POST, self.about(place));
+            let up = self.paths.iter().filter(|path| path.is_up());
+            let path = up.min_by_key(|path| (path.state().backoff.failures(), !path.is_used()));
+            let path = path.unwrap_or(&self.paths[0]);
+            let asked = self.ask_within(patience, path, Method::POST, self.about(place));
             match asked
                 .await
                 .and_then(|answer| self.part_answer(answer, place))
             {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Transient(failure)) => {
-                    self.back_off_way(way, Failure::Transient(failure)).await?;
+                    patience = patience.map(|limit| limit.saturating_mul(2));
+                    self.back_off_path(path, Failure::Transient(failure))
+                        .await?;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -139,8 +137,8 @@ impl Upload {
         };
         // A server that knows nothing of parts refuses POST. DELETE would remove the file there.
         place.query_pairs_mut().append_key_only("give-up");
-        let told = self.ways.iter().map(|way| {
-            let told = self.ask(way, Method::POST, self.about(&place));
+        let told = self.paths.iter().map(|path| {
+            let told = self.ask(path, Method::POST, self.about(&place));
             told.boxed()
         });
         let told = tokio::time::timeout(FAREWELL, select_ok(told)).await;
@@ -152,22 +150,23 @@ impl Upload {
     /// A request without a body.
     pub(super) async fn ask(
         &self,
-        way: &Way,
+        path: &UploadPath,
         method: Method,
         put: Put<'_>,
     ) -> Result<PutAnswer, Failure> {
-        self.ask_within(self.settings.http.stall_timeout, way, method, put)
+        self.ask_within(self.settings.http.stall_timeout, path, method, put)
             .await
     }
 
     async fn ask_within(
         &self,
         limit: Option<Duration>,
-        way: &Way,
+        path: &UploadPath,
         method: Method,
         put: Put<'_>,
     ) -> Result<PutAnswer, Failure> {
-        let asked = way.client.ask(method, &put);
+        let client = path.asking();
+        let asked = client.ask(method, &put);
         match limit {
             Some(limit) => tokio::time::timeout(limit, asked)
                 .await
@@ -207,32 +206,32 @@ impl Upload {
         place: &Url,
         source: &Arc<UploadFile>,
     ) -> Result<(), Failure> {
-        let ways = self.ways.iter();
-        let sent = try_join_all(ways.map(|way| self.send_over(way, place, source))).await;
+        let paths = self.paths.iter();
+        let sent = try_join_all(paths.map(|path| self.send_over(path, place, source))).await;
         sent.map(drop)
     }
 
     /// Sends parts over this path until none is left.
     async fn send_over(
         &self,
-        way: &Way,
+        path: &UploadPath,
         place: &Url,
         source: &Arc<UploadFile>,
     ) -> Result<(), Failure> {
-        while let Some((permit, part)) = self.next_part(way).await {
-            let sent = self.send_part(way, place, source, part.clone()).await;
+        while let Some((permit, part)) = self.next_part(path).await {
+            let sent = self.send_part(path, place, source, part.clone()).await;
             drop(permit);
-            way.settle(sent.is_ok());
+            path.settle(sent.is_ok());
             self.state().parts.settle(part, sent.is_ok());
             self.parts_changed.notify_waiters();
             match sent {
                 Ok(()) => {
-                    let mut state = way.state();
+                    let mut state = path.state();
                     state.backoff.progress();
                     state.is_exhausted = false;
                 }
-                Err(Failure::Transient(failure)) if way.is_up() => tokio::select! {
-                    over = self.back_off_way(way, Failure::Transient(failure)) => over?,
+                Err(Failure::Transient(failure)) if path.is_up() => tokio::select! {
+                    over = self.back_off_path(path, Failure::Transient(failure)) => over?,
                     () = self.all_sent() => {}
                 },
                 // It is used again when it is back.
@@ -245,7 +244,7 @@ impl Upload {
 
     async fn send_part(
         &self,
-        way: &Way,
+        path: &UploadPath,
         place: &Url,
         source: &Arc<UploadFile>,
         part: Range<u64>,
@@ -260,37 +259,35 @@ impl Upload {
         };
         let answer = tokio::select! {
             biased;
-            answer = way.send(&put, source, part) => answer?,
-            () = way.gone() => {
-                return Err(Failure::network("the machine does not have the path any more"));
-            }
+            answer = path.send(&put, source, part) => answer?,
+            failure = path.gone() => return Err(failure),
         };
         self.part_answer(answer, place).map(drop)
     }
 
     /// Waits for a part that this path is to send, and for its connection; `None` when all have
     /// come.
-    async fn next_part(&self, way: &Way) -> Option<(Permit, Range<u64>)> {
+    async fn next_part(&self, path: &UploadPath) -> Option<(Permit, Range<u64>)> {
         loop {
             let changed = self.parts_changed.notified();
             if self.state().parts.is_complete() {
                 return None;
             }
-            if self.plan_part(way).is_some() {
+            if self.plan_part(path).is_some() {
                 let permit = tokio::select! {
-                    permit = self.admitted(way) => permit,
+                    permit = self.admitted(path) => permit,
                     () = self.all_sent() => return None,
                 };
                 // Others may have taken it by now.
-                let length = self.plan_part(way);
+                let length = self.plan_part(path);
                 if let Some(part) = length.and_then(|length| self.state().parts.take(length)) {
                     return Some((permit, part));
                 }
             }
             tokio::select! {
                 () = changed => {}
-                () = way.used(), if !way.is_used() => {}
-                () = tokio::time::sleep(LOOK_AGAIN), if way.is_used() => {}
+                () = path.used(), if !path.is_used() => {}
+                () = tokio::time::sleep(LOOK_AGAIN), if path.is_used() => {}
             }
         }
     }
@@ -307,13 +304,16 @@ impl Upload {
     }
 
     /// Length of the part that this path is to send now, if any.
-    fn plan_part(&self, way: &Way) -> Option<u64> {
-        if !way.is_used() {
+    fn plan_part(&self, path: &UploadPath) -> Option<u64> {
+        if !path.is_used() {
             return None;
         }
-        let is_ready = |other: &&Way| other.is_used() && other.state().is_ready();
-        let others = self.ways.iter().filter(|other| !std::ptr::eq(*other, way));
-        let others: Vec<WayState> = others.filter(is_ready).map(Way::arrival).collect();
+        let is_ready = |other: &&UploadPath| other.is_used() && other.state().is_ready();
+        let others = self
+            .paths
+            .iter()
+            .filter(|other| !std::ptr::eq(*other, path));
+        let others: Vec<WayState> = others.filter(is_ready).map(UploadPath::arrival).collect();
         let (waiting, is_due) = {
             let state = self.state();
             (state.parts.waiting.total(), state.deadline.is_some())
@@ -321,18 +321,18 @@ impl Upload {
         if waiting == 0 {
             return None;
         }
-        let most = way
+        let most = path
             .state()
             .longest_part()
             .unwrap_or(FIRST_PART)
             .min(waiting);
         // A metered path may be needed any time, and then it has to find something to send.
-        let is_metered = |way: &Way| way.metered.is_some() && way.is_up();
-        let most = match is_due && self.ways.iter().any(is_metered) {
+        let is_metered = |path: &UploadPath| path.metered.is_some() && path.is_up();
+        let most = match is_due && self.paths.iter().any(is_metered) {
             true => most.min(FIRST_PART.max(waiting / 2)).min(waiting),
             false => most,
         };
-        let length = next_piece(&way.arrival(), &others, waiting as f64, most as f64)?;
+        let length = next_piece(&path.arrival(), &others, waiting as f64, most as f64)?;
         Some((length as u64).clamp(1, most))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::path::UploadPath;
 use super::send::Upload;
-use super::way::Way;
 use crate::error::ErrorKind;
 use crate::error::TransferError;
 use crate::event::{Event, RetryCause};
@@ -17,8 +17,8 @@ impl Upload {
     /// There is no next try.
     pub(super) async fn back_off(&self, failure: Failure) -> Result<(), TransferError> {
         let failure = transient(failure)?;
-        let has_answered =
-            failure.kind == ErrorKind::Server || self.ways.iter().any(|way| way.state().is_known);
+        let has_answered = failure.kind == ErrorKind::Server
+            || self.paths.iter().any(|path| path.state().is_known);
         let (wait, attempt) = {
             let mut state = self.state();
             let state = &mut *state;
@@ -38,8 +38,8 @@ impl Upload {
             after_s: after.as_secs_f64(),
             attempt,
         });
-        for way in &self.ways {
-            way.member.backs_off(after);
+        for path in &self.paths {
+            path.member.backs_off(after);
         }
         tokio::time::sleep(after).await;
         Ok(())
@@ -51,10 +51,14 @@ impl Upload {
     ///
     /// # Errors
     /// There is no next try, over none of them.
-    pub(super) async fn back_off_way(&self, way: &Way, failure: Failure) -> Result<(), Failure> {
+    pub(super) async fn back_off_path(
+        &self,
+        path: &UploadPath,
+        failure: Failure,
+    ) -> Result<(), Failure> {
         let failure = transient(failure).map_err(Failure::Fatal)?;
         let (wait, attempt) = {
-            let mut state = way.state();
+            let mut state = path.state();
             state.backs_off = true;
             if failure.kind == ErrorKind::Server {
                 state.backoff.answered();
@@ -65,40 +69,40 @@ impl Upload {
             state.is_exhausted = wait.is_none();
             (wait, state.backoff.failures())
         };
-        let is_left = |other: &Way| {
-            (other.is_used() || std::ptr::eq(other, way)) && !other.state().is_exhausted
+        let is_left = |other: &UploadPath| {
+            (other.is_used() || std::ptr::eq(other, path)) && !other.state().is_exhausted
         };
-        if !self.ways.iter().any(is_left) {
+        if !self.paths.iter().any(is_left) {
             return Err(Failure::Fatal(failure.given_up(attempt, false)));
         }
         let after = wait.unwrap_or(self.settings.retry.cap);
         self.emit(Event::Retry {
             cause: RetryCause::of(&failure),
             url: self.url.clone(),
-            reason: format!("over {}: {}", way.name(), failure.reason),
+            reason: format!("over {}: {}", path.name(), failure.reason),
             after_s: after.as_secs_f64(),
             attempt,
         });
-        way.member.backs_off(after);
+        path.member.backs_off(after);
         let returns = async {
-            way.gone().await;
-            way.up().await;
+            path.gone().await;
+            path.up().await;
         };
         tokio::select! {
             () = tokio::time::sleep(after) => {}
-            () = returns => way.member.backs_off(Duration::ZERO),
+            () = returns => path.member.backs_off(Duration::ZERO),
         }
-        way.state().backs_off = false;
+        path.state().backs_off = false;
         Ok(())
     }
 
     /// Waits for the connection. In a lane of its own it is free.
-    pub(super) async fn admitted(&self, way: &Way) -> Permit {
-        let request = way.member.request();
-        way.state().is_waiting = true;
+    pub(super) async fn admitted(&self, path: &UploadPath) -> Permit {
+        let request = path.member.request();
+        path.state().is_waiting = true;
         self.set_backlogs();
         let permit = request.await;
-        way.state().is_waiting = false;
+        path.state().is_waiting = false;
         self.set_backlogs();
         permit
     }

@@ -25,6 +25,10 @@ const MAX_NAMED: usize = 16;
 /// Parts of an upload that may be under way at once.
 const MAX_UNDER_WAY: usize = 16;
 
+/// Runs of bytes of one upload that may come apart from each other. Each costs memory, and the parts
+/// of a client are few.
+const MAX_RUNS: usize = 65_536;
+
 /// Complete uploads whose answers are remembered.
 const MAX_REMEMBERED: usize = 1024;
 
@@ -63,7 +67,7 @@ impl Progress {
         }
         let is_apart = |other: &Range<u64>| other.end <= range.start || range.end <= other.start;
         let apart = self.under_way.iter().filter(|(other, _)| is_apart(other));
-        if apart.count() >= MAX_UNDER_WAY {
+        if apart.count() >= MAX_UNDER_WAY || self.came.runs() >= MAX_RUNS {
             return Err(Refusal::ManyParts);
         }
         let before = self.under_way.len();
@@ -219,9 +223,13 @@ impl PartUpload {
         Ok(())
     }
 
-    /// Takes no more parts, whatever has come.
+    /// Takes no more parts, whatever has come, and nothing more of those under way.
     pub(crate) fn close_for_ever(&self) {
-        lock(&self.progress).is_closed = true;
+        let mut progress = lock(&self.progress);
+        progress.is_closed = true;
+        for (_, is_overtaken) in progress.under_way.drain(..) {
+            is_overtaken.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Takes parts again.
@@ -394,6 +402,11 @@ mod tests {
         ));
         progress.begin(&(0..10)).expect("it takes the place of one");
         assert_eq!(progress.under_way.len(), MAX_UNDER_WAY);
+        progress.under_way.clear();
+        for run in 0..MAX_RUNS as u64 {
+            progress.came.insert(2 * run..2 * run + 1);
+        }
+        assert!(matches!(progress.begin(&(1..2)), Err(Refusal::ManyParts)));
         progress.is_closed = true;
         assert!(matches!(progress.begin(&(0..10)), Err(Refusal::Closed)));
     }

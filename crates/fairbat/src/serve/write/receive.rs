@@ -44,8 +44,8 @@ impl Unfinished {
     /// Syncs the file, puts it in its place, and syncs that. Blocking.
     ///
     /// # Errors
-    /// The file is still there, unless it could not be written to the disk: then a second try
-    /// could seem to succeed.
+    /// The file is still there, unless it or its name could not be written to the disk: then a second
+    /// try could seem to succeed.
     pub(crate) fn finish(
         &self,
         site: &Site,
@@ -59,12 +59,16 @@ impl Unfinished {
             *held = None;
             return Err(error.into());
         }
+        let file = scratch.file.try_clone()?;
         let arrived = arrive(site, uploads, name, |place| {
             expected.check(site, name)?;
             place.receive(scratch, expected.arrival())
-        })?;
-        let scratch = held.take().ok_or(Refusal::UnknownUpload)?;
-        let file = scratch.file.try_clone()?;
+        });
+        // Nothing may write to a file that has its name, even if the name may not be on the disk.
+        if scratch.is_kept() {
+            *held = None;
+        }
+        let arrived = arrived?;
         let version = FileVersion::of(&file.metadata()?);
         Ok((arrived, Found { file, version }))
     }

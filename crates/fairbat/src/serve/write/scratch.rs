@@ -116,6 +116,11 @@ impl Scratch {
     pub(crate) fn keep(&mut self) {
         self.is_kept = true;
     }
+
+    /// Whether the file has its final name.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
 }
 
 impl Drop for Scratch {

@@ -30,17 +30,22 @@ use crate::lane::{Lane, LaneSample, LaneSettings, Member, Service};
 use crate::machine::LaneDirection;
 use crate::retry::Backoff;
 use crate::settings::{HttpSettings, PathSettings};
-use crate::transport::{HttpClient, NewConnection, Put, PutAnswer, RateLimit, SendTap, Tap};
+use crate::transport::{
+    HttpClient, NewConnection, Put, PutAnswer, RateLimit, ReceiveWindow, SendTap, Tap,
+};
 
 /// A path. An upload without named interfaces has one: the routes of the system.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct UploadPath {
     /// What the user says of it; `None` for the routes of the system.
     pub(super) settings: Option<PathSettings>,
-    pub(super) client: HttpClient,
+    /// For requests without a body.
+    asking: Mutex<HttpClient>,
+    /// For requests with a body, one at a time.
+    sending: Mutex<HttpClient>,
     /// Whether its connection stays open for the next part.
     keeps_connection: bool,
-    /// The connections that the client opens.
+    /// The connections that `sending` opens.
     opened: tokio::sync::Mutex<UnboundedReceiver<NewConnection>>,
     pub(super) lane: Lane,
     /// The upload's place in the lane.
@@ -95,7 +100,7 @@ pub(super) struct State {
     pub(super) sample: LaneSample,
 }
 
-impl Way {
+impl UploadPath {
     /// A path with a client of its own, and a lane unless an earlier path has the same bottleneck.
     ///
     /// # Errors
@@ -134,10 +139,12 @@ impl Way {
         let metered = is_metered.then(|| Arc::new(RateLimit::new(u64::MAX)));
         let own_limit = own_limit.map(RateLimit::new).map(Arc::new);
         let limits = run_limit.into_iter().chain(&own_limit).chain(&metered);
+        let untouched = ReceiveWindow::default();
         // One of several paths may send parts.
         let keeps_connection = upload.paths.len() > 1;
         Ok(Self {
-            client: HttpClient::new(&http, u32::from(keeps_connection), tap)?,
+            asking: Mutex::new(HttpClient::new(&http, 1, Tap::Receive(untouched))?),
+            sending: Mutex::new(HttpClient::new(&http, u32::from(keeps_connection), tap)?),
             keeps_connection,
             opened: tokio::sync::Mutex::new(connections),
             member: lane.enter(host, service),
@@ -172,7 +179,7 @@ impl Way {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// What it leaves the machine by, as the user names it.
@@ -204,9 +211,10 @@ impl Way {
         self.becomes(|usage| usage != PathUsage::Gone).await;
     }
 
-    /// Resolves when the machine has it no more.
-    pub(super) async fn gone(&self) {
+    /// Resolves when the machine has it no more, with what that means for a request.
+    pub(super) async fn gone(&self) -> Failure {
         self.becomes(|usage| usage == PathUsage::Gone).await;
+        Failure::network("the machine does not have the path any more")
     }
 
     async fn becomes(&self, is_so: impl Fn(PathUsage) -> bool) {
@@ -243,14 +251,27 @@ impl Way {
     }
 
     /// The request under way is over. What has arrived of it counts no more here.
-    pub(super) fn settle(&self, keeps_connection: bool) {
-        let is_lost = {
+    pub(super) fn settle(&self, has_succeeded: bool) {
+        {
             let mut state = self.state();
             state.handed = None;
             (state.length, state.arrived) = (0, 0);
-            let keeps = keeps_connection && self.keeps_connection;
-            !keeps && state.open.clear()
-        };
+            if !has_succeeded {
+                state.open.discard_unsent();
+            }
+        }
+        if !(has_succeeded && self.keeps_connection) {
+            self.leave_connections();
+        }
+    }
+
+    /// Uses none of the connections any more that are open now.
+    pub(super) fn leave_connections(&self) {
+        let is_lost = self.state().open.clear();
+        if self.keeps_connection {
+            renew(&self.asking);
+            renew(&self.sending);
+        }
         // Others of the lane may go on.
         if is_lost && self.connected.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.lane
@@ -258,16 +279,20 @@ impl Way {
         }
     }
 
+    /// The client for requests without a body.
+    pub(super) fn asking(&self) -> HttpClient {
+        lock(&self.asking).clone()
+    }
+
     /// A request begins: what it goes over, if that is open already.
     fn reopen(&self, opened: &mut UnboundedReceiver<NewConnection>) {
-        let now = self.clock.now();
         while let Ok(connection) = opened.try_recv() {
-            // Else connections of earlier requests are of no use.
-            if self.keeps_connection {
+            // One that another client has opened is of no use.
+            if self.keeps_connection && self.state().open.carrier().is_some() {
                 self.connected(connection);
             }
         }
-        self.state().open.begin(now);
+        self.state().open.begin(self.clock.now());
     }
 
     fn connected(&self, connection: NewConnection) {
@@ -302,7 +327,8 @@ impl Way {
             state.handed = Some(handed);
         }
         let mut reading = pin!(reading);
-        let mut answering = pin!(self.client.put(put, length, body));
+        let client = lock(&self.sending).clone();
+        let mut answering = pin!(client.put(put, length, body));
         let mut is_read = false;
         let mut tick = control_periods();
         loop {
@@ -395,6 +421,19 @@ impl State {
             gap: self.rtt().unwrap_or_default(),
         });
         Ok(answer)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same client, without the connections that it has.
+fn renew(client: &Mutex<HttpClient>) {
+    let mut client = lock(client);
+    match client.without_connections() {
+        Ok(new) => *client = new,
+        Err(error) => tracing::warn!(%error, "old connections may be used again"),
     }
 }
 
