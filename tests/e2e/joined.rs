@@ -162,6 +162,32 @@ fn a_server_that_is_wrong_in_few_bytes_is_named_in_the_end() {
 }
 
 #[test]
+fn a_server_that_is_wrong_in_a_stretch_is_outvoted() {
+    let mut wrong = FILE.all();
+    let stretch = SIZE as usize / 2..SIZE as usize * 6 / 10;
+    for byte in &mut wrong[stretch] {
+        *byte ^= 1;
+    }
+    for bad_at in 0..3 {
+        let servers = [0, 1, 2].map(|index| match index == bad_at {
+            true => serve_bytes(wrong.clone()),
+            false => serve(&FILE),
+        });
+        let work = Workdir::new();
+        let outcome = get(&work, &servers.each_ref());
+        outcome.expect_code(0);
+        work.assert_holds(&[("file", &FILE)]);
+        // Most of the file is fetched once. Nobody else is blamed.
+        let fetched: u64 = servers.iter().map(asked).sum();
+        assert!(fetched < SIZE * 8 / 5, "{fetched}\n{outcome}");
+        let blamed = reasons(&outcome).into_iter().map(|(source, _)| source);
+        for source in blamed {
+            assert_eq!(source, servers[bad_at].url("/file"), "{outcome}");
+        }
+    }
+}
+
+#[test]
 fn hashes_of_pieces_find_a_wrong_server_at_once() {
     let (good, bad, other) = (serve(&FILE), serve(&STALE), serve(&FILE));
     let work = Workdir::new();

@@ -168,7 +168,11 @@ pub(crate) async fn join(
 
 impl RunContext {
     /// The SHA-256 of a few bytes of a file.
-    async fn sample(&self, remote: &RemoteFile, range: Range<u64>) -> Result<[u8; 32], Failure> {
+    pub(crate) async fn sample(
+        &self,
+        remote: &RemoteFile,
+        range: Range<u64>,
+    ) -> Result<[u8; 32], Failure> {
         let length = range.end - range.start;
         let mut body = self.client.range(remote, range, None).await?;
         let (mut hasher, mut received) = (Sha256::new(), 0);

@@ -3,11 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::joint::Doubt;
+use super::finishing::{AskedAgain, Unfinished, settle_dispute};
+use super::overlap;
 use super::part::PartError;
 use super::run::Run;
-use super::transfer::Phase;
-use super::worker::{Message, TransferId};
+use super::sources::SourceState;
+use super::transfer::{Moving, Phase};
+use super::worker::{Message, TransferId, stopped};
+use crate::blocking::blocking;
 use crate::checksum::{digest_of, matches};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, RetryCause};
@@ -184,10 +187,55 @@ impl Run {
         }
     }
 
-    /// The finished file is wrong, and these bytes of it are fetched again: pieces from anybody,
-    /// and else all that the present source has not sent, from that source alone. `doubts` is what
-    /// was there of the others.
-    pub(crate) fn mend(&mut self, id: TransferId, wrong: &[Range<u64>], doubts: Vec<Doubt>) {
+    /// The finished file is wrong, and nobody knows whose bytes are: the sources are compared with
+    /// each other, off the loop.
+    pub(crate) fn compare_sources(
+        &mut self,
+        id: TransferId,
+        moving: Box<Moving>,
+        error: TransferError,
+    ) {
+        let stopped_early = TransferError::new(ErrorKind::Interrupted, "stopped while verifying");
+        let lost = TransferError::new(ErrorKind::Other, "the sources could not be compared")
+            .with_hint("this is a defect of fairbat; run the same command again");
+        let completion = self.completion(Message::Finished(id, Err(lost.into())));
+        let usable = (0..self.paths.len()).find(|path| self.is_usable(*path));
+        let context = Arc::clone(&self.paths[usable.unwrap_or_default()].context);
+        let transfer = self.transfer(id);
+        let senders = transfer.senders(&moving);
+        let length = moving.source.total.unwrap_or_default();
+        let part = Arc::clone(&moving.part);
+        let ready = transfer.sources.ready();
+        let ready = ready.filter_map(|it| Some((it, Arc::clone(transfer.sources.remote(it)?))));
+        let sources: Vec<_> = ready.collect();
+        transfer.phase = Phase::Finishing(Some(moving));
+        let mut stop = transfer.begin_task();
+        let places = overlap::places(length, &senders.sent);
+        tokio::spawn(async move {
+            let guilty = tokio::select! {
+                () = stopped(&mut stop) => Err(stopped_early),
+                guilty = overlap::compare(&context, &part, places, &sources) => guilty,
+            };
+            let settled = blocking(move || {
+                let settle = |guilty| -> Result<Unfinished, TransferError> {
+                    Ok(settle_dispute(&part, error, length, &senders, guilty)?)
+                };
+                let unfinished = guilty.and_then(settle).unwrap_or_else(Unfinished::from);
+                if unfinished.remedy.is_none() {
+                    context.store.release(part.target());
+                }
+                unfinished
+            });
+            let unfinished = settled.await.map_err(TransferError::from);
+            let unfinished = unfinished.unwrap_or_else(Unfinished::from);
+            completion.end(Message::Finished(id, Err(unfinished)));
+        });
+    }
+
+    /// The finished file is wrong, and some bytes of it are fetched again: pieces from anybody, what
+    /// guilty sources have sent from the others, and else all that the present source has not sent,
+    /// from that source alone.
+    pub(crate) fn mend(&mut self, id: TransferId, wrong: &[Range<u64>], from: AskedAgain) {
         self.take_back(id, wrong);
         let transfer = self.transfer(id);
         let (url, present) = (transfer.url.clone(), transfer.sources.present_index());
@@ -196,12 +244,22 @@ impl Run {
         };
         moving.joint.mendings += 1;
         let attempt = moving.joint.mendings;
-        let reason = if moving.joint.pieces.is_some() {
-            "some pieces of the file are wrong and come again"
-        } else {
-            moving.joint.alone = Some(present);
-            moving.joint.doubts = doubts;
-            "the file is wrong: what came from others comes again, from one server alone"
+        let (reason, guilty) = match from {
+            AskedAgain::All => (
+                "some pieces of the file are wrong and come again",
+                Vec::new(),
+            ),
+            AskedAgain::Others(guilty) => (
+                "the file is wrong: what came from servers that most others contradict comes again",
+                guilty,
+            ),
+            AskedAgain::Present(doubts) => {
+                moving.joint.alone = Some(present);
+                moving.joint.doubts = doubts;
+                let reason =
+                    "the file is wrong: what came from others comes again, from one server alone";
+                (reason, Vec::new())
+            }
         };
         self.emit(Event::Retry {
             url,
@@ -210,6 +268,10 @@ impl Run {
             attempt,
             cause: RetryCause::Changed,
         });
+        for source in guilty {
+            let reason = "it sent bytes that most other servers contradict".to_owned();
+            self.leave_source(id, source, SourceState::SetAside, reason);
+        }
         self.set_least_connections();
     }
 }

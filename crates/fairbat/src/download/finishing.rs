@@ -29,14 +29,34 @@ pub(crate) struct Expected {
 /// From whom the bytes of a part file are, should the file be wrong.
 #[derive(Debug)]
 pub(crate) struct Senders {
-    /// What the present source has sent in this run.
-    pub(crate) present: RangeSet,
-    /// What each of the others has sent.
-    pub(crate) others: Vec<(usize, RangeSet)>,
+    /// The present source.
+    pub(crate) present: usize,
+    /// What each source has sent in this run.
+    pub(crate) sent: Vec<(usize, RangeSet)>,
     /// Bytes of others that were thrown away before.
     pub(crate) doubts: Vec<Doubt>,
     /// Whether some of the bytes may be fetched again.
     pub(crate) may_mend: bool,
+    /// Whether the sources may be compared with each other before.
+    pub(crate) may_compare: bool,
+}
+
+impl Senders {
+    /// What these sources have sent.
+    fn of(&self, sources: &[usize]) -> Vec<Range<u64>> {
+        let of_them = self.sent.iter().filter(|(it, _)| sources.contains(it));
+        let ranges = of_them.flat_map(|(_, sent)| sent.iter());
+        ranges.collect::<RangeSet>().iter().collect()
+    }
+
+    /// What the present source has not sent, of so many bytes.
+    fn of_others(&self, length: u64) -> Vec<Range<u64>> {
+        let mut others: RangeSet = std::iter::once(0..length).collect();
+        for range in self.of(&[self.present]) {
+            others.remove(range);
+        }
+        others.iter().collect()
+    }
 }
 
 /// A file in its place.
@@ -53,18 +73,38 @@ pub(crate) struct FinishedFile {
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     pub(crate) error: TransferError,
-    /// Bytes that may be wrong, and are no longer in the part; empty if nothing can be mended.
-    pub(crate) wrong: Vec<Range<u64>>,
-    /// What was there of other sources than the present one.
-    pub(crate) doubts: Vec<Doubt>,
+    /// What may help; if nothing does, the part is closed.
+    pub(crate) remedy: Option<Remedy>,
+}
+
+/// What may make a wrong file right.
+#[derive(Debug)]
+pub(crate) enum Remedy {
+    /// The sources are compared with each other. Nothing has been taken out of the part.
+    Compare,
+    /// These bytes may be wrong, and are no longer in the part.
+    Fetch {
+        wrong: Vec<Range<u64>>,
+        from: AskedAgain,
+    },
+}
+
+/// From whom bytes are fetched again.
+#[derive(Debug)]
+pub(crate) enum AskedAgain {
+    /// From anybody: each piece has a hash.
+    All,
+    /// From all but these.
+    Others(Vec<usize>),
+    /// From the present source. This is what was there of the others.
+    Present(Vec<Doubt>),
 }
 
 impl From<TransferError> for Unfinished {
     fn from(error: TransferError) -> Self {
         Self {
             error,
-            wrong: Vec::new(),
-            doubts: Vec::new(),
+            remedy: None,
         }
     }
 }
@@ -87,7 +127,16 @@ pub(crate) fn finish(
     let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
     let verified = match verify(&read, source, expected, is_stopped)? {
         Ok(verified) => verified,
-        Err(mismatch) => return Err(mend(part, mismatch, expected, senders)?),
+        Err(Mismatch { error, pieces }) => {
+            return Err(match pieces {
+                Some(wrong) => take_out(part, error, wrong, AskedAgain::All, senders)?,
+                None if senders.may_compare => Unfinished {
+                    error,
+                    remedy: Some(Remedy::Compare),
+                },
+                None => settle_dispute(part, error, expected.length, senders, Vec::new())?,
+            });
+        }
     };
     let mut guilty = Vec::new();
     for doubt in &senders.doubts {
@@ -106,51 +155,52 @@ pub(crate) fn finish(
     })
 }
 
-/// The file is wrong: takes the bytes out of the part that may be, or throws it away.
-fn mend(
+/// The file is wrong: takes out what the guilty sources have sent, and if none is known, what the
+/// present one has not.
+pub(crate) fn settle_dispute(
     part: &PartFile,
-    mismatch: Mismatch,
-    expected: &Expected,
+    error: TransferError,
+    length: u64,
+    senders: &Senders,
+    guilty: Vec<usize>,
+) -> Result<Unfinished, PartError> {
+    if !guilty.is_empty() {
+        let wrong = senders.of(&guilty);
+        return take_out(part, error, wrong, AskedAgain::Others(guilty), senders);
+    }
+    let mut doubts = Vec::new();
+    let others = senders.sent.iter().filter(|(it, _)| *it != senders.present);
+    for (source, sent) in others {
+        for range in sent.iter() {
+            let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
+            let sha256 = digest_of(range.clone(), read)?;
+            let source = *source;
+            doubts.push(Doubt {
+                source,
+                range,
+                sha256,
+            });
+        }
+    }
+    let wrong = senders.of_others(length);
+    take_out(part, error, wrong, AskedAgain::Present(doubts), senders)
+}
+
+/// Takes bytes out of the part that may be wrong, or throws it away.
+fn take_out(
+    part: &PartFile,
+    error: TransferError,
+    wrong: Vec<Range<u64>>,
+    from: AskedAgain,
     senders: &Senders,
 ) -> Result<Unfinished, PartError> {
-    let Mismatch { error, pieces } = mismatch;
-    let all = 0..expected.length;
-    let of_others = || {
-        let mut others = RangeSet::from_iter([all]);
-        for range in senders.present.iter() {
-            others.remove(range);
-        }
-        others.iter().collect::<Vec<_>>()
-    };
-    let wrong = match pieces {
-        Some(pieces) => pieces,
-        None => of_others(),
-    };
     if wrong.is_empty() || !senders.may_mend {
         part.discard()?;
         return Ok(error.into());
     }
-    let mut doubts = Vec::new();
-    if expected.pieces.is_none() {
-        for (source, sent) in &senders.others {
-            for range in sent.iter() {
-                let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
-                let sha256 = digest_of(range.clone(), read)?;
-                let source = *source;
-                doubts.push(Doubt {
-                    source,
-                    range,
-                    sha256,
-                });
-            }
-        }
-    }
     part.forget(&wrong)?;
-    Ok(Unfinished {
-        error,
-        wrong,
-        doubts,
-    })
+    let remedy = Some(Remedy::Fetch { wrong, from });
+    Ok(Unfinished { error, remedy })
 }
 
 /// Verifies a file that was already in its place.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::finishing::{Expected, FinishedFile, Unfinished, finish, verify_complete};
+use super::finishing::{Expected, FinishedFile, Remedy, Unfinished, finish, verify_complete};
 use super::part::file::PartFile;
 use super::part::{OpenedPart, PartError};
 use super::pieces::{Pieces, Work};
@@ -152,7 +152,7 @@ impl Run {
             let finished = finish(&part, &source, expected, &senders, &target, is_stopped);
             finished.inspect_err(|unfinished| {
                 // Another source may bring the file.
-                if unfinished.wrong.is_empty() {
+                if unfinished.remedy.is_none() {
                     context.store.release(part.target());
                 }
             })
@@ -227,13 +227,16 @@ impl Run {
                 }
                 self.emit(event);
             }
-            Err(unfinished) if matches!(transfer.phase, Phase::Finishing(_)) => match moving {
-                Some(moving) if !unfinished.wrong.is_empty() => {
-                    transfer.phase = Phase::Moving(moving);
-                    self.mend(id, &unfinished.wrong, unfinished.doubts);
+            Err(Unfinished { error, remedy }) if matches!(transfer.phase, Phase::Finishing(_)) => {
+                match moving.zip(remedy) {
+                    Some((moving, Remedy::Compare)) => self.compare_sources(id, moving, error),
+                    Some((moving, Remedy::Fetch { wrong, from })) => {
+                        transfer.phase = Phase::Moving(moving);
+                        self.mend(id, &wrong, from);
+                    }
+                    None => self.give_up(id, error),
                 }
-                _ => self.give_up(id, unfinished.error),
-            },
+            }
             Err(_) => {}
         }
         self.settle(id);

@@ -31,7 +31,10 @@ use crate::transport::{Body, RemoteFile};
 const PROBE_PATIENCE: Duration = Duration::from_millis(400);
 
 /// How often bytes of a finished file that is wrong are fetched again from the same sources.
-const MAX_MENDINGS: u32 = 2;
+const MAX_MENDINGS: u32 = 3;
+
+/// Of fewer sources nobody can tell which is wrong.
+const MIN_COMPARED: usize = 3;
 
 /// A transfer and how far it is.
 #[derive(Debug)]
@@ -217,14 +220,18 @@ impl Transfer {
 
     /// From whom its bytes are. Without several sources, what is wrong stays so.
     pub(crate) fn senders(&self, moving: &Moving) -> Senders {
-        let present = self.sources.present_index();
-        let others = self.sources.iter();
-        let others = others.filter(|(index, it)| *index != present && !it.sent.is_empty());
+        let sources = self.sources.iter();
+        let senders = sources.filter(|(_, it)| !it.sent.is_empty());
         Senders {
-            present: self.sources.get(present).sent.clone(),
-            others: others.map(|(index, it)| (index, it.sent.clone())).collect(),
+            present: self.sources.present_index(),
+            sent: senders
+                .map(|(index, it)| (index, it.sent.clone()))
+                .collect(),
             doubts: moving.joint.doubts.clone(),
             may_mend: moving.joint.joins() && moving.joint.mendings < MAX_MENDINGS,
+            may_compare: moving.joint.joins()
+                && moving.joint.mendings == 0
+                && self.sources.ready().count() >= MIN_COMPARED,
         }
     }
 
