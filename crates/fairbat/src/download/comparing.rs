@@ -19,6 +19,9 @@ use crate::settings::Checksum;
 /// A piece that is wrong so often, from whomever it comes, ends the transfer.
 const MAX_WRONG: u32 = 5;
 
+/// Sources that are compared with each other at once.
+const MAX_COMPARED: usize = 8;
+
 /// Advice where bytes and hashes do not fit.
 const WRONG_HASHES: &str = "check where the hashes come from: no server has what they say";
 
@@ -112,6 +115,7 @@ impl Run {
         {
             sample.sha256 = digest;
         }
+        transfer.sources.pardon();
         self.settle(id);
     }
 
@@ -199,15 +203,18 @@ impl Run {
         let lost = TransferError::new(ErrorKind::Other, "the sources could not be compared")
             .with_hint("this is a defect of fairbat; run the same command again");
         let completion = self.completion(Message::Finished(id, Err(lost.into())));
-        let usable = (0..self.paths.len()).find(|path| self.is_usable(*path));
-        let context = Arc::clone(&self.paths[usable.unwrap_or_default()].context);
+        let usable = (0..self.paths.len()).filter(|path| self.is_usable(*path));
+        let free_first = usable.min_by_key(|path| self.paths[*path].metered.is_some());
+        let context = Arc::clone(&self.paths[free_first.unwrap_or_default()].context);
         let transfer = self.transfer(id);
         let senders = transfer.senders(&moving);
         let length = moving.source.total.unwrap_or_default();
         let part = Arc::clone(&moving.part);
         let ready = transfer.sources.ready();
         let ready = ready.filter_map(|it| Some((it, Arc::clone(transfer.sources.remote(it)?))));
-        let sources: Vec<_> = ready.collect();
+        // Without a path nobody is asked.
+        let most = free_first.map_or(0, |_| MAX_COMPARED);
+        let sources: Vec<_> = ready.take(most).collect();
         transfer.phase = Phase::Finishing(Some(moving));
         let mut stop = transfer.begin_task();
         let places = overlap::places(length, &senders.sent);

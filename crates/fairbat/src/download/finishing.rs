@@ -155,7 +155,7 @@ pub(crate) fn finish(
     })
 }
 
-/// The file is wrong: takes out what the guilty sources have sent, and if none is known, what the
+/// The file is wrong: takes out what the guilty sources have sent, and if that is nothing, what the
 /// present one has not.
 pub(crate) fn settle_dispute(
     part: &PartFile,
@@ -164,8 +164,8 @@ pub(crate) fn settle_dispute(
     senders: &Senders,
     guilty: Vec<usize>,
 ) -> Result<Unfinished, PartError> {
-    if !guilty.is_empty() {
-        let wrong = senders.of(&guilty);
+    let wrong = senders.of(&guilty);
+    if !wrong.is_empty() {
         return take_out(part, error, wrong, AskedAgain::Others(guilty), senders);
     }
     let mut doubts = Vec::new();

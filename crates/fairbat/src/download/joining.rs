@@ -1,6 +1,7 @@
 //! Joining what several sources send, under a hash: who is asked, whose bytes are wrong, and who is
 //! not asked again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -160,18 +161,16 @@ impl Run {
         let silent = silent.filter(|worker| {
             let transfer = &self.transfers[worker.transfer.0 as usize];
             let is_new = transfer.done < MIN_JOINED;
-            is_new
-                && transfer.is_unsampled()
-                && transfer.sources.has_other_unfailed(worker.way.source)
+            is_new && transfer.is_unsampled() && transfer.sources.left() > 1
         });
-        let silent: Vec<_> = silent.map(|it| (it.transfer, it.way.source)).collect();
+        let silent: BTreeSet<_> = silent.map(|it| (it.transfer, it.way.source)).collect();
         for (id, source) in silent {
             let reason = "it answers, but does not send the file".to_owned();
             self.leave_source(id, source, SourceState::Failing, reason);
         }
     }
 
-    /// A source that failed while it was asked may be asked again.
+    /// A source that is asked no longer may be asked again.
     pub(crate) fn ask_again(&mut self, id: TransferId, source: usize) {
         let source = self.transfer(id).sources.get_mut(source);
         if matches!(source.state, SourceState::Asked) {
@@ -187,6 +186,7 @@ impl Run {
             rtt,
         } = joined;
         self.note_rtt(id, way, rtt);
+        self.ask_again(id, way.source);
         let transfer = self.transfer(id);
         let agreeing = transfer.sources.ready().count();
         let Some(moving) = transfer.moving() else {

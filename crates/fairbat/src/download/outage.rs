@@ -94,8 +94,11 @@ impl Run {
                 // Saturates.
                 metered.limit.set_rate(limit as u64);
             }
-            // What is under way ends: it is paid for already, as far as it waits in buffers.
-            metered.is_used = limit > 0.0;
+            let was_used = std::mem::replace(&mut metered.is_used, limit > 0.0);
+            // What is under way ends: much of it is paid for already. But not at any rate.
+            if was_used && limit <= 0.0 && metered.limit.rate() == u64::MAX {
+                self.stop_using(index);
+            }
         }
     }
 

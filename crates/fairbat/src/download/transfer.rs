@@ -30,7 +30,7 @@ use crate::transport::{Body, RemoteFile};
 /// doubled once all have been asked.
 const PROBE_PATIENCE: Duration = Duration::from_millis(400);
 
-/// How often bytes of a finished file that is wrong are fetched again from the same sources.
+/// How often bytes of a finished file that is wrong are fetched again.
 const MAX_MENDINGS: u32 = 3;
 
 /// Of fewer sources nobody can tell which is wrong.
@@ -229,7 +229,9 @@ impl Transfer {
                 .collect(),
             doubts: moving.joint.doubts.clone(),
             may_mend: moving.joint.joins() && moving.joint.mendings < MAX_MENDINGS,
+            // Else most servers would count for more than the one whose digest it is.
             may_compare: moving.joint.joins()
+                && self.sources.is_hash_of_user()
                 && moving.joint.mendings == 0
                 && self.sources.ready().count() >= MIN_COMPARED,
         }

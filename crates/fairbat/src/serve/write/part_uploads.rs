@@ -26,7 +26,7 @@ const MAX_NAMED: usize = 16;
 const MAX_UNDER_WAY: usize = 16;
 
 /// Runs of bytes of one upload that may come apart from each other. Each costs memory, and the parts
-/// of a client are few.
+/// of a client are few. One with more is given up.
 const MAX_RUNS: usize = 65_536;
 
 /// Complete uploads whose answers are remembered.
@@ -67,8 +67,12 @@ impl Progress {
         }
         let is_apart = |other: &Range<u64>| other.end <= range.start || range.end <= other.start;
         let apart = self.under_way.iter().filter(|(other, _)| is_apart(other));
-        if apart.count() >= MAX_UNDER_WAY || self.came.runs() >= MAX_RUNS {
+        if apart.count() >= MAX_UNDER_WAY {
             return Err(Refusal::ManyParts);
+        }
+        if self.came.runs() >= MAX_RUNS {
+            self.is_closed = true;
+            return Err(Refusal::Closed);
         }
         let before = self.under_way.len();
         self.under_way.retain(|(other, is_overtaken)| {
@@ -406,8 +410,8 @@ mod tests {
         for run in 0..MAX_RUNS as u64 {
             progress.came.insert(2 * run..2 * run + 1);
         }
-        assert!(matches!(progress.begin(&(1..2)), Err(Refusal::ManyParts)));
-        progress.is_closed = true;
+        assert!(matches!(progress.begin(&(1..2)), Err(Refusal::Closed)));
+        assert!(progress.is_closed);
         assert!(matches!(progress.begin(&(0..10)), Err(Refusal::Closed)));
     }
 

@@ -56,7 +56,7 @@ pub(crate) enum Refusal {
     Overtaken,
     #[error("the upload takes no more parts: it is being completed, or was given up")]
     Closed,
-    #[error("too many parts of this upload are under way, or lie apart from each other")]
+    #[error("too many parts of this upload are under way")]
     ManyParts,
     #[error(
         "an upload in parts has no digest of the whole file: send Content-Digest with each part, \
