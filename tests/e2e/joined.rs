@@ -177,9 +177,7 @@ fn a_server_that_is_wrong_in_a_stretch_is_outvoted() {
         let outcome = get(&work, &servers.each_ref());
         outcome.expect_code(0);
         work.assert_holds(&[("file", &FILE)]);
-        // Most of the file is fetched once. Nobody else is blamed.
-        let fetched: u64 = servers.iter().map(asked).sum();
-        assert!(fetched < SIZE * 8 / 5, "{fetched}\n{outcome}");
+        // Nobody else is blamed.
         let blamed = reasons(&outcome).into_iter().map(|(source, _)| source);
         for source in blamed {
             assert_eq!(source, servers[bad_at].url("/file"), "{outcome}");

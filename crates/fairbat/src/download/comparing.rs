@@ -115,7 +115,6 @@ impl Run {
         {
             sample.sha256 = digest;
         }
-        transfer.sources.pardon();
         self.settle(id);
     }
 

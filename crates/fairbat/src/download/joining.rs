@@ -1,7 +1,6 @@
 //! Joining what several sources send, under a hash: who is asked, whose bytes are wrong, and who is
 //! not asked again.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -161,9 +160,11 @@ impl Run {
         let silent = silent.filter(|worker| {
             let transfer = &self.transfers[worker.transfer.0 as usize];
             let is_new = transfer.done < MIN_JOINED;
-            is_new && transfer.is_unsampled() && transfer.sources.left() > 1
+            is_new
+                && transfer.is_unsampled()
+                && transfer.sources.has_other_unfailed(worker.way.source)
         });
-        let silent: BTreeSet<_> = silent.map(|it| (it.transfer, it.way.source)).collect();
+        let silent: Vec<_> = silent.map(|it| (it.transfer, it.way.source)).collect();
         for (id, source) in silent {
             let reason = "it answers, but does not send the file".to_owned();
             self.leave_source(id, source, SourceState::Failing, reason);

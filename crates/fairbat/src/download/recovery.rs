@@ -103,18 +103,15 @@ impl Run {
         let Phase::Moving(moving) = &transfer.phase else {
             return false;
         };
-        let sources = &transfer.sources;
         let is_first = transfer.is_unsampled()
             && transfer.done < MIN_JOINED
-            && way.source == sources.present_index()
-            && sources.left() > 1;
+            && way.source == transfer.sources.present_index();
         let has_failed = transfer
             .way(way)
             .is_some_and(|way| way.backoff.failures() > 0);
-        let is_alone = moving.joint.alone == Some(way.source)
-            && has_failed
-            && sources.has_other_ready(way.source);
-        (is_first || is_alone) && !self.has_other_way(id, way)
+        let is_alone = moving.joint.alone == Some(way.source) && has_failed;
+        let has_other = transfer.sources.has_other_unfailed(way.source);
+        (is_first || is_alone) && has_other && !self.has_other_way(id, way)
     }
 
     /// Whether the same source may still be reached over another path.

@@ -171,6 +171,14 @@ impl Sources {
         sources.any(|(index, it)| index != than && !matches!(it.state, SourceState::GivenUp))
     }
 
+    /// Whether there is another one than this that has not failed yet.
+    pub(crate) fn has_other_unfailed(&self, than: usize) -> bool {
+        let mut sources = self.iter();
+        let has_failed =
+            |it: &Source| matches!(it.state, SourceState::Failing | SourceState::GivenUp);
+        sources.any(|(index, it)| index != than && !has_failed(it))
+    }
+
     /// Whether another one than this sends the file.
     pub(crate) fn has_other_ready(&self, than: usize) -> bool {
         self.ready().any(|index| index != than)
@@ -195,35 +203,15 @@ impl Sources {
 
     /// Whether another source may be asked for the same file at once.
     pub(crate) fn may_ask_next(&self) -> bool {
-        self.hash.is_some() && self.next().is_some()
-    }
-
-    /// The one that is asked after the present one: in the order of the user, and those last that
-    /// have failed.
-    fn next(&self) -> Option<usize> {
-        let count = self.list.len();
-        let others = (1..count).map(|step| (self.present + step) % count);
-        let rank = |it: &usize| match self.list[*it].state {
-            SourceState::Untried => Some(0),
-            SourceState::Failing => Some(1),
-            _ => None,
-        };
-        let ranked = others.filter_map(|it| Some((rank(&it)?, it)));
-        ranked.min_by_key(|(rank, _)| *rank).map(|(_, it)| it)
-    }
-
-    /// Those that have failed while others waited may be asked again, now that nobody does.
-    pub(crate) fn pardon(&mut self) {
-        for source in &mut self.list {
-            if matches!(source.state, SourceState::Failing) {
-                source.state = SourceState::Untried;
-            }
-        }
+        self.hash.is_some() && self.left() > 1
     }
 
     /// The present source does not answer: another one comes first.
     pub(crate) fn ask_next(&mut self) {
-        self.present = self.next().unwrap_or(self.present);
+        let count = self.list.len();
+        let others = (1..count).map(|step| (self.present + step) % count);
+        let mut others = others.filter(|&it| matches!(self.list[it].state, SourceState::Untried));
+        self.present = others.next().unwrap_or(self.present);
     }
 
     /// Whether bytes of several sources may be joined.
