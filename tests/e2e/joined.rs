@@ -45,11 +45,16 @@ fn checksum() -> String {
 }
 
 fn get(work: &Workdir, servers: &[&FaultServer]) -> Outcome {
+    get_with(work, servers, &[])
+}
+
+fn get_with(work: &Workdir, servers: &[&FaultServer], more: &[&str]) -> Outcome {
     let mirrors = servers[1..].iter();
     let mirrors = mirrors.flat_map(|it| ["--mirror".to_owned(), it.url("/file")]);
     work.get()
         .args(["--checksum", &checksum(), &servers[0].url("/file")])
         .args(mirrors)
+        .args(more)
         .run()
 }
 
@@ -162,7 +167,7 @@ fn a_server_that_is_wrong_in_few_bytes_is_named_in_the_end() {
 }
 
 #[test]
-fn a_server_that_is_wrong_in_a_stretch_is_outvoted() {
+fn of_a_server_that_is_wrong_in_a_stretch_nobody_else_is_blamed() {
     let mut wrong = FILE.all();
     let stretch = SIZE as usize / 2..SIZE as usize * 6 / 10;
     for byte in &mut wrong[stretch] {
@@ -229,13 +234,8 @@ fn a_server_that_breaks_off_holds_nobody_up() {
         false => version.answer(request).end(End::Close(0)),
     });
     let work = Workdir::new();
-    let servers = [&broken, &good, &other].map(|it| it.url("/file"));
-    let outcome = work
-        .get()
-        .args(["--checksum", &checksum(), &servers[0]])
-        .args(["--mirror", &servers[1], "--mirror", &servers[2]])
-        .args(["--retry-wait", "60s", "--max-time", "25s"])
-        .run();
+    let limits = ["--retry-wait", "60s", "--max-time", "25s"];
+    let outcome = get_with(&work, &[&broken, &good, &other], &limits);
     outcome.expect_code(0);
     work.assert_holds(&[("file", &FILE)]);
     assert_eq!(reasons(&outcome)[0].0, broken.url("/file"), "{outcome}");
@@ -261,14 +261,9 @@ fn a_file_that_is_wrong_does_not_wait_for_a_server_that_breaks_off() {
     });
     for _ in 0..3 {
         let (good, bad) = (serve(&FILE), serve_bytes(wrong.clone()));
-        let servers = [&half, &bad, &good].map(|it| it.url("/file"));
         let work = Workdir::new();
-        let outcome = work
-            .get()
-            .args(["--checksum", &checksum(), &servers[0]])
-            .args(["--mirror", &servers[1], "--mirror", &servers[2]])
-            .args(["--retry-wait", "1s", "--max-time", "25s"])
-            .run();
+        let limits = ["--retry-wait", "1s", "--max-time", "25s"];
+        let outcome = get_with(&work, &[&half, &bad, &good], &limits);
         outcome.expect_code(0);
         work.assert_holds(&[("file", &FILE)]);
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::finishing::{AskedAgain, Unfinished, settle_dispute};
+use super::finishing::{AskedAgain, Unfinished, settle_dispute, stopped_early};
 use super::overlap;
 use super::part::PartError;
 use super::run::Run;
@@ -198,10 +198,6 @@ impl Run {
         moving: Box<Moving>,
         error: TransferError,
     ) {
-        let stopped_early = TransferError::new(ErrorKind::Interrupted, "stopped while verifying");
-        let lost = TransferError::new(ErrorKind::Other, "the sources could not be compared")
-            .with_hint("this is a defect of fairbat; run the same command again");
-        let completion = self.completion(Message::Finished(id, Err(lost.into())));
         let usable = (0..self.paths.len()).filter(|path| self.is_usable(*path));
         let free_first = usable.min_by_key(|path| self.paths[*path].metered.is_some());
         let context = Arc::clone(&self.paths[free_first.unwrap_or_default()].context);
@@ -214,12 +210,11 @@ impl Run {
         // Without a path nobody is asked.
         let most = free_first.map_or(0, |_| MAX_COMPARED);
         let sources: Vec<_> = ready.take(most).collect();
-        transfer.phase = Phase::Finishing(Some(moving));
-        let mut stop = transfer.begin_task();
+        let (completion, mut stop) = self.last_step(id, Some(moving));
         let places = overlap::places(length, &senders.sent);
         tokio::spawn(async move {
             let guilty = tokio::select! {
-                () = stopped(&mut stop) => Err(stopped_early),
+                () = stopped(&mut stop) => Err(stopped_early()),
                 guilty = overlap::compare(&context, &part, places, &sources) => guilty,
             };
             let settled = blocking(move || {

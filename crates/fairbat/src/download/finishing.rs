@@ -225,6 +225,11 @@ pub(crate) fn verify_complete(
     })
 }
 
+/// The run is being stopped before it is known whether the file is right.
+pub(crate) fn stopped_early() -> TransferError {
+    TransferError::new(ErrorKind::Interrupted, "stopped while verifying")
+}
+
 /// Bytes that do not have their hash.
 #[derive(Debug)]
 struct Mismatch {
@@ -257,10 +262,7 @@ fn verify(
         return Ok(Ok(None));
     }
     let read = |offset, buffer: &mut [u8]| match is_stopped() {
-        true => Err(TransferError::new(
-            ErrorKind::Interrupted,
-            "stopped while verifying",
-        )),
+        true => Err(stopped_early()),
         false => Ok(read(offset, buffer)?),
     };
     read_all(0..expected.length, read, |bytes| {

@@ -18,7 +18,7 @@ use super::setup::Outcome;
 use super::sources::SourceState;
 use super::transfer::{Moving, Phase, Then, host_of, shown};
 use super::ways::WayId;
-use super::worker::{Completion, Message, Probed, TransferId};
+use super::worker::{Completion, Message, Probed, StopSignal, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
 use crate::http::Failure;
@@ -169,12 +169,8 @@ impl Run {
         + Send
         + 'static,
     ) {
-        let lost = TransferError::new(ErrorKind::Other, "the last step ended without a result")
-            .with_hint("this is a defect of fairbat; run the same command again");
-        let completion = self.completion(Message::Finished(id, Err(lost.into())));
+        let (completion, stop) = self.last_step(id, moving);
         let transfer = self.transfer(id);
-        transfer.phase = Phase::Finishing(moving);
-        let stop = transfer.begin_task();
         let expected = Expected {
             length,
             asked: transfer.expected().checksum,
@@ -184,6 +180,21 @@ impl Run {
             let result = work(&expected, &|| *stop.borrow());
             completion.end(Message::Finished(id, result));
         });
+    }
+
+    /// A step begins that may be the last: what tells the loop of its end, and what tells the step to
+    /// stop.
+    pub(crate) fn last_step(
+        &mut self,
+        id: TransferId,
+        moving: Option<Box<Moving>>,
+    ) -> (Completion, StopSignal) {
+        let lost = TransferError::new(ErrorKind::Other, "the last step ended without a result")
+            .with_hint("this is a defect of fairbat; run the same command again");
+        let completion = self.completion(Message::Finished(id, Err(lost.into())));
+        let transfer = self.transfer(id);
+        transfer.phase = Phase::Finishing(moving);
+        (completion, transfer.begin_task())
     }
 
     pub(crate) fn completion(&self, fallback: Message) -> Completion {

@@ -152,16 +152,9 @@ impl Run {
     fn leave_path(&mut self, index: usize) {
         self.stop_using(index);
         let path = &mut self.paths[index];
-        match path.context.client.without_connections() {
-            Ok(client) => {
-                let context = RunContext {
-                    client,
-                    ..RunContext::clone(&path.context)
-                };
-                path.context = Arc::new(context);
-            }
-            Err(error) => tracing::warn!(%error, "old connections may be used again"),
-        }
+        let mut context = RunContext::clone(&path.context);
+        context.client.leave_connections();
+        path.context = Arc::new(context);
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn places(total: u64, sent: &[(usize, RangeSet)]) -> Vec<Place> {
 }
 
 /// The sources that send something else than most do, at any place. A tie says nothing.
-pub(crate) fn outvoted(places: &[Said]) -> Vec<usize> {
+fn outvoted(places: &[Said]) -> Vec<usize> {
     let mut outvoted = Vec::new();
     for said in places {
         let mut votes: BTreeMap<[u8; 32], usize> = BTreeMap::new();

@@ -153,16 +153,32 @@ impl HttpClient {
         })
     }
 
-    /// The same client without the connections that it has: they have lost their local end.
+    /// The same client with connections of its own: up to so many idle ones to each host, each of
+    /// which `tap` prepares.
     ///
     /// # Errors
     /// The certificate file cannot be read any more.
-    pub(crate) fn without_connections(&self) -> Result<Self, TransferError> {
-        let client = open(&self.settings, self.connections, &self.tap)?;
+    pub(crate) fn with_connections(
+        &self,
+        connections: u32,
+        tap: Tap,
+    ) -> Result<Self, TransferError> {
+        let client = open(&self.settings, connections, &tap)?;
         Ok(Self {
             client,
+            connections,
+            tap,
             ..self.clone()
         })
+    }
+
+    /// Uses none of the connections any more that it has: they have lost their local end, or nobody
+    /// watches them.
+    pub(crate) fn leave_connections(&mut self) {
+        match self.with_connections(self.connections, self.tap.clone()) {
+            Ok(client) => *self = client,
+            Err(error) => tracing::warn!(%error, "old connections may be used again"),
+        }
     }
 
     /// The same client. With `yields`, each request says that its response may

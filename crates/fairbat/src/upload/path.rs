@@ -39,10 +39,6 @@ use crate::transport::{
 pub(super) struct UploadPath {
     /// What the user says of it; `None` for the routes of the system.
     pub(super) settings: Option<PathSettings>,
-    /// For requests without a body.
-    asking: Mutex<HttpClient>,
-    /// For requests with a body, one at a time.
-    sending: Mutex<HttpClient>,
     /// Whether its connection stays open for the next part.
     keeps_connection: bool,
     /// The connections that `sending` opens.
@@ -74,6 +70,10 @@ pub(super) enum PathUsage {
 /// How a path stands.
 #[derive(Debug)]
 pub(super) struct State {
+    /// The client for requests without a body.
+    pub(super) asking: HttpClient,
+    /// The client for requests with a body, one at a time.
+    sending: HttpClient,
     /// The connection of the request under way, once it is open.
     pub(super) open: UploadConnections,
     /// How much of its body has been handed to the connection.
@@ -139,12 +139,11 @@ impl UploadPath {
         let metered = is_metered.then(|| Arc::new(RateLimit::new(u64::MAX)));
         let own_limit = own_limit.map(RateLimit::new).map(Arc::new);
         let limits = run_limit.into_iter().chain(&own_limit).chain(&metered);
-        let untouched = ReceiveWindow::default();
         // One of several paths may send parts.
         let keeps_connection = upload.paths.len() > 1;
+        let sending = HttpClient::new(&http, u32::from(keeps_connection), tap)?;
+        let untouched = Tap::Receive(ReceiveWindow::default());
         Ok(Self {
-            asking: Mutex::new(HttpClient::new(&http, 1, Tap::Receive(untouched))?),
-            sending: Mutex::new(HttpClient::new(&http, u32::from(keeps_connection), tap)?),
             keeps_connection,
             opened: tokio::sync::Mutex::new(connections),
             member: lane.enter(host, service),
@@ -157,6 +156,8 @@ impl UploadPath {
                 false => PathUsage::Used,
             }),
             state: Mutex::new(State {
+                asking: sending.with_connections(1, untouched)?,
+                sending,
                 open: UploadConnections::default(),
                 handed: None,
                 length: 0,
@@ -179,7 +180,7 @@ impl UploadPath {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What it leaves the machine by, as the user names it.
@@ -267,21 +268,19 @@ impl UploadPath {
 
     /// Uses none of the connections any more that are open now.
     pub(super) fn leave_connections(&self) {
-        let is_lost = self.state().open.clear();
-        if self.keeps_connection {
-            renew(&self.asking);
-            renew(&self.sending);
-        }
+        let is_lost = {
+            let mut state = self.state();
+            if self.keeps_connection {
+                state.asking.leave_connections();
+                state.sending.leave_connections();
+            }
+            state.open.clear()
+        };
         // Others of the lane may go on.
         if is_lost && self.connected.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.lane
                 .with_core(|core, _| core.controller.disconnected());
         }
-    }
-
-    /// The client for requests without a body.
-    pub(super) fn asking(&self) -> HttpClient {
-        lock(&self.asking).clone()
     }
 
     /// A request begins: what it goes over, if that is open already.
@@ -327,7 +326,7 @@ impl UploadPath {
             state.handed = Some(handed);
         }
         let mut reading = pin!(reading);
-        let client = lock(&self.sending).clone();
+        let client = self.state().sending.clone();
         let mut answering = pin!(client.put(put, length, body));
         let mut is_read = false;
         let mut tick = control_periods();
@@ -421,19 +420,6 @@ impl State {
             gap: self.rtt().unwrap_or_default(),
         });
         Ok(answer)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The same client, without the connections that it has.
-fn renew(client: &Mutex<HttpClient>) {
-    let mut client = lock(client);
-    match client.without_connections() {
-        Ok(new) => *client = new,
-        Err(error) => tracing::warn!(%error, "old connections may be used again"),
     }
 }
 

@@ -214,7 +214,7 @@ impl Upload {
 
     /// What follows from an answer of `url`.
     fn decide(&self, answer: &PutAnswer, url: &Url) -> Result<PutOutcome, Failure> {
-        let client = self.paths[0].asking();
+        let client = self.paths[0].state().asking.clone();
         let user = client.identification(Some(&self.request.url), url);
         let tries = self.state().tries;
         verdict(answer, &user, url, &self.request.file, tries)
@@ -369,7 +369,7 @@ impl Upload {
             // The upload is sent elsewhere, and asks there.
             status if status.is_redirection() => Ok(()),
             status => {
-                let client = path.asking();
+                let client = path.state().asking.clone();
                 let user = client.identification(Some(&self.request.url), url);
                 Err(Failure::of_status(status, answer.remarks, &user))
             }

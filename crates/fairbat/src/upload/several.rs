@@ -165,7 +165,7 @@ impl Upload {
         method: Method,
         put: Put<'_>,
     ) -> Result<PutAnswer, Failure> {
-        let client = path.asking();
+        let client = path.state().asking.clone();
         let asked = client.ask(method, &put);
         match limit {
             Some(limit) => tokio::time::timeout(limit, asked)
