@@ -1,5 +1,7 @@
 //! HTTPS: only servers that can prove who they are.
 
+use std::path::Path;
+
 use fairbat_tests::content::Content;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::tls::Identity;
@@ -140,4 +142,32 @@ fn an_authority_file_that_is_missing_or_empty_is_a_clear_error() {
         outcome.expect_code_in(&[1, 2]).expect_said(&[name]);
         work.assert_holds(&[]);
     }
+}
+
+#[test]
+fn the_authorities_of_the_system_count_for_https_and_are_not_missed_for_http() {
+    let keys = Workdir::new();
+    let identity = Identity::issue(keys.path(), &["localhost", "127.0.0.1"], 2099);
+    let plain = Nginx::start(&Config::default());
+    plain.put("file", &FILE);
+    let secure = serve(&identity);
+    let get = |url: &str, authorities: &Path| {
+        let work = Workdir::new();
+        // OpenSSL's variable for the authorities of the system.
+        let get = work.get().env("SSL_CERT_FILE", authorities);
+        (get.arg(url).run(), work)
+    };
+    let (outcome, work) = get(&secure.url("file"), &identity.authority);
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+
+    let none = keys.join("none.pem");
+    std::fs::write(&none, "").expect("written");
+    let (outcome, work) = get(&plain.url("file"), &none);
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    let (outcome, work) = get(&secure.url("file"), &none);
+    outcome.expect_code(1).expect_said(&["ca-certificates"]);
+    assert!(outcome.events_named("retry").is_empty(), "{outcome}");
+    work.assert_holds(&[]);
 }

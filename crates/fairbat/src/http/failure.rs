@@ -299,7 +299,8 @@ fn find_tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
         Some(
             tls @ (rustls::Error::InvalidCertificate(_)
             | rustls::Error::NoCertificatesPresented
-            | rustls::Error::PeerIncompatible(_)),
+            | rustls::Error::PeerIncompatible(_)
+            | rustls::Error::General(_)),
         ) => Some(tls),
         _ => None,
     })
@@ -319,6 +320,12 @@ pub(crate) enum TrustAnchors {
 /// The reason why a TLS connection failed, and advice.
 fn explain_tls(error: &rustls::Error, anchors: TrustAnchors) -> (String, &'static str) {
     let reason = format!("no secure connection: {error}");
+    if let rustls::Error::General(_) = error {
+        return (
+            reason,
+            "install the authorities that the system trusts: on Debian, the package ca-certificates",
+        );
+    }
     let rustls::Error::InvalidCertificate(why) = error else {
         return (
             reason,

@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, RequestBuilder, Response};
+use reqwest::{Client, RequestBuilder, Response};
+use rustls::ClientConfig;
 use url::{Position, Url};
 
+use super::authorities;
 use super::tap::Tap;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::credentials::{credentials_in, is_same_host};
@@ -35,6 +37,7 @@ const MAX_DRAINED: u64 = 64 * 1024;
 pub struct HttpClient {
     pub(crate) client: Client,
     settings: HttpSettings,
+    tls: ClientConfig,
     connections: u32,
     tap: Tap,
     netrc: Option<Netrc>,
@@ -142,9 +145,11 @@ impl HttpClient {
             })?),
             None => None,
         };
+        let tls = authorities::tls(settings.cacert.as_deref())?;
         Ok(Self {
-            client: open(settings, connections, &tap)?,
+            client: open(settings, &tls, connections, &tap)?,
             settings: settings.clone(),
+            tls,
             connections,
             tap,
             netrc,
@@ -157,13 +162,13 @@ impl HttpClient {
     /// which `tap` prepares.
     ///
     /// # Errors
-    /// The certificate file cannot be read any more.
+    /// The system refuses what connections need.
     pub(crate) fn with_connections(
         &self,
         connections: u32,
         tap: Tap,
     ) -> Result<Self, TransferError> {
-        let client = open(&self.settings, connections, &tap)?;
+        let client = open(&self.settings, &self.tls, connections, &tap)?;
         Ok(Self {
             client,
             connections,
@@ -354,10 +359,14 @@ impl HttpClient {
 }
 
 /// The connections of a client, none of them open yet.
-fn open(settings: &HttpSettings, connections: u32, tap: &Tap) -> Result<Client, TransferError> {
-    // A program that embeds this library may have installed a provider.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+fn open(
+    settings: &HttpSettings,
+    tls: &ClientConfig,
+    connections: u32,
+    tap: &Tap,
+) -> Result<Client, TransferError> {
     let mut builder = Client::builder()
+        .tls_backend_preconfigured(tls.clone())
         .pool_max_idle_per_host(connections as usize)
         .http1_only()
         .redirect(Policy::none())
@@ -378,12 +387,9 @@ fn open(settings: &HttpSettings, connections: u32, tap: &Tap) -> Result<Client, 
     if let Some(timeout) = settings.connect_timeout {
         builder = builder.connect_timeout(timeout);
     }
-    if let Some(path) = &settings.cacert {
-        builder = builder.tls_certs_only(read_certificates(path)?);
-    }
     builder
         .build()
-        .map_err(|error| setup_error(format!("cannot set up HTTPS: {error:?}")))
+        .map_err(|error| setup_error(format!("cannot set up HTTP: {error:?}")))
 }
 
 /// Reads a short body to its end, so that its connection can be used again.
@@ -392,19 +398,6 @@ pub(crate) async fn drain(mut response: Response) {
     if length.is_some_and(|length| length <= MAX_DRAINED) {
         while let Ok(Some(_)) = response.chunk().await {}
     }
-}
-
-fn read_certificates(path: &std::path::Path) -> Result<Vec<Certificate>, TransferError> {
-    let failed = |error: &dyn std::fmt::Display| {
-        let path = path.display();
-        setup_error(format!("cannot use the certificates in {path}: {error}"))
-    };
-    let pem = std::fs::read(path).map_err(|error| failed(&error))?;
-    let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| failed(&error))?;
-    if certificates.is_empty() {
-        return Err(failed(&"there is no PEM certificate in it"));
-    }
-    Ok(certificates)
 }
 
 fn setup_error(message: String) -> TransferError {

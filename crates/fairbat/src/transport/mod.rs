@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `client` | sends a request, follows redirects, shows credentials |
+//! | `authorities` | the authorities that servers' certificates are checked against |
 //! | `remote_file` | a remote file: probe, whole file, ranges of one version |
 //! | `coding` | content codings, and gzip undone |
 //! | `upload` | one upload request and its answer |
@@ -18,6 +19,7 @@
 //! (listings, deletions) go the same way. Credentials, retries and the meaning
 //! of an answer are the caller's business.
 
+mod authorities;
 mod client;
 mod coding;
 mod flows;

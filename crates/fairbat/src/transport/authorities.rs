@@ -1,0 +1,111 @@
+//! The authorities that the certificates of servers are checked against: those that the user named,
+//! or those of the system. The system's are read when a server first shows a certificate: reading
+//! them takes as long as a small file, and over plain HTTP nobody needs them.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{self, CryptoProvider};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_platform_verifier::Verifier;
+
+use crate::error::{ErrorKind, TransferError};
+
+/// How connections are secured: against the authorities in the PEM file `named`, or those of the
+/// system. Clones share the authorities.
+///
+/// # Errors
+/// The file cannot be read, or has no certificate that can be used.
+pub(super) fn tls(named: Option<&Path>) -> Result<ClientConfig, TransferError> {
+    let provider = Arc::new(crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("ring has the default versions of TLS");
+    let config = match named {
+        Some(path) => config.with_root_certificates(read(path)?),
+        None => config
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(SystemAuthorities {
+                provider,
+                verifier: OnceLock::new(),
+            })),
+    };
+    let mut config = config.with_no_client_auth();
+    // One request on a connection at a time is one flow.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+fn read(path: &Path) -> Result<RootCertStore, TransferError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        let path = path.display();
+        let message = format!("cannot use the certificates in {path}: {error}");
+        TransferError::new(ErrorKind::Other, message)
+    };
+    let text = std::fs::read(path).map_err(|error| failed(&error))?;
+    let mut store = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let certificate = certificate.map_err(|error| failed(&error))?;
+        store.add(certificate).map_err(|error| failed(&error))?;
+    }
+    if store.is_empty() {
+        return Err(failed(&"there is no PEM certificate in it"));
+    }
+    Ok(store)
+}
+
+/// Checks certificates against the authorities of the system.
+#[derive(Debug)]
+struct SystemAuthorities {
+    provider: Arc<CryptoProvider>,
+    /// Empty until a server has shown a certificate.
+    verifier: OnceLock<Verifier>,
+}
+
+impl ServerCertVerifier for SystemAuthorities {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verifier = match self.verifier.get() {
+            Some(verifier) => verifier,
+            None => {
+                let read = Verifier::new(Arc::clone(&self.provider))?;
+                self.verifier.get_or_init(|| read)
+            }
+        };
+        verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}
