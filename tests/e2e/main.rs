@@ -56,6 +56,7 @@ mod stores;
 mod stray;
 mod time;
 mod tls;
+mod turns;
 mod version_change;
 mod version_flux;
 mod words;

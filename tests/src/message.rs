@@ -11,7 +11,7 @@ use crate::date::http_date;
 /// Longest request head that is read.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// Bytes of body sent at once; a rate is kept in steps of this.
+/// Bytes of body sent at once; a rate is kept in steps of this, or of a tenth of a second.
 const SLICE: usize = 16 * 1024;
 
 /// A request head as it came over the wire.
@@ -320,13 +320,15 @@ impl Reply {
             return Ok(());
         }
         let begin = Instant::now();
-        for (index, slice) in self.body[..sent].chunks(SLICE).enumerate() {
+        let in_step = self.rate.map_or(SLICE, |rate| (rate / 10) as usize);
+        let step = in_step.clamp(1, SLICE);
+        for (index, slice) in self.body[..sent].chunks(step).enumerate() {
             if let Some(rate) = self.rate {
-                let after = index * SLICE + slice.len();
+                let after = index * step + slice.len();
                 let due = Duration::from_secs_f64(after as f64 / rate as f64);
                 std::thread::sleep(due.saturating_sub(begin.elapsed()));
             }
-            if (index + 1) * SLICE >= sent {
+            if (index + 1) * step >= sent {
                 *busy = None;
             }
             self.send_slice(stream, slice)?;

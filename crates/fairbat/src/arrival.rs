@@ -169,6 +169,10 @@ pub fn next_piece(way: &WayState, others: &[WayState], waiting: f64, most: f64) 
     if taken < MIN_SHARE && !is_first() {
         return None;
     }
+    // The others bring none of it: further requests would cost a round trip each.
+    if waiting - taken < MIN_SHARE {
+        return Some(waiting);
+    }
     // Half of it now: by then more is known. But no request is so short that its round trip
     // counts.
     let shortest = (way.max_rate * way.rtt.as_secs_f64() * ROUND_TRIPS).max(MIN_PIECE);

@@ -311,7 +311,7 @@ impl Run {
         transfer.started.get_or_insert(now);
         let id = transfer.id;
         let stop = transfer.begin_task();
-        let inquiry = transfer.inquiry(hint);
+        let inquiry = transfer.inquiry(now, hint);
         let (guard, cut) = self.add_worker(id, way, permit, None, 0);
         tokio::spawn(asking::probe(context, guard, inquiry, won, stop, cut));
     }

@@ -1,8 +1,10 @@
 //! Joining what several sources send, under a hash: who is asked, whose bytes are wrong, and who is
 //! not asked again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rand::RngExt as _;
 
@@ -15,12 +17,17 @@ use super::ways::WayId;
 use super::worker::{Joined, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
+use crate::http::Transient;
 use crate::lane::{Member, Permit};
 use crate::transport::RemoteFile;
 
 /// Of less than this no other source is asked, bytes: the first one has sent it before they have
 /// answered.
 pub(crate) const MIN_JOINED: u64 = 256 * 1024;
+
+/// The bytes that others are compared with should be there so soon after they were asked for. Each
+/// time that passes counts as a failure, and with each failure it may take twice as long.
+const SAMPLE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Sources that are asked at once beside those that send.
 const MAX_ASKED: usize = 2;
@@ -131,7 +138,7 @@ impl Run {
 
     /// The source that was asked first has not answered soon. It may still join the others later.
     pub(crate) fn ask_next(&mut self, id: TransferId, way: WayId) {
-        let retry = self.retry;
+        let (now, retry) = (self.now, self.retry);
         let transfer = self.transfer(id);
         let Phase::Probing { won, .. } = &transfer.phase else {
             return;
@@ -143,31 +150,37 @@ impl Run {
         transfer.phase = Phase::Waiting;
         transfer.slow_probes += 1;
         let before = transfer.sources.present_index();
-        transfer.sources.ask_next();
+        transfer.sources.ask_next(now);
         transfer.drop_ways(before, retry);
         let next = transfer.sources.present().url.clone();
         self.count_at(id, &next);
     }
 
     /// Transfers whose first source answers, but does not send the bytes that others are to be
-    /// compared with, begin with another one.
+    /// compared with, or hardly, begin with another one.
     pub(crate) fn leave_silent_sources(&mut self) {
         let now = self.now;
-        let silent = self
-            .workers
-            .values()
-            .filter(|it| it.lease.is_some() && it.pace.is_silent(now));
-        let silent = silent.filter(|worker| {
+        let silent = self.workers.values().filter(|worker| {
             let transfer = &self.transfers[worker.transfer.0 as usize];
-            let is_new = transfer.done < MIN_JOINED;
-            is_new
+            let failures = transfer.way(worker.way).map(|way| way.backoff.failures());
+            let failures = failures.unwrap_or_default();
+            let patience = SAMPLE_PATIENCE * (1 << failures.min(10));
+            let periods = worker.pace.age(now).as_secs_f64() / patience.as_secs_f64();
+            let late = (periods as u32).max(u32::from(worker.pace.is_silent(now)));
+            worker.lease.is_some()
                 && transfer.is_unsampled()
-                && transfer.sources.has_other_unfailed(worker.way.source)
+                && transfer.done < MIN_JOINED
+                && late > 0
+                && transfer
+                    .sources
+                    .has_better(worker.way.source, failures + late)
         });
-        let silent: Vec<_> = silent.map(|it| (it.transfer, it.way.source)).collect();
-        for (id, source) in silent {
-            let reason = "it answers, but does not send the file".to_owned();
-            self.leave_source(id, source, SourceState::Failing, reason);
+        // One source may have several connections.
+        let silent = silent.map(|it| ((it.transfer, it.way.source), it.way));
+        let silent: BTreeMap<_, _> = silent.collect();
+        for ((id, _), way) in silent {
+            let failure = Transient::server("it answers, but does not send the file in good time");
+            self.leave_failing(id, way, &failure, None);
         }
     }
 

@@ -91,6 +91,11 @@ impl Pace {
         self.first.is_some()
     }
 
+    /// How long ago it was asked for.
+    pub(crate) fn age(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.started.at)
+    }
+
     /// Whether nothing has come for some time.
     pub(crate) fn is_silent(&self, now: Duration) -> bool {
         now > self.newest.at + SILENCE

@@ -5,12 +5,13 @@ use super::joining::MIN_JOINED;
 use super::run::Run;
 use super::sources::{SourceState, is_of_source};
 use super::transfer::{Phase, Then};
-use super::ways::WayId;
+use super::ways::{Failed, WayId};
 use super::worker::TransferId;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, RetryCause};
 use crate::http::{Failure, Transient};
 use crate::lane::Permit;
+use crate::retry::Backoff;
 
 /// A transfer is given up after this many probes in a row that found another file or threw
 /// away what had arrived. Otherwise, a file that changes faster than it can be fetched would
@@ -38,11 +39,9 @@ impl Run {
             return;
         }
         if let Failure::Transient(failure) = &failure
-            && !failure.push_back
-            && self.holds_up_others(id, way)
+            && self.holds_up_others(id, way, failure)
         {
-            let reason = failure.reason.clone();
-            return self.leave_source(id, way.source, SourceState::Failing, reason);
+            return self.leave_failing(id, way, failure, permit);
         }
         let transfer = self.transfer(id);
         if transfer.sources.has_other_ready(way.source)
@@ -95,23 +94,62 @@ impl Run {
         true
     }
 
-    /// Whether others could go on at once, but wait for this source: for the bytes that all are
-    /// compared with, or because it is to send all that is left alone and has failed before. One that
-    /// breaks off at the same byte every time would fail until it is given up.
-    fn holds_up_others(&self, id: TransferId, way: WayId) -> bool {
+    /// Whether others could go on at once, but wait for this source: for an answer, for the bytes that
+    /// all are compared with, or because it is to send all that is left alone and has failed before.
+    /// One that breaks off at the same byte every time would fail until it is given up.
+    fn holds_up_others(&self, id: TransferId, way: WayId, failure: &Transient) -> bool {
         let transfer = &self.transfers[id.0 as usize];
-        let Phase::Moving(moving) = &transfer.phase else {
-            return false;
+        let is_present = way.source == transfer.sources.present_index();
+        let failures = transfer.way(way).map_or(0, |way| way.backoff.failures()) + 1;
+        let is_awaited = match &transfer.phase {
+            // Without a hash, what is there of the file would be thrown away.
+            Phase::Probing { .. } => is_present && transfer.sources.is_hash_of_user(),
+            Phase::Moving(moving) => {
+                let is_first = is_present && transfer.is_unsampled() && transfer.done < MIN_JOINED;
+                let is_alone = moving.joint.alone == Some(way.source) && failures > 1;
+                // It has answered: a connection less may be enough for it.
+                (is_first || is_alone) && !failure.push_back
+            }
+            _ => false,
         };
-        let is_first = transfer.is_unsampled()
-            && transfer.done < MIN_JOINED
-            && way.source == transfer.sources.present_index();
-        let has_failed = transfer
-            .way(way)
-            .is_some_and(|way| way.backoff.failures() > 0);
-        let is_alone = moving.joint.alone == Some(way.source) && has_failed;
-        let has_other = transfer.sources.has_other_unfailed(way.source);
-        (is_first || is_alone) && has_other && !self.has_other_way(id, way)
+        let mut ways = transfer.ways().iter();
+        let has_better_way = ways.any(|it| {
+            let is_better = it.backoff.failures() < failures && !it.is_exhausted;
+            it.id.source == way.source && it.id != way && is_better && self.is_usable(it.id.path)
+        });
+        is_awaited && !has_better_way && transfer.sources.has_better(way.source, failures)
+    }
+
+    /// A source is left for one that has failed less often. It is asked again when that has failed as
+    /// often.
+    pub(crate) fn leave_failing(
+        &mut self,
+        id: TransferId,
+        way: WayId,
+        failure: &Transient,
+        permit: Option<Permit>,
+    ) {
+        let asked = self.retry.grant(failure.retry_after);
+        if let Some(permit) = permit.filter(|_| failure.push_back) {
+            permit.refused(asked.unwrap_or_default());
+        }
+        let transfer = &mut self.transfers[id.0 as usize];
+        let backoff = transfer.way(way).map(|way| way.backoff.clone());
+        let mut backoff = backoff.unwrap_or_else(|| Backoff::new(self.retry));
+        if failure.kind == ErrorKind::Server {
+            backoff.answered();
+        }
+        let state = match backoff.failure(asked, &mut self.rng) {
+            Some(wait) => {
+                transfer.sources.get_mut(way.source).failed = Some(Failed {
+                    backoff,
+                    not_before: self.now + wait,
+                });
+                SourceState::Untried
+            }
+            None => SourceState::GivenUp,
+        };
+        self.leave_source(id, way.source, state, failure.reason.clone());
     }
 
     /// Whether the same source may still be reached over another path.

@@ -12,6 +12,7 @@ use url::Url;
 
 use super::part::Incoming;
 use super::part::name::{FileName, name_for};
+use super::ways::Failed;
 use crate::checksum::sha256_hex;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
@@ -23,6 +24,9 @@ use crate::transport::{RemoteFile, SourceUrl};
 
 /// Sources of one transfer. Later ones are not asked.
 const MAX_SOURCES: usize = 32;
+
+/// A source with another version of the file counts as one that has failed so often in a row.
+const SUSPECT: u32 = 2;
 
 /// The sources of a transfer, and which of them is asked.
 #[derive(Debug)]
@@ -49,6 +53,8 @@ pub(crate) struct Source {
     pub(crate) sent: RangeSet,
     /// How often another source had to take over what it was to send.
     pub(crate) taken_over: u32,
+    /// Its failures in a row, if others were asked because of them.
+    pub(crate) failed: Option<Failed>,
 }
 
 /// How far a source is.
@@ -62,8 +68,6 @@ pub(crate) enum SourceState {
     Ready(Arc<RemoteFile>),
     /// It has another version of the file than the others. It is asked when these fail.
     SetAside,
-    /// It did not send what others waited for. It is asked when all others have failed.
-    Failing,
     /// It is not asked again.
     GivenUp,
 }
@@ -102,6 +106,7 @@ impl Sources {
                 state: SourceState::Untried,
                 sent: RangeSet::new(),
                 taken_over: 0,
+                failed: None,
             });
         }
     }
@@ -157,10 +162,7 @@ impl Sources {
     /// Those that may send the same file.
     pub(crate) fn left(&self) -> usize {
         let is_left = |(_, it): &(usize, &Source)| {
-            !matches!(
-                it.state,
-                SourceState::SetAside | SourceState::Failing | SourceState::GivenUp
-            )
+            !matches!(it.state, SourceState::SetAside | SourceState::GivenUp)
         };
         self.iter().filter(is_left).count()
     }
@@ -171,12 +173,12 @@ impl Sources {
         sources.any(|(index, it)| index != than && !matches!(it.state, SourceState::GivenUp))
     }
 
-    /// Whether there is another one than this that has not failed yet.
-    pub(crate) fn has_other_unfailed(&self, than: usize) -> bool {
+    /// Whether there is another one than this that has failed less often than `failures` times in
+    /// a row.
+    pub(crate) fn has_better(&self, than: usize, failures: u32) -> bool {
         let mut sources = self.iter();
-        let has_failed =
-            |it: &Source| matches!(it.state, SourceState::Failing | SourceState::GivenUp);
-        sources.any(|(index, it)| index != than && !has_failed(it))
+        let is_better = |it: &Source| it.failures().is_some_and(|other| other < failures);
+        sources.any(|(index, it)| index != than && is_better(it))
     }
 
     /// Whether another one than this sends the file.
@@ -202,16 +204,26 @@ impl Sources {
     }
 
     /// Whether another source may be asked for the same file at once.
-    pub(crate) fn may_ask_next(&self) -> bool {
-        self.hash.is_some() && self.left() > 1
+    pub(crate) fn may_ask_next(&self, now: Duration) -> bool {
+        self.hash.is_some() && self.next_to_ask(now).is_some()
     }
 
     /// The present source does not answer: another one comes first.
-    pub(crate) fn ask_next(&mut self) {
+    pub(crate) fn ask_next(&mut self, now: Duration) {
+        self.present = self.next_to_ask(now).unwrap_or(self.present);
+    }
+
+    /// The source to ask after the present one.
+    fn next_to_ask(&self, now: Duration) -> Option<usize> {
         let count = self.list.len();
         let others = (1..count).map(|step| (self.present + step) % count);
-        let mut others = others.filter(|&it| matches!(self.list[it].state, SourceState::Untried));
-        self.present = others.next().unwrap_or(self.present);
+        let may_ask = |source: &Source| {
+            let failed = source.failed.as_ref();
+            let may_be_tried = failed.is_none_or(|failed| failed.not_before <= now);
+            matches!(source.state, SourceState::Untried) && may_be_tried
+        };
+        let others = others.filter(|&other| may_ask(&self.list[other]));
+        others.min_by_key(|&other| self.list[other].failures())
     }
 
     /// Whether bytes of several sources may be joined.
@@ -276,23 +288,18 @@ impl Sources {
     }
 
     /// This source is not used from now on. If it was the one that says what the file is, another
-    /// one does: one that sends it already, else one that has not been asked, else one that has
-    /// another version, else one that did not send it.
+    /// one does: one that sends it already, else the one that has failed least.
     pub(crate) fn leave(&mut self, index: usize, state: SourceState) {
         self.list[index].state = state;
         if index != self.present {
             return;
         }
-        let rank = |source: &Source| match source.state {
-            SourceState::Ready(_) => Some(0),
-            SourceState::Asked | SourceState::Untried => Some(1),
-            SourceState::SetAside => Some(2),
-            SourceState::Failing => Some(3),
-            SourceState::GivenUp => None,
-        };
         let others = self.iter().filter(|(other, _)| *other != index);
-        let ranked = others.filter_map(|(other, source)| Some((rank(source)?, other)));
-        if let Some((_, next)) = ranked.min() {
+        let ranked = others.filter_map(|(other, source)| {
+            let is_ready = matches!(source.state, SourceState::Ready(_));
+            Some((!is_ready, source.failures()?, other))
+        });
+        if let Some((.., next)) = ranked.min() {
             self.present = next;
         }
     }
@@ -320,6 +327,21 @@ impl Sources {
             source.sent = RangeSet::new();
             if matches!(source.state, SourceState::Asked | SourceState::Ready(_)) {
                 source.state = SourceState::Untried;
+            }
+        }
+    }
+}
+
+impl Source {
+    /// How often it counts as failed when one is chosen; `None` if it is not asked again. One that
+    /// most others contradict comes after two failures of one that they do not.
+    fn failures(&self) -> Option<u32> {
+        match self.state {
+            SourceState::GivenUp => None,
+            SourceState::SetAside => Some(SUSPECT),
+            SourceState::Untried | SourceState::Asked | SourceState::Ready(_) => {
+                let failed = self.failed.as_ref();
+                Some(failed.map_or(0, |failed| failed.backoff.failures()))
             }
         }
     }

@@ -273,7 +273,12 @@ impl Transfer {
 
     /// Another source is asked, over all paths.
     pub(crate) fn add_ways(&mut self, source: usize, members: Vec<Member>, retry: RetrySettings) {
-        let way = |(path, member)| Way::new(WayId { source, path }, member, retry);
+        let failed = self.sources.get(source).failed.as_ref();
+        let way = |(path, member)| {
+            let mut way = Way::new(WayId { source, path }, member, retry);
+            way.renew(retry, failed);
+            way
+        };
         self.ways.extend(members.into_iter().enumerate().map(way));
     }
 
@@ -291,14 +296,14 @@ impl Transfer {
         }
         for way in self.ways.iter_mut().filter(|way| way.id.source == source) {
             way.id.source = present;
-            way.renew(retry);
+            way.renew(retry, self.sources.get(present).failed.as_ref());
         }
     }
 
     /// Its ways over a path begin as if nothing had failed.
     pub(crate) fn renew_ways(&mut self, path: usize, retry: RetrySettings) {
         for way in self.ways.iter_mut().filter(|way| way.id.path == path) {
-            way.renew(retry);
+            way.renew(retry, None);
         }
     }
 
@@ -400,12 +405,12 @@ impl Transfer {
     }
 
     /// What the next probe is to find out.
-    pub(crate) fn inquiry(&self, hint: Option<DeadlineHint>) -> Inquiry {
+    pub(crate) fn inquiry(&self, now: Duration, hint: Option<DeadlineHint>) -> Inquiry {
         // One refusal may be an accident on the way, and a part would be thrown away.
         let as_stream = self.range_refusals >= 2;
         let target = self.request.target.clone();
         // The next source is asked soon, and all of them longer in each round.
-        let patience = self.sources.may_ask_next().then(|| {
+        let patience = self.sources.may_ask_next(now).then(|| {
             let round = self.slow_probes / u32::try_from(self.sources.left()).unwrap_or(1);
             PROBE_PATIENCE * (1 << round.min(10))
         });
@@ -418,6 +423,7 @@ impl Transfer {
 
     /// Forgets failures: bytes have arrived over this way, and they stay.
     pub(crate) fn progress(&mut self, way: WayId) {
+        self.sources.get_mut(way.source).failed = None;
         if let Some(way) = self.way_mut(way) {
             way.progress();
         }

@@ -38,6 +38,14 @@ pub(crate) struct Way {
     pub(crate) is_exhausted: bool,
 }
 
+/// Failures of a source that was left for others.
+#[derive(Debug, Clone)]
+pub(crate) struct Failed {
+    pub(crate) backoff: Backoff,
+    /// It is not asked again before this.
+    pub(crate) not_before: Duration,
+}
+
 impl Way {
     pub(crate) fn new(id: WayId, member: Member, retry: RetrySettings) -> Self {
         Self {
@@ -55,10 +63,13 @@ impl Way {
         self.is_exhausted = false;
     }
 
-    /// Begins anew, as if nothing had failed.
-    pub(crate) fn renew(&mut self, retry: RetrySettings) {
-        self.backoff = Backoff::new(retry);
-        self.not_before = Duration::ZERO;
+    /// Begins anew, as if nothing had failed, or but for what is known of its source.
+    pub(crate) fn renew(&mut self, retry: RetrySettings, failed: Option<&Failed>) {
+        let failed = failed.cloned().unwrap_or_else(|| Failed {
+            backoff: Backoff::new(retry),
+            not_before: Duration::ZERO,
+        });
+        (self.backoff, self.not_before) = (failed.backoff, failed.not_before);
         self.is_exhausted = false;
     }
 
