@@ -45,8 +45,8 @@ pub struct WayState {
     pub rtt: Duration,
     /// What arrives within a round trip at present, bytes; [`INITIAL_WINDOW`] of a cold connection.
     pub window: f64,
-    /// Slow start ends at this window, bytes; infinite while nobody knows, and at most `window`
-    /// once it has ended.
+    /// Slow start ends at this window, bytes, or at the highest rate; infinite while nobody knows,
+    /// and at most `window` once it has ended.
     pub threshold: f64,
     /// The highest rate that the way carries or is allowed, byte/s; infinite while nobody knows.
     pub max_rate: f64,
@@ -65,7 +65,17 @@ impl WayState {
         let window = self.window.min(max_rate * self.rtt.as_secs_f64());
         Self {
             window,
-            threshold: self.threshold.min(window),
+            max_rate,
+            ..self
+        }
+    }
+
+    /// The same, of which at least this rate is to be expected, byte/s.
+    #[must_use]
+    pub fn at_least(self, rate: f64) -> Self {
+        let max_rate = self.max_rate.max(rate);
+        Self {
+            window: self.window.max(rate * self.rtt.as_secs_f64()),
             max_rate,
             ..self
         }

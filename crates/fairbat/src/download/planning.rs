@@ -20,6 +20,11 @@ const FIRST_ALONE: u64 = 256 * 1024;
 /// The same of a way beside others, which may be slow: it tells how fast it is.
 const FIRST_BESIDE: u64 = 64 * 1024;
 
+/// The first piece of a way beside others must seem to be there before theirs also if it takes so
+/// many times as long, and they are as fast as ever: nobody knows how fast it is, and they may be
+/// slow for a moment only.
+const CAUTION: f64 = 1.5;
+
 /// While a way is free that is left alone, it is looked at as often as this.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -102,7 +107,20 @@ impl Run {
         let is_begun = own.any(|it| it.lease.is_some()) || ways.iter().any(|&it| is_known(it));
         let length = match () {
             () if is_known(way) => (length as u64).min(most),
-            () if is_begun => most.min(FIRST_BESIDE),
+            () if is_begun => {
+                let length = most.min(FIRST_BESIDE).min(waiting);
+                let known = ways.iter().filter(|other| **other != way);
+                let known = known.map(|other| self.measured_rate(transfer, *other));
+                let at_best = others.iter().zip(known);
+                let at_best = at_best.map(|(other, rate)| other.at_least(rate.unwrap_or_default()));
+                let at_best: Vec<_> = at_best.collect();
+                let without = arrival::finish(&at_best, (waiting - length) as f64);
+                let soon = state.transfer_time(length as f64).mul_f64(CAUTION);
+                if soon > without {
+                    return None;
+                }
+                length
+            }
             () => most.min(FIRST_ALONE),
         };
         Some((way, Some(length)))
