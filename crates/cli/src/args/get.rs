@@ -94,8 +94,8 @@ pub(crate) struct FileArgs {
     /// May be given several times; FAIRBAT_MIRROR holds one URL per line. With --checksum, or if the
     /// first server sends a digest (Repr-Digest), all of them are used at once, and what they send
     /// is joined under that digest. A server that has another version of the file is not used. If
-    /// the digest is yours, one that fails is left at once for one that has failed less often, and
-    /// has its turn again when that fails.
+    /// the digest is yours, one that fails is left for another one that may be asked sooner, and has
+    /// its turn again when that fails.
     ///
     /// Without a digest, the mirrors are for when URL fails. They are tried in this order. Each one
     /// begins with the first byte: an ETag or a length does not show that two servers have the

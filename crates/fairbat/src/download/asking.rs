@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use url::Url;
 
-use super::sources::{ExpectedFile, Inquiry};
+use super::inquiry::{ExpectedFile, Inquiry};
 use super::worker::{
     Joined, Probed, RunContext, StopSignal, WorkerGuard, WorkerOutcome, stopped, too_large,
 };

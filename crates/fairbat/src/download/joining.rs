@@ -1,7 +1,7 @@
 //! Joining what several sources send, under a hash: who is asked, whose bytes are wrong, and who is
 //! not asked again.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,24 +9,25 @@ use std::time::Duration;
 use rand::RngExt as _;
 
 use super::asking;
-use super::joint::{Joint, Sample, Statement};
+use super::connection::Worker;
+use super::joint::{Joint, SAMPLE, Sample, Statement};
 use super::run::Run;
-use super::sources::SourceState;
+use super::sources::{SUSPECT, SourceState};
 use super::transfer::{Phase, Transfer, host_of, shown};
-use super::ways::WayId;
+use super::ways::{Failed, WayId};
 use super::worker::{Joined, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
-use crate::http::Transient;
 use crate::lane::{Member, Permit};
+use crate::retry::Backoff;
 use crate::transport::RemoteFile;
 
 /// Of less than this no other source is asked, bytes: the first one has sent it before they have
 /// answered.
-pub(crate) const MIN_JOINED: u64 = 256 * 1024;
+const MIN_JOINED: u64 = 256 * 1024;
 
-/// The bytes that others are compared with should be there so soon after they were asked for. Each
-/// time that passes counts as a failure, and with each failure it may take twice as long.
+/// The bytes that others are compared with should be there so soon after they were asked for, and
+/// each time that this passes counts like a failure. With each failure it may take twice as long.
 const SAMPLE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Sources that are asked at once beside those that send.
@@ -138,7 +139,7 @@ impl Run {
 
     /// The source that was asked first has not answered soon. It may still join the others later.
     pub(crate) fn ask_next(&mut self, id: TransferId, way: WayId) {
-        let (now, retry) = (self.now, self.retry);
+        let retry = self.retry;
         let transfer = self.transfer(id);
         let Phase::Probing { won, .. } = &transfer.phase else {
             return;
@@ -150,7 +151,7 @@ impl Run {
         transfer.phase = Phase::Waiting;
         transfer.slow_probes += 1;
         let before = transfer.sources.present_index();
-        transfer.sources.ask_next(now);
+        transfer.sources.ask_next();
         transfer.drop_ways(before, retry);
         let next = transfer.sources.present().url.clone();
         self.count_at(id, &next);
@@ -159,29 +160,50 @@ impl Run {
     /// Transfers whose first source answers, but does not send the bytes that others are to be
     /// compared with, or hardly, begin with another one.
     pub(crate) fn leave_silent_sources(&mut self) {
-        let now = self.now;
-        let silent = self.workers.values().filter(|worker| {
-            let transfer = &self.transfers[worker.transfer.0 as usize];
-            let failures = transfer.way(worker.way).map(|way| way.backoff.failures());
-            let failures = failures.unwrap_or_default();
-            let patience = SAMPLE_PATIENCE * (1 << failures.min(10));
-            let periods = worker.pace.age(now).as_secs_f64() / patience.as_secs_f64();
-            let late = (periods as u32).max(u32::from(worker.pace.is_silent(now)));
-            worker.lease.is_some()
-                && transfer.is_unsampled()
-                && transfer.done < MIN_JOINED
-                && late > 0
-                && transfer
-                    .sources
-                    .has_better(worker.way.source, failures + late)
-        });
+        let silent = self.workers.values().filter(|it| self.is_late(it));
         // One source may have several connections.
-        let silent = silent.map(|it| ((it.transfer, it.way.source), it.way));
-        let silent: BTreeMap<_, _> = silent.collect();
-        for ((id, _), way) in silent {
-            let failure = Transient::server("it answers, but does not send the file in good time");
-            self.leave_failing(id, way, &failure, None);
+        let silent = silent.map(|it| (it.transfer, it.way.source));
+        let silent: BTreeSet<_> = silent.collect();
+        for (id, source) in silent {
+            let failed = &mut self.transfer(id).sources.get_mut(source).failed;
+            let backoff = failed.take().map(|failed| failed.backoff);
+            let mut backoff = backoff.unwrap_or_else(|| Backoff::new(self.retry));
+            // Slow is no reason to give it up.
+            let wait = backoff.failure(None, &mut self.rng);
+            let not_before = self.now + wait.unwrap_or(self.retry.cap);
+            let failed = Failed {
+                backoff,
+                not_before,
+            };
+            self.transfer(id).sources.get_mut(source).failed = Some(failed);
+            let reason = "it answers, but does not send the file in good time".to_owned();
+            self.leave_source(id, source, SourceState::Untried, reason);
         }
+    }
+
+    /// Whether others have waited too long for this connection to bring the bytes that all are
+    /// compared with.
+    fn is_late(&self, worker: &Worker) -> bool {
+        let (now, source) = (self.now, worker.way.source);
+        let transfer = &self.transfers[worker.transfer.0 as usize];
+        if worker.lease.is_none() || !transfer.is_unsampled() {
+            return false;
+        }
+        let failures = transfer.sources.get(source).failures();
+        let limits = self.paths[worker.way.path]
+            .context
+            .limits
+            .rate_limits
+            .iter();
+        let limit = limits.map(|limit| limit.rate()).min().unwrap_or(u64::MAX);
+        let least = Duration::from_secs_f64(SAMPLE as f64 / limit.max(1) as f64);
+        let patience = SAMPLE_PATIENCE * (1 << failures.min(10)) + least;
+        let periods = worker.pace.age(now).as_secs_f64() / patience.as_secs_f64();
+        let is_silent = worker.pace.is_silent(now);
+        let late = (periods as u32).max(u32::from(is_silent));
+        let also_set_aside = is_silent && late > SUSPECT;
+        let sources = &transfer.sources;
+        late > 0 && sources.has_fresher(source, failures + late, now, also_set_aside)
     }
 
     /// A source that is asked no longer may be asked again.

@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::settings::PieceHashes;
 
 /// Bytes that every source is asked for, where only the hash of the whole file is known.
-const SAMPLE: u64 = 64 * 1024;
+pub(crate) const SAMPLE: u64 = 64 * 1024;
 
 /// What the bytes of a transfer are joined under.
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@
 //!   chunk is;
 //! - `worker`: one request on one connection, and what it tells the loop; `connection`: what the
 //!   loop knows of it; `pace`: how fast its bytes come; `asking`: requests that ask what a source
-//!   has; `finishing`: the last step of a file;
+//!   has, `inquiry`: what for; `finishing`: the last step of a file;
 //! - [`part`]: part files, their journals and names.
 
 mod asking;
@@ -25,6 +25,7 @@ mod control;
 mod dispatch;
 pub(crate) mod division;
 mod finishing;
+mod inquiry;
 mod joining;
 mod joint;
 mod lifecycle;

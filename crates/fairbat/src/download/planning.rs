@@ -104,7 +104,8 @@ impl Run {
             .workers
             .values()
             .filter(|it| it.transfer == transfer.id);
-        let is_begun = own.any(|it| it.lease.is_some()) || ways.iter().any(|&it| is_known(it));
+        let is_moving = own.any(|it| it.lease.is_some());
+        let is_begun = is_moving || ways.iter().any(|&it| is_known(it));
         let length = match () {
             () if is_known(way) => (length as u64).min(most),
             () if is_begun => {
@@ -116,7 +117,7 @@ impl Run {
                 let at_best: Vec<_> = at_best.collect();
                 let without = arrival::finish(&at_best, (waiting - length) as f64);
                 let soon = state.transfer_time(length as f64).mul_f64(CAUTION);
-                if soon > without {
+                if is_moving && soon > without {
                     return None;
                 }
                 length

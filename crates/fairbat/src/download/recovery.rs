@@ -1,9 +1,8 @@
 //! What follows a failure: wait and try the same again, probe again, start over, or give
 //! up.
 
-use super::joining::MIN_JOINED;
 use super::run::Run;
-use super::sources::{SourceState, is_of_source};
+use super::sources::{SUSPECT, SourceState, is_of_source};
 use super::transfer::{Phase, Then};
 use super::ways::{Failed, WayId};
 use super::worker::TransferId;
@@ -11,12 +10,21 @@ use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, RetryCause};
 use crate::http::{Failure, Transient};
 use crate::lane::Permit;
-use crate::retry::Backoff;
 
 /// A transfer is given up after this many probes in a row that found another file or threw
 /// away what had arrived. Otherwise, a file that changes faster than it can be fetched would
 /// never end.
 const MAX_CHANGES: u32 = 5;
+
+/// What follows a failure that may pass.
+enum Next {
+    /// The same source is tried again.
+    Retry,
+    /// Another source is asked first.
+    Other,
+    /// It was the last that was allowed.
+    End,
+}
 
 impl Run {
     /// A worker has failed. `permit` is that of its connection, which is given back.
@@ -38,11 +46,6 @@ impl Run {
         if self.leave_way(id, way, &failure) {
             return;
         }
-        if let Failure::Transient(failure) = &failure
-            && self.holds_up_others(id, way, failure)
-        {
-            return self.leave_failing(id, way, failure, permit);
-        }
         let transfer = self.transfer(id);
         if transfer.sources.has_other_ready(way.source)
             || way.source != transfer.sources.present_index()
@@ -63,14 +66,16 @@ impl Run {
             // A probe or a stream starts again from the probe, a range where it broke.
             Failure::Transient(failure) => (failure, None, !transfer.is_resumable()),
         };
-        if !self.may_retry(id, way, &failure, permit) {
-            let error = error.unwrap_or_else(|| self.given_up(id, way, &failure));
-            self.give_up(id, error);
-        } else if asks_again {
-            match &self.transfer(id).phase {
+        match self.after_transient(id, way, &failure, permit) {
+            Next::End => {
+                let error = error.unwrap_or_else(|| self.given_up(id, way, &failure));
+                self.give_up(id, error);
+            }
+            Next::Retry if asks_again => match &self.transfer(id).phase {
                 Phase::Probing { .. } => self.end_probe(id, way),
                 _ => self.transfer(id).close(Then::Probe),
-            }
+            },
+            Next::Retry | Next::Other => {}
         }
     }
 
@@ -94,21 +99,23 @@ impl Run {
         true
     }
 
-    /// Whether others could go on at once, but wait for this source: for an answer, for the bytes that
-    /// all are compared with, or because it is to send all that is left alone and has failed before.
-    /// One that breaks off at the same byte every time would fail until it is given up.
-    fn holds_up_others(&self, id: TransferId, way: WayId, failure: &Transient) -> bool {
+    /// Whether others wait for this source, which has just failed: for an answer, for the bytes that
+    /// all are compared with, because it is to send all that is left alone, or because it brings
+    /// nothing. One that breaks off at the same byte every time would fail until it is given up.
+    fn holds_up_others(&self, id: TransferId, way: WayId, has_pushed_back: bool) -> bool {
         let transfer = &self.transfers[id.0 as usize];
         let is_present = way.source == transfer.sources.present_index();
-        let failures = transfer.way(way).map_or(0, |way| way.backoff.failures()) + 1;
+        let failures = transfer.way(way).map_or(0, |way| way.backoff.failures());
+        // Without a hash, what is there of the file would be thrown away.
+        let may_be_left = is_present && transfer.sources.is_hash_of_user();
         let is_awaited = match &transfer.phase {
-            // Without a hash, what is there of the file would be thrown away.
-            Phase::Probing { .. } => is_present && transfer.sources.is_hash_of_user(),
+            Phase::Probing { .. } => may_be_left,
             Phase::Moving(moving) => {
-                let is_first = is_present && transfer.is_unsampled() && transfer.done < MIN_JOINED;
+                let is_first = is_present && transfer.is_unsampled();
                 let is_alone = moving.joint.alone == Some(way.source) && failures > 1;
+                let is_stuck = may_be_left && failures > SUSPECT;
                 // It has answered: a connection less may be enough for it.
-                (is_first || is_alone) && !failure.push_back
+                (is_first || is_alone || is_stuck) && !has_pushed_back
             }
             _ => false,
         };
@@ -117,39 +124,7 @@ impl Run {
             let is_better = it.backoff.failures() < failures && !it.is_exhausted;
             it.id.source == way.source && it.id != way && is_better && self.is_usable(it.id.path)
         });
-        is_awaited && !has_better_way && transfer.sources.has_better(way.source, failures)
-    }
-
-    /// A source is left for one that has failed less often. It is asked again when that has failed as
-    /// often.
-    pub(crate) fn leave_failing(
-        &mut self,
-        id: TransferId,
-        way: WayId,
-        failure: &Transient,
-        permit: Option<Permit>,
-    ) {
-        let asked = self.retry.grant(failure.retry_after);
-        if let Some(permit) = permit.filter(|_| failure.push_back) {
-            permit.refused(asked.unwrap_or_default());
-        }
-        let transfer = &mut self.transfers[id.0 as usize];
-        let backoff = transfer.way(way).map(|way| way.backoff.clone());
-        let mut backoff = backoff.unwrap_or_else(|| Backoff::new(self.retry));
-        if failure.kind == ErrorKind::Server {
-            backoff.answered();
-        }
-        let state = match backoff.failure(asked, &mut self.rng) {
-            Some(wait) => {
-                transfer.sources.get_mut(way.source).failed = Some(Failed {
-                    backoff,
-                    not_before: self.now + wait,
-                });
-                SourceState::Untried
-            }
-            None => SourceState::GivenUp,
-        };
-        self.leave_source(id, way.source, state, failure.reason.clone());
+        is_awaited && !has_better_way
     }
 
     /// Whether the same source may still be reached over another path.
@@ -192,31 +167,30 @@ impl Run {
             Failure::WholeFile => {
                 TransferError::new(ErrorKind::Server, "the server serves no ranges of the file")
             }
-            Failure::Transient(failure) => {
-                if self.may_retry(id, way, &failure, permit) {
-                    return;
-                }
-                self.given_up(id, way, &failure)
-            }
+            Failure::Transient(failure) => match self.after_transient(id, way, &failure, permit) {
+                Next::End => self.given_up(id, way, &failure),
+                Next::Retry | Next::Other => return,
+            },
         };
         self.drop_source(id, way.source, error.message);
     }
 
-    /// Notes a failure and when to try again; false when it was the last.
+    /// Notes a failure that may pass, and when to try again, unless another source may be asked
+    /// sooner.
     ///
     /// While the same source can be tried over another path, this way is never given up.
-    fn may_retry(
+    fn after_transient(
         &mut self,
         id: TransferId,
-        way: WayId,
+        way_id: WayId,
         failure: &Transient,
         permit: Option<Permit>,
-    ) -> bool {
+    ) -> Next {
         let (now, cap) = (self.now, self.retry.cap);
-        let has_other = self.has_other_way(id, way);
+        let has_other = self.has_other_way(id, way_id);
         let transfer = &mut self.transfers[id.0 as usize];
-        let Some(way) = transfer.way_mut(way) else {
-            return true;
+        let Some(way) = transfer.way_mut(way_id) else {
+            return Next::Retry;
         };
         if failure.kind == ErrorKind::Server {
             way.backoff.answered();
@@ -233,17 +207,32 @@ impl Run {
             let asked = now + asked.unwrap_or_default();
             Some(way.not_before.max(asked) - now)
         };
-        if let Some(after) = wait {
-            way.not_before = now + after;
-            way.member.backs_off(after);
-        }
         let attempt = way.backoff.failures();
         let pause = wait.or(asked).unwrap_or_default();
         if let Some(permit) = permit.filter(|_| failure.push_back) {
             permit.refused(pause);
         }
-        let may_retry = wait.is_some();
-        if may_retry && (is_news || failure.retry_after.is_some()) {
+        let Some(after) = wait else {
+            return Next::End;
+        };
+        way.not_before = now + after;
+        let failed = Failed {
+            backoff: way.backoff.clone(),
+            not_before: way.not_before,
+        };
+        transfer.sources.get_mut(way_id.source).failed = Some(failed);
+        if transfer.sources.has_better(way_id.source)
+            && self.holds_up_others(id, way_id, failure.push_back)
+        {
+            let reason = failure.reason.clone();
+            self.leave_source(id, way_id.source, SourceState::Untried, reason);
+            return Next::Other;
+        }
+        let transfer = &mut self.transfers[id.0 as usize];
+        if let Some(way) = transfer.way(way_id) {
+            way.member.backs_off(after);
+        }
+        if is_news || failure.retry_after.is_some() {
             let event = Event::Retry {
                 url: transfer.url.clone(),
                 reason: failure.reason.clone(),
@@ -253,7 +242,7 @@ impl Run {
             };
             self.emit(event);
         }
-        may_retry
+        Next::Retry
     }
 
     /// The server no longer answers as it did when it was probed.

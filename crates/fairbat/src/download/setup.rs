@@ -331,7 +331,7 @@ fn own_lane(
     Ok(lane)
 }
 
-/// A client for all downloads of a lane that are served like `service`. It holds the
+/// A client for all downloads of a lane that are served like `service`. Over TLS it holds the
 /// certificates of all authorities (over 100 KB), so they share one. `limit_rate` is the limit
 /// of the lane, byte/s.
 ///

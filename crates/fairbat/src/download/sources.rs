@@ -10,23 +10,27 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::part::Incoming;
+use super::inquiry::{ExpectedFile, Inquiry, hash_of};
 use super::part::name::{FileName, name_for};
 use super::ways::Failed;
-use crate::checksum::sha256_hex;
-use crate::error::{ErrorKind, TransferError};
+use crate::error::ErrorKind;
+use crate::http::is_downgrade;
 use crate::http::priority::DeadlineHint;
-use crate::http::{is_downgrade, without_credentials};
 use crate::metalink::MetalinkFile;
 use crate::ranges::RangeSet;
-use crate::settings::{Checksum, KnownFile, PieceHashes, Target, TransferRequest};
+use crate::settings::{Checksum, Target, TransferRequest};
 use crate::transport::{RemoteFile, SourceUrl};
 
 /// Sources of one transfer. Later ones are not asked.
 const MAX_SOURCES: usize = 32;
 
-/// A source with another version of the file counts as one that has failed so often in a row.
-const SUSPECT: u32 = 2;
+/// A source with another version of the file is asked before one that has failed more often than
+/// this in a row.
+pub(crate) const SUSPECT: u32 = 2;
+
+/// A source that has failed is left for one that may be asked so much sooner. A failure that passes
+/// at once is no reason for a change.
+const MIN_GAIN: Duration = Duration::from_millis(500);
 
 /// The sources of a transfer, and which of them is asked.
 #[derive(Debug)]
@@ -53,7 +57,7 @@ pub(crate) struct Source {
     pub(crate) sent: RangeSet,
     /// How often another source had to take over what it was to send.
     pub(crate) taken_over: u32,
-    /// Its failures in a row, if others were asked because of them.
+    /// Its failures in a row, if there are any.
     pub(crate) failed: Option<Failed>,
 }
 
@@ -173,12 +177,36 @@ impl Sources {
         sources.any(|(index, it)| index != than && !matches!(it.state, SourceState::GivenUp))
     }
 
-    /// Whether there is another one than this that has failed less often than `failures` times in
-    /// a row.
-    pub(crate) fn has_better(&self, than: usize, failures: u32) -> bool {
-        let mut sources = self.iter();
-        let is_better = |it: &Source| it.failures().is_some_and(|other| other < failures);
-        sources.any(|(index, it)| index != than && is_better(it))
+    /// Whether another one than this, which has just failed, may be asked so much sooner that it is
+    /// worth a change.
+    pub(crate) fn has_better(&self, than: usize) -> bool {
+        let own = &self.list[than];
+        let mut others = self.iter().filter(|(other, _)| *other != than);
+        others.any(|(_, other)| match other.state {
+            SourceState::Ready(_) => true,
+            SourceState::Untried | SourceState::Asked => {
+                other.not_before() + MIN_GAIN < own.not_before()
+            }
+            SourceState::SetAside => own.failures() > SUSPECT,
+            SourceState::GivenUp => false,
+        })
+    }
+
+    /// Whether another one than this may be asked now that has failed less often than `failures`
+    /// times in a row. A source that has another version of the file counts if `also_set_aside`.
+    pub(crate) fn has_fresher(
+        &self,
+        than: usize,
+        failures: u32,
+        now: Duration,
+        also_set_aside: bool,
+    ) -> bool {
+        let mut others = self.iter().filter(|(other, _)| *other != than);
+        others.any(|(_, other)| match other.state {
+            SourceState::SetAside => also_set_aside,
+            SourceState::GivenUp => false,
+            _ => other.failures() < failures && other.not_before() <= now,
+        })
     }
 
     /// Whether another one than this sends the file.
@@ -203,27 +231,23 @@ impl Sources {
         self.hash.is_some()
     }
 
-    /// Whether another source may be asked for the same file at once.
-    pub(crate) fn may_ask_next(&self, now: Duration) -> bool {
-        self.hash.is_some() && self.next_to_ask(now).is_some()
+    /// From when on another source may be asked for the same file, if there is one.
+    pub(crate) fn may_ask_next(&self) -> Option<Duration> {
+        let next = self.hash.as_ref().and_then(|_| self.next_to_ask())?;
+        Some(self.list[next].not_before())
     }
 
     /// The present source does not answer: another one comes first.
-    pub(crate) fn ask_next(&mut self, now: Duration) {
-        self.present = self.next_to_ask(now).unwrap_or(self.present);
+    pub(crate) fn ask_next(&mut self) {
+        self.present = self.next_to_ask().unwrap_or(self.present);
     }
 
     /// The source to ask after the present one.
-    fn next_to_ask(&self, now: Duration) -> Option<usize> {
+    fn next_to_ask(&self) -> Option<usize> {
         let count = self.list.len();
         let others = (1..count).map(|step| (self.present + step) % count);
-        let may_ask = |source: &Source| {
-            let failed = source.failed.as_ref();
-            let may_be_tried = failed.is_none_or(|failed| failed.not_before <= now);
-            matches!(source.state, SourceState::Untried) && may_be_tried
-        };
-        let others = others.filter(|&other| may_ask(&self.list[other]));
-        others.min_by_key(|&other| self.list[other].failures())
+        let others = others.filter(|&it| matches!(self.list[it].state, SourceState::Untried));
+        others.min_by_key(|&other| self.list[other].not_before())
     }
 
     /// Whether bytes of several sources may be joined.
@@ -288,17 +312,24 @@ impl Sources {
     }
 
     /// This source is not used from now on. If it was the one that says what the file is, another
-    /// one does: one that sends it already, else the one that has failed least.
+    /// one does: one that sends it already, else the one that may be asked soonest. One that has
+    /// another version comes after it, unless that has failed more often than [`SUSPECT`].
     pub(crate) fn leave(&mut self, index: usize, state: SourceState) {
         self.list[index].state = state;
         if index != self.present {
             return;
         }
+        let rank = |other: usize, source: &Source| match source.state {
+            SourceState::Ready(_) => Some((0, Duration::ZERO, other)),
+            SourceState::Untried | SourceState::Asked if source.failures() <= SUSPECT => {
+                Some((1, source.not_before(), other))
+            }
+            SourceState::SetAside => Some((2, source.not_before(), other)),
+            SourceState::Untried | SourceState::Asked => Some((3, source.not_before(), other)),
+            SourceState::GivenUp => None,
+        };
         let others = self.iter().filter(|(other, _)| *other != index);
-        let ranked = others.filter_map(|(other, source)| {
-            let is_ready = matches!(source.state, SourceState::Ready(_));
-            Some((!is_ready, source.failures()?, other))
-        });
+        let ranked = others.filter_map(|(other, source)| rank(other, source));
         if let Some((.., next)) = ranked.min() {
             self.present = next;
         }
@@ -333,29 +364,17 @@ impl Sources {
 }
 
 impl Source {
-    /// How often it counts as failed when one is chosen; `None` if it is not asked again. One that
-    /// most others contradict comes after two failures of one that they do not.
-    fn failures(&self) -> Option<u32> {
-        match self.state {
-            SourceState::GivenUp => None,
-            SourceState::SetAside => Some(SUSPECT),
-            SourceState::Untried | SourceState::Asked | SourceState::Ready(_) => {
-                let failed = self.failed.as_ref();
-                Some(failed.map_or(0, |failed| failed.backoff.failures()))
-            }
-        }
+    /// Its failures in a row.
+    pub(crate) fn failures(&self) -> u32 {
+        let failed = self.failed.as_ref();
+        failed.map_or(0, |failed| failed.backoff.failures())
     }
-}
 
-/// What the hash is called that says what the file is, if there is one: of the whole file, or of all
-/// its pieces.
-fn hash_of(whole: Option<&Checksum>, pieces: Option<&PieceHashes>) -> Option<String> {
-    let of_pieces = || {
-        let pieces = pieces.filter(|it| it.is_strong())?;
-        let all: String = pieces.hashes.iter().map(Checksum::hex).collect();
-        Some(format!("pieces={}", sha256_hex(all.as_bytes())))
-    };
-    whole.map(Checksum::to_string).or_else(of_pieces)
+    /// It is not asked before this.
+    fn not_before(&self) -> Duration {
+        let failed = self.failed.as_ref();
+        failed.map_or(Duration::ZERO, |failed| failed.not_before)
+    }
 }
 
 /// Whether another source may do better after an error of this kind.
@@ -367,129 +386,5 @@ pub(crate) fn is_of_source(kind: ErrorKind) -> bool {
         | ErrorKind::Integrity
         | ErrorKind::TooLarge => true,
         ErrorKind::Disk | ErrorKind::MaxTime | ErrorKind::Interrupted | ErrorKind::Other => false,
-    }
-}
-
-/// What is known of a file before a server is asked.
-#[derive(Debug, Clone)]
-pub(crate) struct ExpectedFile {
-    pub(crate) checksum: Option<Checksum>,
-    pub(crate) known: KnownFile,
-}
-
-impl ExpectedFile {
-    /// Why a server cannot have the file, by what it says.
-    pub(crate) fn objection(&self, remote: &RemoteFile) -> Option<TransferError> {
-        let wrong = |what: String| {
-            let hint = "look for another server: this one has another version of the file";
-            Some(TransferError::new(ErrorKind::Integrity, what).with_hint(hint))
-        };
-        let total = remote.total;
-        if let (Some(total), Some(size)) = (total, self.known.size)
-            && total != size
-        {
-            return wrong(format!(
-                "the server's file has {total} bytes instead of {size}"
-            ));
-        }
-        if let (Some(total), Some(pieces)) = (total, &self.known.pieces)
-            && !pieces.fits(total)
-        {
-            let pieces = pieces.hashes.len();
-            return wrong(format!(
-                "the server's file of {total} bytes has not {pieces} pieces"
-            ));
-        }
-        if let (Some(sent), Some(asked)) = (&remote.digest, &self.checksum)
-            && sent.algorithm() == asked.algorithm()
-            && sent != asked
-        {
-            return wrong(format!(
-                "the digest of the server's file is {sent} instead of {asked}"
-            ));
-        }
-        None
-    }
-}
-
-/// What a probe asks for.
-#[derive(Debug)]
-pub(crate) struct Inquiry {
-    pub(crate) at: SourceUrl,
-    pub(crate) expected: ExpectedFile,
-    /// All sources of the file, this one among them.
-    pub(crate) sources: Vec<Url>,
-    /// What the hash of the file is called, if it is known.
-    pub(crate) hash: Option<String>,
-    /// How long to wait for an answer, if others may answer sooner.
-    pub(crate) patience: Option<Duration>,
-    /// The name of the file, if this source is not to give it.
-    pub(crate) name: Option<FileName>,
-    pub(crate) target: Target,
-    /// Whether the file is fetched in one request, whatever the server says of ranges.
-    pub(crate) as_stream: bool,
-    /// The deadline, for a server that answers with the whole file.
-    pub(crate) hint: Option<DeadlineHint>,
-}
-
-impl Inquiry {
-    /// Whether nothing says what the file is.
-    pub(crate) fn is_without_hash(&self) -> bool {
-        self.hash.is_none() && self.expected.known.pieces.is_none()
-    }
-
-    /// The file of a Metalink that describes what a server has, if there is one.
-    pub(crate) fn described(files: Vec<MetalinkFile>, remote: &RemoteFile) -> Option<MetalinkFile> {
-        let is_alone = files.len() == 1;
-        let last = |path: &str| path.rsplit('/').next().map(str::to_owned);
-        let name = last(remote.asked.url.path());
-        let mut files = files.into_iter().filter(|file| {
-            let expected = ExpectedFile {
-                checksum: file.checksum.clone(),
-                known: KnownFile {
-                    name: None,
-                    is_found: true,
-                    size: file.size,
-                    pieces: file.pieces.clone(),
-                },
-            };
-            let has_hash = hash_of(file.checksum.as_ref(), file.pieces.as_ref()).is_some();
-            let is_it = is_alone || last(&file.name) == name;
-            has_hash && is_it && expected.objection(remote).is_none()
-        });
-        files.next()
-    }
-
-    /// A Metalink describes the file.
-    pub(crate) fn describe(&mut self, file: &MetalinkFile) {
-        self.hash = hash_of(file.checksum.as_ref(), file.pieces.as_ref());
-        self.sources.extend(file.urls.iter().cloned());
-    }
-
-    /// What the source says of the file that matters for the disk.
-    pub(crate) fn incoming(&self, source: &RemoteFile) -> Incoming {
-        let mut shown = without_credentials(&source.asked.url);
-        shown.set_query(None);
-        let resource = |url: &Url| sha256_hex(without_credentials(url).as_str().as_bytes());
-        let own_name = || name_for(source.suggested_name.as_deref(), &source.url);
-        Incoming {
-            url: shown.into(),
-            resource: resource(&source.asked.url),
-            others: self
-                .sources
-                .iter()
-                .chain(&source.links.duplicates)
-                .map(resource)
-                .collect(),
-            hash: self
-                .hash
-                .clone()
-                .or_else(|| Some(source.digest.as_ref()?.to_string())),
-            total: source.total,
-            validator: source.validator.clone(),
-            version: source.version.clone(),
-            name: self.name.clone().unwrap_or_else(own_name),
-            start_over: self.as_stream,
-        }
     }
 }

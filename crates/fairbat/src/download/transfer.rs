@@ -11,11 +11,12 @@ use tokio::sync::watch;
 use url::Url;
 
 use super::finishing::Senders;
+use super::inquiry::{ExpectedFile, Inquiry};
 use super::joint::Joint;
 use super::part::file::PartFile;
 use super::pieces::{Lease, Pieces};
 use super::setup::Outcome;
-use super::sources::{ExpectedFile, Inquiry, Sources};
+use super::sources::Sources;
 use super::ways::{Way, WayId};
 use super::worker::{StopSignal, TransferId};
 use crate::error::{ErrorKind, TransferError};
@@ -379,8 +380,7 @@ impl Transfer {
         };
     }
 
-    /// Begins anew with another source, which has failed in nothing yet. `discards` says whether
-    /// what is there is thrown away.
+    /// Begins anew with another source. `discards` says whether what is there is thrown away.
     pub(crate) fn change_source(&mut self, before: usize, retry: RetrySettings, discards: bool) {
         self.drop_ways(before, retry);
         (self.reprobes, self.range_refusals, self.discards) = (0, 0, 0);
@@ -410,9 +410,10 @@ impl Transfer {
         let as_stream = self.range_refusals >= 2;
         let target = self.request.target.clone();
         // The next source is asked soon, and all of them longer in each round.
-        let patience = self.sources.may_ask_next(now).then(|| {
+        let patience = self.sources.may_ask_next().map(|not_before| {
             let round = self.slow_probes / u32::try_from(self.sources.left()).unwrap_or(1);
-            PROBE_PATIENCE * (1 << round.min(10))
+            let patience = PROBE_PATIENCE * (1 << round.min(10));
+            patience.max(not_before.saturating_sub(now))
         });
         let expected = self.expected();
         Inquiry {
@@ -423,9 +424,17 @@ impl Transfer {
 
     /// Forgets failures: bytes have arrived over this way, and they stay.
     pub(crate) fn progress(&mut self, way: WayId) {
-        self.sources.get_mut(way.source).failed = None;
+        // A server that hardly sends, or not what all are compared with, has not got over its
+        // failures.
+        let is_over = !self.is_unsampled();
+        if is_over {
+            self.sources.get_mut(way.source).failed = None;
+        }
         if let Some(way) = self.way_mut(way) {
-            way.progress();
+            match is_over {
+                true => way.progress(),
+                false => way.backoff.answered(),
+            }
         }
         self.reprobes = 0;
         self.range_refusals = 0;

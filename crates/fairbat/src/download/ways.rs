@@ -38,7 +38,7 @@ pub(crate) struct Way {
     pub(crate) is_exhausted: bool,
 }
 
-/// Failures of a source that was left for others.
+/// Failures in a row of a source, or of one of its ways.
 #[derive(Debug, Clone)]
 pub(crate) struct Failed {
     pub(crate) backoff: Backoff,

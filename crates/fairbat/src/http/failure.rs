@@ -294,16 +294,25 @@ fn causes(error: &reqwest::Error) -> impl Iterator<Item = Cause<'_>> {
     })
 }
 
+/// The authorities that the system trusts could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NoAuthorities(pub(crate) rustls::Error);
+
 fn find_tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     causes(error).find_map(|cause| match cause.downcast_ref() {
         Some(
             tls @ (rustls::Error::InvalidCertificate(_)
             | rustls::Error::NoCertificatesPresented
-            | rustls::Error::PeerIncompatible(_)
-            | rustls::Error::General(_)),
+            | rustls::Error::PeerIncompatible(_)),
         ) => Some(tls),
+        Some(tls) if is_without_authorities(tls) => Some(tls),
         _ => None,
     })
+}
+
+fn is_without_authorities(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::Other(other) if other.0.is::<NoAuthorities>())
 }
 
 /// The authorities that a server's certificate is checked against.
@@ -320,7 +329,7 @@ pub(crate) enum TrustAnchors {
 /// The reason why a TLS connection failed, and advice.
 fn explain_tls(error: &rustls::Error, anchors: TrustAnchors) -> (String, &'static str) {
     let reason = format!("no secure connection: {error}");
-    if let rustls::Error::General(_) = error {
+    if is_without_authorities(error) {
         return (
             reason,
             "install the authorities that the system trusts: on Debian, the package ca-certificates",

@@ -30,5 +30,5 @@ pub mod validator;
 pub use credentials::without_credentials;
 pub(crate) use credentials::{CredentialSource, Identification, is_downgrade};
 pub use failure::{Failure, Transient};
-pub(crate) use failure::{Remarks, TrustAnchors};
+pub(crate) use failure::{NoAuthorities, Remarks, TrustAnchors};
 pub use fields::retry_after_of;

@@ -3,16 +3,17 @@
 //! them takes as long as a small file, and over plain HTTP nobody needs them.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{self, CryptoProvider};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
 use crate::error::{ErrorKind, TransferError};
+use crate::http::NoAuthorities;
 
 /// How connections are secured: against the authorities in the PEM file `named`, or those of the
 /// system. Clones share the authorities.
@@ -30,7 +31,7 @@ pub(super) fn tls(named: Option<&Path>) -> Result<ClientConfig, TransferError> {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(SystemAuthorities {
                 provider,
-                verifier: OnceLock::new(),
+                verifier: Mutex::default(),
             })),
     };
     let mut config = config.with_no_client_auth();
@@ -62,7 +63,21 @@ fn read(path: &Path) -> Result<RootCertStore, TransferError> {
 struct SystemAuthorities {
     provider: Arc<CryptoProvider>,
     /// Empty until a server has shown a certificate.
-    verifier: OnceLock<Verifier>,
+    verifier: Mutex<Option<Arc<Verifier>>>,
+}
+
+impl SystemAuthorities {
+    /// Reads the authorities, unless they have been read. Connections that begin at once wait for
+    /// the first one to do it.
+    fn verifier(&self) -> Result<Arc<Verifier>, rustls::Error> {
+        let mut known = self.verifier.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verifier) = &*known {
+            return Ok(Arc::clone(verifier));
+        }
+        let read = Verifier::new(Arc::clone(&self.provider))
+            .map_err(|error| rustls::Error::Other(OtherError(Arc::new(NoAuthorities(error)))))?;
+        Ok(Arc::clone(known.insert(Arc::new(read))))
+    }
 }
 
 impl ServerCertVerifier for SystemAuthorities {
@@ -74,13 +89,7 @@ impl ServerCertVerifier for SystemAuthorities {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verifier = match self.verifier.get() {
-            Some(verifier) => verifier,
-            None => {
-                let read = Verifier::new(Arc::clone(&self.provider))?;
-                self.verifier.get_or_init(|| read)
-            }
-        };
+        let verifier = self.verifier()?;
         verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
     }
 
