@@ -67,3 +67,31 @@ fn two_addresses_behind_one_link_turn_out_to_share_it() {
     assert_eq!((of(0, "m"), of(0, "w")), (of(1, "m"), of(1, "w")), "{last}");
     assert_eq!(last["m"].as_f64(), of(0, "m"), "{last}");
 }
+
+#[test]
+fn the_last_bytes_come_though_no_way_seems_better() {
+    let Some(link) = Link::new(RATE) else {
+        return;
+    };
+    link.add_address(OTHER);
+    // The first 256 KiB come over one path, slowly. What is left is less than is worth a request
+    // over that one, and nobody knows what the other one carries.
+    let content = Content::new(331, 300_000);
+    let nginx = Nginx::start(&Config {
+        namespace: Some(link.server().to_owned()),
+        address: SERVER.parse().expect("an address"),
+        limit_rate: Some(250_000),
+        ..Config::default()
+    });
+    nginx.put("file", &content);
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .namespace(link.client())
+        .args(["--interface", &format!("{CLIENT},{OTHER}")])
+        .args(["--max-time", "20s", "-o", "file"])
+        .arg(nginx.url("file"))
+        .run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &content)]);
+}
