@@ -14,18 +14,22 @@ const FILE: Content = Content::new(312, SIZE);
 /// An address at which nobody listens.
 const NOBODY: &str = "http://127.0.0.1:9/file";
 
-/// Downloads from the first of these URLs, or the others. Waiting for a failed server would take
-/// longer than the whole run may.
-fn get(urls: &[&str]) -> Outcome {
+/// Downloads the file from the first of these URLs, or the others.
+fn get_with(work: &Workdir, urls: &[&str], more: &[&str]) -> Outcome {
     let checksum = format!("sha-256={}", sha256_hex(&FILE.all()));
-    let work = Workdir::new();
     let mirrors = urls[1..].iter().flat_map(|url| ["--mirror", *url]);
-    let outcome = work
-        .get()
-        .args(["--checksum", &checksum, "--retry-wait", "60s"])
-        .args(["--max-time", "30s", urls[0]])
+    work.get()
+        .args(["--checksum", &checksum, urls[0]])
         .args(mirrors)
-        .run();
+        .args(more)
+        .run()
+}
+
+/// The same, and the file comes. Waiting for a failed server would take longer than the whole run
+/// may.
+fn get(urls: &[&str]) -> Outcome {
+    let work = Workdir::new();
+    let outcome = get_with(&work, urls, &["--retry-wait", "60s", "--max-time", "30s"]);
     outcome.expect_code(0);
     work.assert_holds(&[("file", &FILE)]);
     outcome
@@ -61,15 +65,10 @@ fn a_server_that_failed_has_its_turn_again() {
         1 => version.answer(request).end(End::Reset(0)),
         _ => version.answer(request),
     });
-    let checksum = format!("sha-256={}", sha256_hex(&FILE.all()));
     let work = Workdir::new();
-    let outcome = work
-        .get()
-        .args(["--checksum", &checksum])
-        // All tries of the other one would take longer than the run may.
-        .args(["--retry-wait", "2s", "--max-time", "15s"])
-        .args([&flaky.url("/file"), "--mirror", NOBODY])
-        .run();
+    // All tries of the other one would take longer than the run may.
+    let limits = ["--retry-wait", "2s", "--max-time", "15s"];
+    let outcome = get_with(&work, &[&flaky.url("/file"), NOBODY], &limits);
     outcome.expect_code(0);
     work.assert_holds(&[("file", &FILE)]);
 }
@@ -78,14 +77,9 @@ fn a_server_that_failed_has_its_turn_again() {
 fn the_last_failure_ends_a_download_that_no_server_has() {
     let busy = FaultServer::start();
     busy.script("/file", |_| Reply::status(503));
-    let checksum = format!("sha-256={}", sha256_hex(&FILE.all()));
     let work = Workdir::new();
-    let outcome = work
-        .get()
-        .args(["--checksum", &checksum])
-        .args(["--retry", "3", "--retry-wait", "100ms"])
-        .args([&busy.url("/file"), "--mirror", NOBODY])
-        .run();
+    let limits = ["--retry", "3", "--retry-wait", "100ms"];
+    let outcome = get_with(&work, &[&busy.url("/file"), NOBODY], &limits);
     outcome.expect_code(5);
     assert_eq!(
         busy.requests().len(),

@@ -320,8 +320,8 @@ impl Reply {
             return Ok(());
         }
         let begin = Instant::now();
-        let in_step = self.rate.map_or(SLICE, |rate| (rate / 10) as usize);
-        let step = in_step.clamp(1, SLICE);
+        let step = self.rate.map_or(SLICE, |rate| (rate / 10) as usize);
+        let step = step.clamp(1, SLICE);
         for (index, slice) in self.body[..sent].chunks(step).enumerate() {
             if let Some(rate) = self.rate {
                 let after = index * step + slice.len();

@@ -43,6 +43,7 @@ pub mod machine;
 pub mod manual;
 pub mod metalink;
 pub mod path_measurement;
+mod pem;
 pub mod printable;
 pub mod proxy;
 pub mod ranges;

@@ -445,7 +445,7 @@ impl Run {
             let granted = self.paths[way.id.path].granted.as_ref();
             granted.is_some_and(|permit| permit.is_of(&way.member))
         };
-        way.not_before <= self.now
+        way.tries.not_before <= self.now
             && (self.place.is_some() || is_granted() || way.member.host_admits())
     }
 

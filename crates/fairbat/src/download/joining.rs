@@ -14,12 +14,11 @@ use super::joint::{Joint, SAMPLE, Sample, Statement};
 use super::run::Run;
 use super::sources::{SUSPECT, SourceState};
 use super::transfer::{Phase, Transfer, host_of, shown};
-use super::ways::{Failed, WayId};
+use super::ways::WayId;
 use super::worker::{Joined, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::event::Event;
 use crate::lane::{Member, Permit};
-use crate::retry::Backoff;
 use crate::transport::RemoteFile;
 
 /// Of less than this no other source is asked, bytes: the first one has sent it before they have
@@ -165,17 +164,12 @@ impl Run {
         let silent = silent.map(|it| (it.transfer, it.way.source));
         let silent: BTreeSet<_> = silent.collect();
         for (id, source) in silent {
-            let failed = &mut self.transfer(id).sources.get_mut(source).failed;
-            let backoff = failed.take().map(|failed| failed.backoff);
-            let mut backoff = backoff.unwrap_or_else(|| Backoff::new(self.retry));
+            let retry = self.retry;
+            let mut tries = self.transfer(id).sources.get(source).tries(retry);
             // Slow is no reason to give it up.
-            let wait = backoff.failure(None, &mut self.rng);
-            let not_before = self.now + wait.unwrap_or(self.retry.cap);
-            let failed = Failed {
-                backoff,
-                not_before,
-            };
-            self.transfer(id).sources.get_mut(source).failed = Some(failed);
+            let wait = tries.backoff.failure(None, &mut self.rng);
+            tries.not_before = self.now + wait.unwrap_or(retry.cap);
+            self.transfer(id).sources.get_mut(source).failed = Some(tries);
             let reason = "it answers, but does not send the file in good time".to_owned();
             self.leave_source(id, source, SourceState::Untried, reason);
         }
@@ -190,13 +184,8 @@ impl Run {
             return false;
         }
         let failures = transfer.sources.get(source).failures();
-        let limits = self.paths[worker.way.path]
-            .context
-            .limits
-            .rate_limits
-            .iter();
-        let limit = limits.map(|limit| limit.rate()).min().unwrap_or(u64::MAX);
-        let least = Duration::from_secs_f64(SAMPLE as f64 / limit.max(1) as f64);
+        let limit = self.paths[worker.way.path].context.limits.lowest_limit();
+        let least = Duration::from_secs_f64(SAMPLE as f64 / limit.max(1.0));
         let patience = SAMPLE_PATIENCE * (1 << failures.min(10)) + least;
         let periods = worker.pace.age(now).as_secs_f64() / patience.as_secs_f64();
         let is_silent = worker.pace.is_silent(now);

@@ -42,7 +42,7 @@ impl Run {
         }
         let source = Arc::new(probed.source);
         if let Some(way) = transfer.way_mut(way) {
-            way.backoff.answered();
+            way.tries.backoff.answered();
         }
         if let Some(file) = probed.described {
             transfer.describe(file);

@@ -110,14 +110,7 @@ impl Run {
             () if is_known(way) => (length as u64).min(most),
             () if is_begun => {
                 let length = most.min(FIRST_BESIDE).min(waiting);
-                let known = ways.iter().filter(|other| **other != way);
-                let known = known.map(|other| self.measured_rate(transfer, *other));
-                let at_best = others.iter().zip(known);
-                let at_best = at_best.map(|(other, rate)| other.at_least(rate.unwrap_or_default()));
-                let at_best: Vec<_> = at_best.collect();
-                let without = arrival::finish(&at_best, (waiting - length) as f64);
-                let soon = state.transfer_time(length as f64).mul_f64(CAUTION);
-                if is_moving && soon > without {
+                if is_moving && self.might_end_last(transfer, way, &ways, length, waiting) {
                     return None;
                 }
                 length
@@ -125,6 +118,27 @@ impl Run {
             () => most.min(FIRST_ALONE),
         };
         Some((way, Some(length)))
+    }
+
+    /// Whether so many of the bytes that wait would perhaps come later over a way of which nothing is
+    /// known than the rest over the others, if these are as fast as ever.
+    fn might_end_last(
+        &self,
+        transfer: &Transfer,
+        way: WayId,
+        ways: &[WayId],
+        length: u64,
+        waiting: u64,
+    ) -> bool {
+        let others = ways.iter().filter(|other| **other != way).map(|other| {
+            let known = self.measured_rate(transfer, *other);
+            let state = self.way_state(transfer, *other);
+            state.at_least(known.unwrap_or_default())
+        });
+        let others: Vec<WayState> = others.collect();
+        let rest = arrival::finish(&others, (waiting - length) as f64);
+        let own = self.way_state(transfer, way).transfer_time(length as f64);
+        own.mul_f64(CAUTION) > rest
     }
 
     /// The ways over which pieces of a transfer come, or could come now.
@@ -181,10 +195,8 @@ impl Run {
         }
         let rtt = meter.and_then(|meter| meter.rtt);
         let rate = observed.or_else(|| meter?.sizer.rate());
-        let path = &self.paths[way.path];
-        let limits = path.context.limits.rate_limits.iter();
-        let limits = limits.map(|limit| limit.rate() as f64);
-        ways::state(rtt, rate, queued).at_most(limits.fold(f64::INFINITY, f64::min))
+        let limit = self.paths[way.path].context.limits.lowest_limit();
+        ways::state(rtt, rate, queued).at_most(limit)
     }
 
     /// Bytes that a connection still brings.

@@ -4,7 +4,7 @@
 use super::run::Run;
 use super::sources::{SUSPECT, SourceState, is_of_source};
 use super::transfer::{Phase, Then};
-use super::ways::{Failed, WayId};
+use super::ways::{Way, WayId};
 use super::worker::TransferId;
 use crate::error::{ErrorKind, TransferError};
 use crate::event::{Event, RetryCause};
@@ -93,7 +93,7 @@ impl Run {
         let not_before = self.now + self.retry.cap;
         let transfer = self.transfer(id);
         if let Some(way) = transfer.way_mut(way) {
-            (way.is_exhausted, way.not_before) = (true, not_before);
+            (way.is_exhausted, way.tries.not_before) = (true, not_before);
         }
         self.end_probe(id, way);
         true
@@ -105,7 +105,9 @@ impl Run {
     fn holds_up_others(&self, id: TransferId, way: WayId, has_pushed_back: bool) -> bool {
         let transfer = &self.transfers[id.0 as usize];
         let is_present = way.source == transfer.sources.present_index();
-        let failures = transfer.way(way).map_or(0, |way| way.backoff.failures());
+        let failures = transfer
+            .way(way)
+            .map_or(0, |way| way.tries.backoff.failures());
         // Without a hash, what is there of the file would be thrown away.
         let may_be_left = is_present && transfer.sources.is_hash_of_user();
         let is_awaited = match &transfer.phase {
@@ -119,19 +121,20 @@ impl Run {
             }
             _ => false,
         };
-        let mut ways = transfer.ways().iter();
-        let has_better_way = ways.any(|it| {
-            let is_better = it.backoff.failures() < failures && !it.is_exhausted;
-            it.id.source == way.source && it.id != way && is_better && self.is_usable(it.id.path)
-        });
-        is_awaited && !has_better_way
+        let mut others = self.other_ways(id, way);
+        is_awaited && !others.any(|it| it.tries.backoff.failures() < failures)
     }
 
     /// Whether the same source may still be reached over another path.
     fn has_other_way(&self, id: TransferId, way: WayId) -> bool {
+        self.other_ways(id, way).next().is_some()
+    }
+
+    /// The ways to the same source over other paths that may still be tried.
+    fn other_ways(&self, id: TransferId, way: WayId) -> impl Iterator<Item = &Way> {
         let ways = self.transfers[id.0 as usize].ways().iter();
-        let mut others = ways.filter(|it| it.id.source == way.source && it.id != way);
-        others.any(|it| !it.is_exhausted && self.is_usable(it.id.path))
+        let others = ways.filter(move |it| it.id.source == way.source && it.id != way);
+        others.filter(|it| !it.is_exhausted && self.is_usable(it.id.path))
     }
 
     /// A probe has ended without an answer. Perhaps one over another path has one.
@@ -147,7 +150,9 @@ impl Run {
     /// The error of a way that has failed as often as it may.
     fn given_up(&mut self, id: TransferId, way: WayId, failure: &Transient) -> TransferError {
         let transfer = self.transfer(id);
-        let attempts = transfer.way(way).map_or(1, |way| way.backoff.failures());
+        let attempts = transfer
+            .way(way)
+            .map_or(1, |way| way.tries.backoff.failures());
         failure.given_up(attempts, transfer.done > 0)
     }
 
@@ -193,21 +198,21 @@ impl Run {
             return Next::Retry;
         };
         if failure.kind == ErrorKind::Server {
-            way.backoff.answered();
+            way.tries.backoff.answered();
         }
         let asked = self.retry.grant(failure.retry_after);
         // Several connections that break at once are one failure, but each may bring a
         // Retry-After of the server.
-        let is_news = way.not_before <= now;
+        let is_news = way.tries.not_before <= now;
         let wait = if is_news {
-            let wait = way.backoff.failure(asked, &mut self.rng);
+            let wait = way.tries.backoff.failure(asked, &mut self.rng);
             way.is_exhausted = wait.is_none();
             wait.or(has_other.then_some(cap))
         } else {
             let asked = now + asked.unwrap_or_default();
-            Some(way.not_before.max(asked) - now)
+            Some(way.tries.not_before.max(asked) - now)
         };
-        let attempt = way.backoff.failures();
+        let attempt = way.tries.backoff.failures();
         let pause = wait.or(asked).unwrap_or_default();
         if let Some(permit) = permit.filter(|_| failure.push_back) {
             permit.refused(pause);
@@ -215,11 +220,8 @@ impl Run {
         let Some(after) = wait else {
             return Next::End;
         };
-        way.not_before = now + after;
-        let failed = Failed {
-            backoff: way.backoff.clone(),
-            not_before: way.not_before,
-        };
+        way.tries.not_before = now + after;
+        let failed = way.tries.clone();
         transfer.sources.get_mut(way_id.source).failed = Some(failed);
         if transfer.sources.has_better(way_id.source)
             && self.holds_up_others(id, way_id, failure.push_back)

@@ -12,13 +12,13 @@ use url::Url;
 
 use super::inquiry::{ExpectedFile, Inquiry, hash_of};
 use super::part::name::{FileName, name_for};
-use super::ways::Failed;
+use super::ways::Tries;
 use crate::error::ErrorKind;
 use crate::http::is_downgrade;
 use crate::http::priority::DeadlineHint;
 use crate::metalink::MetalinkFile;
 use crate::ranges::RangeSet;
-use crate::settings::{Checksum, Target, TransferRequest};
+use crate::settings::{Checksum, RetrySettings, Target, TransferRequest};
 use crate::transport::{RemoteFile, SourceUrl};
 
 /// Sources of one transfer. Later ones are not asked.
@@ -58,7 +58,7 @@ pub(crate) struct Source {
     /// How often another source had to take over what it was to send.
     pub(crate) taken_over: u32,
     /// Its failures in a row, if there are any.
-    pub(crate) failed: Option<Failed>,
+    pub(crate) failed: Option<Tries>,
 }
 
 /// How far a source is.
@@ -232,8 +232,8 @@ impl Sources {
     }
 
     /// From when on another source may be asked for the same file, if there is one.
-    pub(crate) fn may_ask_next(&self) -> Option<Duration> {
-        let next = self.hash.as_ref().and_then(|_| self.next_to_ask())?;
+    pub(crate) fn next_not_before(&self) -> Option<Duration> {
+        let next = self.next_to_ask().filter(|_| self.hash.is_some())?;
         Some(self.list[next].not_before())
     }
 
@@ -364,6 +364,11 @@ impl Sources {
 }
 
 impl Source {
+    /// What a way to it begins with.
+    pub(crate) fn tries(&self, retry: RetrySettings) -> Tries {
+        self.failed.clone().unwrap_or_else(|| Tries::new(retry))
+    }
+
     /// Its failures in a row.
     pub(crate) fn failures(&self) -> u32 {
         let failed = self.failed.as_ref();

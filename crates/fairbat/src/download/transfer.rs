@@ -17,7 +17,7 @@ use super::part::file::PartFile;
 use super::pieces::{Lease, Pieces};
 use super::setup::Outcome;
 use super::sources::Sources;
-use super::ways::{Way, WayId};
+use super::ways::{Tries, Way, WayId};
 use super::worker::{StopSignal, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
@@ -171,7 +171,8 @@ impl Transfer {
         members: Vec<Member>,
         retry: RetrySettings,
     ) -> Self {
-        let way = |(path, member)| Way::new(WayId { source: 0, path }, member, retry);
+        let tries = Tries::new(retry);
+        let way = |(path, member)| Way::new(WayId { source: 0, path }, member, tries.clone());
         Self {
             id,
             url: shown(&request.url),
@@ -274,12 +275,8 @@ impl Transfer {
 
     /// Another source is asked, over all paths.
     pub(crate) fn add_ways(&mut self, source: usize, members: Vec<Member>, retry: RetrySettings) {
-        let failed = self.sources.get(source).failed.as_ref();
-        let way = |(path, member)| {
-            let mut way = Way::new(WayId { source, path }, member, retry);
-            way.renew(retry, failed);
-            way
-        };
+        let tries = self.sources.get(source).tries(retry);
+        let way = |(path, member)| Way::new(WayId { source, path }, member, tries.clone());
         self.ways.extend(members.into_iter().enumerate().map(way));
     }
 
@@ -297,14 +294,14 @@ impl Transfer {
         }
         for way in self.ways.iter_mut().filter(|way| way.id.source == source) {
             way.id.source = present;
-            way.renew(retry, self.sources.get(present).failed.as_ref());
+            way.renew(self.sources.get(present).tries(retry));
         }
     }
 
     /// Its ways over a path begin as if nothing had failed.
     pub(crate) fn renew_ways(&mut self, path: usize, retry: RetrySettings) {
         for way in self.ways.iter_mut().filter(|way| way.id.path == path) {
-            way.renew(retry, None);
+            way.renew(Tries::new(retry));
         }
     }
 
@@ -410,7 +407,7 @@ impl Transfer {
         let as_stream = self.range_refusals >= 2;
         let target = self.request.target.clone();
         // The next source is asked soon, and all of them longer in each round.
-        let patience = self.sources.may_ask_next().map(|not_before| {
+        let patience = self.sources.next_not_before().map(|not_before| {
             let round = self.slow_probes / u32::try_from(self.sources.left()).unwrap_or(1);
             let patience = PROBE_PATIENCE * (1 << round.min(10));
             patience.max(not_before.saturating_sub(now))
@@ -433,7 +430,7 @@ impl Transfer {
         if let Some(way) = self.way_mut(way) {
             match is_over {
                 true => way.progress(),
-                false => way.backoff.answered(),
+                false => way.tries.backoff.answered(),
             }
         }
         self.reprobes = 0;

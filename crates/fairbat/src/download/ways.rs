@@ -31,45 +31,48 @@ pub(crate) struct Way {
     pub(crate) id: WayId,
     /// Its place in the lane of the path.
     pub(crate) member: Member,
-    pub(crate) backoff: Backoff,
-    /// It is not tried again before this.
-    pub(crate) not_before: Duration,
+    pub(crate) tries: Tries,
     /// Whether it has failed as often as it may.
     pub(crate) is_exhausted: bool,
 }
 
 /// Failures in a row of a source, or of one of its ways.
 #[derive(Debug, Clone)]
-pub(crate) struct Failed {
+pub(crate) struct Tries {
     pub(crate) backoff: Backoff,
-    /// It is not asked again before this.
+    /// It is not tried again before this.
     pub(crate) not_before: Duration,
 }
 
+impl Tries {
+    /// Nothing has failed yet.
+    pub(crate) fn new(retry: RetrySettings) -> Self {
+        Self {
+            backoff: Backoff::new(retry),
+            not_before: Duration::ZERO,
+        }
+    }
+}
+
 impl Way {
-    pub(crate) fn new(id: WayId, member: Member, retry: RetrySettings) -> Self {
+    pub(crate) fn new(id: WayId, member: Member, tries: Tries) -> Self {
         Self {
             id,
             member,
-            backoff: Backoff::new(retry),
-            not_before: Duration::ZERO,
+            tries,
             is_exhausted: false,
         }
     }
 
     /// Forgets failures: bytes have arrived, and they stay.
     pub(crate) fn progress(&mut self) {
-        self.backoff.progress();
+        self.tries.backoff.progress();
         self.is_exhausted = false;
     }
 
-    /// Begins anew, as if nothing had failed, or but for what is known of its source.
-    pub(crate) fn renew(&mut self, retry: RetrySettings, failed: Option<&Failed>) {
-        let failed = failed.cloned().unwrap_or_else(|| Failed {
-            backoff: Backoff::new(retry),
-            not_before: Duration::ZERO,
-        });
-        (self.backoff, self.not_before) = (failed.backoff, failed.not_before);
+    /// Begins anew, as if nothing had failed but these.
+    pub(crate) fn renew(&mut self, tries: Tries) {
+        self.tries = tries;
         self.is_exhausted = false;
     }
 
@@ -80,7 +83,7 @@ impl Way {
             true => self.member.host_not_before(),
             false => None,
         };
-        self.not_before.max(host.unwrap_or_default())
+        self.tries.not_before.max(host.unwrap_or_default())
     }
 }
 

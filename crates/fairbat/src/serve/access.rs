@@ -11,12 +11,13 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use rustix::process::{Uid, geteuid};
 use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::error::{ErrorKind, TransferError};
+use crate::pem::certificates;
 
 /// Largest secret that is read, bytes. Real ones are far smaller.
 const MAX_SECRET: u64 = 64 * 1024;
@@ -159,7 +160,8 @@ fn is_credential(path: &Path) -> bool {
 
 /// How TLS connections are made with these files.
 pub(crate) fn tls(files: &TlsFiles) -> Result<Arc<ServerConfig>, TransferError> {
-    let chain = certificates(&files.certificate)?;
+    let chain = certificates(&files.certificate)
+        .map_err(|error| unusable("certificate", &files.certificate, &error))?;
     let key = private_key(&files.key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
@@ -179,18 +181,6 @@ pub(crate) fn tls(files: &TlsFiles) -> Result<Arc<ServerConfig>, TransferError> 
     // One request on a connection at a time is one flow.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TransferError> {
-    let unusable = |error: &dyn std::fmt::Display| unusable("certificate", path, error);
-    let text = std::fs::read(path).map_err(|error| unusable(&error))?;
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
-        .collect::<Result<_, _>>()
-        .map_err(|error| unusable(&error))?;
-    if chain.is_empty() {
-        return Err(unusable(&"there is no PEM certificate in it"));
-    }
-    Ok(chain)
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TransferError> {

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{self, CryptoProvider};
-use rustls::pki_types::pem::PemObject as _;
+use rustls::crypto::{self, CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
 use crate::error::{ErrorKind, TransferError};
 use crate::http::NoAuthorities;
+use crate::pem;
 
 /// How connections are secured: against the authorities in the PEM file `named`, or those of the
 /// system. Clones share the authorities.
@@ -46,14 +46,9 @@ fn read(path: &Path) -> Result<RootCertStore, TransferError> {
         let message = format!("cannot use the certificates in {path}: {error}");
         TransferError::new(ErrorKind::Other, message)
     };
-    let text = std::fs::read(path).map_err(|error| failed(&error))?;
     let mut store = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&text) {
-        let certificate = certificate.map_err(|error| failed(&error))?;
+    for certificate in pem::certificates(path).map_err(|error| failed(&error))? {
         store.add(certificate).map_err(|error| failed(&error))?;
-    }
-    if store.is_empty() {
-        return Err(failed(&"there is no PEM certificate in it"));
     }
     Ok(store)
 }
@@ -78,6 +73,10 @@ impl SystemAuthorities {
             .map_err(|error| rustls::Error::Other(OtherError(Arc::new(NoAuthorities(error)))))?;
         Ok(Arc::clone(known.insert(Arc::new(read))))
     }
+
+    fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
+        &self.provider.signature_verification_algorithms
+    }
 }
 
 impl ServerCertVerifier for SystemAuthorities {
@@ -99,8 +98,7 @@ impl ServerCertVerifier for SystemAuthorities {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+        crypto::verify_tls12_signature(message, certificate, signed, self.algorithms())
     }
 
     fn verify_tls13_signature(
@@ -109,12 +107,10 @@ impl ServerCertVerifier for SystemAuthorities {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+        crypto::verify_tls13_signature(message, certificate, signed, self.algorithms())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
+        self.algorithms().supported_schemes()
     }
 }

@@ -93,6 +93,12 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
+    /// The lowest of its rate limits, byte/s; infinite without any.
+    pub(crate) fn lowest_limit(&self) -> f64 {
+        let limits = self.rate_limits.iter().map(|limit| limit.rate() as f64);
+        limits.fold(f64::INFINITY, f64::min)
+    }
+
     /// Waits until the rate limits let `bytes` through. For bytes that no
     /// [`LaneClient`](super::LaneClient) moves.
     pub async fn wait(&self, bytes: usize) {

@@ -272,7 +272,7 @@ fn a_wait_that_ends_between_messages_is_not_lost() {
     let (mut run, _events) = run(&[None]);
     run.in_progress.insert(0);
     let way = run.transfers[0].main_way(0);
-    run.transfers[0].way_mut(way).unwrap().not_before = secs(5);
+    run.transfers[0].way_mut(way).unwrap().tries.not_before = secs(5);
     run.now = secs(4);
     run.dispatch();
     assert_eq!(run.wake, Some(secs(5)));
