@@ -1,5 +1,5 @@
-//! Several servers with a file whose hash is known: one that fails is left for the next at once, and
-//! has its turn again when that fails too.
+//! Several servers with a file: one that fails is left for the next at once, and has its turn again
+//! when that fails too. Without a hash, what has come from it stays meanwhile.
 
 use fairbat_tests::content::{Content, sha256_hex};
 use fairbat_tests::fault::FaultServer;
@@ -54,6 +54,81 @@ fn a_server_that_cannot_be_reached_is_not_waited_for() {
         // Also if all before it fail.
         get(&[bad, NOBODY, &busy, &good]);
     }
+}
+
+/// A server whose file is another one.
+fn serve_other() -> FaultServer {
+    static OTHER: Content = Content::new(313, SIZE);
+    let server = FaultServer::start();
+    server.serve("/file", Version::new(&OTHER));
+    server
+}
+
+/// Without a hash, downloads the file from the first of these, or else the other. All tries of one
+/// that does not answer would take longer than the run may.
+fn get_without_hash(work: &Workdir, first: &str, other: &str, more: &[&str]) -> Outcome {
+    let limits = ["--retry-wait", "2s", "--max-time", "15s"];
+    work.get()
+        .args([first, "--mirror", other])
+        .args(limits)
+        .args(more)
+        .run()
+}
+
+#[test]
+fn without_a_hash_a_server_that_fails_is_left_while_nothing_is_there() {
+    let (good, busy) = (serve(), FaultServer::start());
+    busy.script("/file", |_| Reply::status(503));
+    for bad in [NOBODY, &busy.url("/file")] {
+        let work = Workdir::new();
+        let outcome = get_without_hash(&work, bad, &good.url("/file"), &[]);
+        outcome.expect_code(0);
+        work.assert_holds(&[("file", &FILE)]);
+    }
+}
+
+#[test]
+fn without_a_hash_what_has_come_from_a_server_that_fails_stays() {
+    let (other, flaky) = (serve_other(), FaultServer::start());
+    let version = Version::new(&FILE);
+    // The first run is interrupted; the second finds it busy for a moment.
+    flaky.script("/file", move |request| match request.nth {
+        0 => version.answer(request),
+        1 => version.answer(request).end(End::Reset(1_000_000)),
+        2 | 3 => Reply::status(503),
+        _ => version.answer(request),
+    });
+    let work = Workdir::new();
+    let (flaky_url, other_url) = (flaky.url("/file"), other.url("/file"));
+    let outcome = work.get().args([&flaky_url, "--retry", "0"]).run();
+    outcome.expect_code(5);
+    let outcome = get_without_hash(&work, &flaky_url, &other_url, &[]);
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    assert!(
+        outcome.event("file")["resumed_bytes"].as_u64() > Some(0),
+        "{outcome}"
+    );
+    assert_eq!(
+        other.requests().len(),
+        1,
+        "it is asked, and then set aside: {outcome}"
+    );
+}
+
+#[test]
+fn a_server_without_ranges_is_left_for_those_that_may_have_them() {
+    let serve_whole = || {
+        let (server, version) = (FaultServer::start(), Version::new(&FILE));
+        server.script("/file", move |_| version.whole());
+        server
+    };
+    let (whole, good) = (serve_whole(), serve());
+    let outcome = get(&[&whole.url("/file"), NOBODY, &good.url("/file")]);
+    assert_eq!(outcome.event("file")["ranges"], true, "{outcome}");
+    // No other one is better.
+    let outcome = get(&[&whole.url("/file"), NOBODY, &serve_whole().url("/file")]);
+    assert_eq!(outcome.event("file")["ranges"], false, "{outcome}");
 }
 
 #[test]

@@ -33,6 +33,10 @@ const MEMORY: f64 = 5.0;
 const PROOF_SHARE: f64 = 0.05;
 const PROOF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
+/// Half of the time beyond this is the most that they have for it: so close to a deadline there is
+/// nothing to wait for any more.
+const URGENT: Duration = Duration::from_secs(4);
+
 /// A metered path is used once so much of its rate would be needed until the deadline if it began a
 /// period later. The rest is for what the others carry less than they did.
 const LATEST: f64 = 0.7;
@@ -44,6 +48,8 @@ pub(crate) struct PathLoad {
     pub(crate) rate: f64,
     /// What it carries when nobody else uses it, as far as was seen, byte/s.
     pub(crate) capacity: f64,
+    /// The user's limit on its rate, byte/s; infinite without one.
+    pub(crate) limit: f64,
     /// The weight of its flows.
     pub(crate) w: f64,
     /// Whether the machine has it.
@@ -53,17 +59,18 @@ pub(crate) struct PathLoad {
 }
 
 impl PathLoad {
-    /// That of a lane whose flows have carried at these rates, byte/s, over paths that the machine has
-    /// or not, and that all are metered or not.
+    /// That of a lane with this limit, whose flows have carried at these rates, byte/s, over paths
+    /// that the machine has or not, and that all are metered or not.
     pub(crate) fn of(
         sample: &LaneSample,
+        limit: Option<f64>,
         rates: impl Iterator<Item = f64>,
-        is_up: bool,
-        is_metered: bool,
+        (is_up, is_metered): (bool, bool),
     ) -> Self {
         Self {
             rate: sample.rate,
             capacity: rates.fold(sample.capacity, f64::max),
+            limit: limit.unwrap_or(f64::INFINITY),
             w: sample.w,
             is_up,
             is_metered,
@@ -183,7 +190,9 @@ impl Divider {
             // At first the rate of one period is better than nothing.
             let weight = if self.means[index] > 0.0 { weight } else { 1.0 };
             self.means[index] += weight * (path.rate - self.means[index]);
-            self.best[index] = self.best[index].max(path.rate).max(path.capacity);
+            // What came in a burst beyond the limit, or could come without it, is nothing to wait for.
+            let best = self.best[index].max(path.rate).max(path.capacity);
+            self.best[index] = best.min(path.limit);
         }
         let gives_all = |(index, path): (usize, &PathLoad)| {
             path.is_metered
@@ -246,6 +255,7 @@ impl Divider {
             return (0.0, false);
         }
         let proof = needs.left.mul_f64(PROOF_SHARE).clamp(PROOF.0, PROOF.1);
+        let proof = proof.min(needs.left.saturating_sub(URGENT) / 2);
         let is_proven = self.full_since.is_some_and(|since| now >= since + proof);
         let metered = || (0..paths.len()).filter(|&it| paths[it].is_metered && paths[it].is_up);
         // Nobody knows what a path carries that was never used.
@@ -277,6 +287,7 @@ mod tests {
         PathLoad {
             rate,
             capacity,
+            limit: f64::INFINITY,
             w,
             is_up: true,
             is_metered: false,
@@ -354,6 +365,37 @@ mod tests {
         let yielding = [path(0.5e6, 1e6, 0.5), metered(2e6)];
         assert_eq!(after(20, needs(3e6, 100), &yielding)[1].limit, Some(0.0));
         assert_eq!(after(3, needs(3e6, 100), &paths)[1].limit, Some(0.0));
+    }
+
+    #[test]
+    fn a_path_that_gives_what_the_user_allows_is_not_waited_for() {
+        // It began with a burst, and gives less at a weight of 0.7.
+        for (limit, expected) in [(f64::INFINITY, 0.0), (0.2e6, f64::INFINITY)] {
+            let mut divider = Divider::default();
+            let rates = [0.5e6].into_iter().chain([0.2e6; 10]);
+            let limits = rates.zip(0..).map(|(rate, second)| {
+                let free = PathLoad {
+                    limit,
+                    ..path(rate, 0.5e6, 0.7)
+                };
+                let now = Duration::from_secs(second);
+                let parts = divider.divide(now, needs(1e6, 100), &[free, metered(0.0)]);
+                parts[1].limit.unwrap()
+            });
+            assert_eq!(limits.last(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn there_is_no_time_to_wait_before_a_deadline_that_is_close() {
+        let paths = [path(1e6, 1e6, 1.0), metered(0.0)];
+        for (left, seconds) in [(100, 5), (20, 2), (6, 1), (4, 0)] {
+            let limit = |seconds| after(seconds, needs(2e6, left), &paths)[1].limit;
+            assert_eq!(limit(seconds), Some(f64::INFINITY), "{left} s");
+            if seconds > 0 {
+                assert_eq!(limit(seconds - 1), Some(0.0), "{left} s");
+            }
+        }
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub(crate) struct Inquiry {
     pub(crate) expected: ExpectedFile,
     /// All sources of the file, this one among them.
     pub(crate) sources: Vec<Url>,
+    /// Those of them that have failed, and may be asked again.
+    pub(crate) awaited: Vec<Url>,
     /// What the hash of the file is called, if it is known.
     pub(crate) hash: Option<String>,
     /// How long to wait for an answer, if others may answer sooner.
@@ -125,6 +127,7 @@ impl Inquiry {
                 .chain(&source.links.duplicates)
                 .map(resource)
                 .collect(),
+            awaited: self.awaited.iter().map(resource).collect(),
             hash: self
                 .hash
                 .clone()

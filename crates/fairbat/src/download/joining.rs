@@ -23,7 +23,7 @@ use crate::transport::RemoteFile;
 
 /// Of less than this no other source is asked, bytes: the first one has sent it before they have
 /// answered.
-const MIN_JOINED: u64 = 256 * 1024;
+pub(crate) const MIN_JOINED: u64 = 256 * 1024;
 
 /// The bytes that others are compared with should be there so soon after they were asked for, and
 /// each time that this passes counts like a failure. With each failure it may take twice as long.

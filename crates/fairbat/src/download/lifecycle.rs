@@ -10,6 +10,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::finishing::{Expected, FinishedFile, Remedy, Unfinished, finish, verify_complete};
+use super::joining::MIN_JOINED;
 use super::part::file::PartFile;
 use super::part::{OpenedPart, PartError};
 use super::pieces::{Pieces, Work};
@@ -40,6 +41,14 @@ impl Run {
             }
             return;
         }
+        if let Some(reason) = self.unfit(id, &probed) {
+            if let OpenedPart::Part { part, .. } = &probed.opened {
+                self.context.store.release(part.target());
+            }
+            let error = TransferError::new(ErrorKind::Integrity, reason);
+            return self.begin_anew(id, error, SourceState::SetAside, false);
+        }
+        let transfer = self.transfer(id);
         let source = Arc::new(probed.source);
         if let Some(way) = transfer.way_mut(way) {
             way.tries.backoff.answered();
@@ -51,6 +60,7 @@ impl Run {
         transfer.total = source.total;
         self.count_at(id, &source.url);
         match probed.opened {
+            OpenedPart::OfAnother => unreachable!("the source was left above"),
             OpenedPart::Unidentified => self.on_failure(id, way, Failure::WholeFile, None),
             OpenedPart::Complete(path) => {
                 let length = source.total.unwrap_or_default();
@@ -96,6 +106,20 @@ impl Run {
                 }
                 self.set_least_connections();
             }
+        }
+    }
+
+    /// Why another source is to be asked before this one, though it has the file.
+    fn unfit(&self, id: TransferId, probed: &Probed) -> Option<&'static str> {
+        let Probed { source, opened, .. } = probed;
+        let sources = &self.transfers[id.0 as usize].sources;
+        let is_worth_it = source.total.is_none_or(|total| total >= MIN_JOINED);
+        match opened {
+            OpenedPart::OfAnother => Some("what is there of the file came from another server"),
+            OpenedPart::Part { .. } if source.version.is_none() && !self.is_stream => (is_worth_it
+                && sources.may_join_without_present())
+            .then_some("the server serves no ranges of the file"),
+            _ => None,
         }
     }
 

@@ -111,12 +111,11 @@ impl Run {
     fn load(&self, paths: &[usize]) -> PathLoad {
         let all = || paths.iter().map(|index| &self.paths[*index]);
         let rates = all().filter_map(|path| path.sizer.rate());
-        PathLoad::of(
-            &self.paths[paths[0]].sample,
-            rates,
-            all().any(|path| path.is_up),
-            all().all(|path| path.metered.is_some()),
-        )
+        let first = &self.paths[paths[0]];
+        let is_up = all().any(|path| path.is_up);
+        let is_metered = all().all(|path| path.metered.is_some());
+        let limit = first.lane.with_core(|core, _| core.limit_rate());
+        PathLoad::of(&first.sample, limit, rates, (is_up, is_metered))
     }
 
     /// What the deadlines ask of all paths together.
@@ -134,9 +133,11 @@ impl Run {
             })
         };
         let left = due(false).map(|(deadline, _)| deadline.by().saturating_sub(self.now));
+        let least = Demand::of(self.now, due(false))?.zeta;
         Some(Needs {
             zeta: Demand::of(self.now, due(true))?.zeta,
-            least: Demand::of(self.now, due(false))?.zeta,
+            // What the user's limit forbids, no path can carry.
+            least: least.min(self.limit_rate.unwrap_or(f64::INFINITY)),
             left: left.min()?,
         })
     }

@@ -108,13 +108,14 @@ impl Run {
         let failures = transfer
             .way(way)
             .map_or(0, |way| way.tries.backoff.failures());
-        // Without a hash, what is there of the file would be thrown away.
-        let may_be_left = is_present && transfer.sources.is_hash_of_user();
         let is_awaited = match &transfer.phase {
-            Phase::Probing { .. } => may_be_left,
+            // What is there of the file stays, also without a hash, while this one may come back.
+            Phase::Probing { .. } => is_present,
             Phase::Moving(moving) => {
                 let is_first = is_present && transfer.is_unsampled();
                 let is_alone = moving.joint.alone == Some(way.source) && failures > 1;
+                // Without a hash, what is there of the file would be thrown away.
+                let may_be_left = is_present && transfer.sources.is_hash_of_user();
                 let is_stuck = may_be_left && failures > SUSPECT;
                 // It has answered: a connection less may be enough for it.
                 (is_first || is_alone || is_stuck) && !has_pushed_back

@@ -24,8 +24,8 @@ use crate::transport::{RemoteFile, SourceUrl};
 /// Sources of one transfer. Later ones are not asked.
 const MAX_SOURCES: usize = 32;
 
-/// A source with another version of the file is asked before one that has failed more often than
-/// this in a row.
+/// Under a hash, a source with another version of the file is asked before one that has failed more
+/// often than this in a row.
 pub(crate) const SUSPECT: u32 = 2;
 
 /// A source that has failed is left for one that may be asked so much sooner. A failure that passes
@@ -70,7 +70,8 @@ pub(crate) enum SourceState {
     Asked,
     /// It has the file.
     Ready(Arc<RemoteFile>),
-    /// It has another version of the file than the others. It is asked when these fail.
+    /// It has another version of the file than the others, or cannot do what they may. It is asked
+    /// when these fail.
     SetAside,
     /// It is not asked again.
     GivenUp,
@@ -187,9 +188,26 @@ impl Sources {
             SourceState::Untried | SourceState::Asked => {
                 other.not_before() + MIN_GAIN < own.not_before()
             }
-            SourceState::SetAside => own.failures() > SUSPECT,
+            SourceState::SetAside => self.is_suspect(own),
             SourceState::GivenUp => false,
         })
+    }
+
+    /// Whether a source has failed so often that one with another version comes before it. Only a
+    /// hash says which version is the right one.
+    fn is_suspect(&self, source: &Source) -> bool {
+        self.hash.is_some() && source.failures() > SUSPECT
+    }
+
+    /// Those that have failed in a way that may pass, before the present one was asked: they may yet
+    /// continue what came from them.
+    fn awaited(&self) -> impl Iterator<Item = &Url> {
+        let others = self.iter().filter(|(other, _)| *other != self.present);
+        let awaited = others.filter(|(_, it)| match it.state {
+            SourceState::SetAside | SourceState::GivenUp => false,
+            _ => it.failed.is_some() && !self.is_suspect(it),
+        });
+        awaited.map(|(_, it)| &it.at.url)
     }
 
     /// Whether another one than this may be asked now that has failed less often than `failures`
@@ -275,6 +293,15 @@ impl Sources {
         self.add_found(&file.urls);
     }
 
+    /// Whether others have not failed yet, and may send what the user knows the hash of.
+    pub(crate) fn may_join_without_present(&self) -> bool {
+        let is_fresh = |(index, it): (usize, &Source)| {
+            let is_untried = matches!(it.state, SourceState::Untried);
+            index != self.present && is_untried && it.failed.is_none()
+        };
+        self.hash.is_some() && self.iter().any(is_fresh)
+    }
+
     /// What the next probe is to find out.
     pub(crate) fn inquiry(
         &self,
@@ -293,6 +320,7 @@ impl Sources {
             at: self.present().clone(),
             expected,
             sources: self.list.iter().map(|it| it.at.url.clone()).collect(),
+            awaited: self.awaited().cloned().collect(),
             hash: self.hash(),
             patience: None,
             name,
@@ -313,7 +341,7 @@ impl Sources {
 
     /// This source is not used from now on. If it was the one that says what the file is, another
     /// one does: one that sends it already, else the one that may be asked soonest. One that has
-    /// another version comes after it, unless that has failed more often than [`SUSPECT`].
+    /// another version comes after it, unless that is suspect.
     pub(crate) fn leave(&mut self, index: usize, state: SourceState) {
         self.list[index].state = state;
         if index != self.present {
@@ -321,7 +349,7 @@ impl Sources {
         }
         let rank = |other: usize, source: &Source| match source.state {
             SourceState::Ready(_) => Some((0, Duration::ZERO, other)),
-            SourceState::Untried | SourceState::Asked if source.failures() <= SUSPECT => {
+            SourceState::Untried | SourceState::Asked if !self.is_suspect(source) => {
                 Some((1, source.not_before(), other))
             }
             SourceState::SetAside => Some((2, source.not_before(), other)),

@@ -326,7 +326,8 @@ impl Core {
         self.count_moved(now, bytes - due.min(bytes), false);
     }
 
-    fn limit_rate(&self) -> Option<f64> {
+    /// The limit on the rate, byte/s.
+    pub(crate) fn limit_rate(&self) -> Option<f64> {
         self.controller.limit_rate
     }
 

@@ -100,10 +100,13 @@ impl Upload {
             return;
         }
         let zeta = |due: Deadline| Demand::of(now, [(due, remaining)]).map(|demand| demand.zeta);
+        let limit = self.settings.limit_rate;
+        let limit = limit.map_or(f64::INFINITY, |limit| limit as f64);
         let needs = deadline.and_then(|due| {
             Some(Needs {
                 zeta: zeta(due)?,
-                least: zeta(for_money(due))?,
+                // What the user's limit forbids, no path can carry.
+                least: zeta(for_money(due))?.min(limit),
                 left: for_money(due).by().saturating_sub(now),
             })
         });
@@ -184,14 +187,13 @@ impl Upload {
     /// What is known of a lane with these paths.
     fn load(&self, paths: &[usize]) -> PathLoad {
         let all = || paths.iter().map(|path| &self.paths[*path]);
-        let sample = self.paths[paths[0]].state().sample;
+        let first = &self.paths[paths[0]];
+        let sample = first.state().sample;
         let rates = all().filter_map(|path| path.state().meter.sizer.rate());
-        PathLoad::of(
-            &sample,
-            rates,
-            all().any(UploadPath::is_up),
-            all().all(|path| path.metered.is_some()),
-        )
+        let is_up = all().any(UploadPath::is_up);
+        let is_metered = all().all(|path| path.metered.is_some());
+        let limit = first.lane.with_core(|core, _| core.limit_rate());
+        PathLoad::of(&sample, limit, rates, (is_up, is_metered))
     }
 
     fn report_control(&self, samples: &[LaneSample], (done, total): (u64, u64), lag: Option<f64>) {

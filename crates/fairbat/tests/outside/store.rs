@@ -33,6 +33,7 @@ fn incoming(etag: &str) -> Incoming {
     let validator = Validator::from_headers(&headers).unwrap();
     Incoming {
         others: Vec::new(),
+        awaited: Vec::new(),
         hash: None,
         url: "http://host/file".into(),
         resource: "resource".into(),
@@ -209,7 +210,7 @@ fn complete(directory: &Path, incoming: &Incoming) -> Option<PathBuf> {
     let store = PartStore::new(true, FileAllocation::None);
     match store.open(&target, incoming).unwrap() {
         OpenedPart::Complete(path) => Some(path),
-        OpenedPart::Part { .. } | OpenedPart::Unidentified => None,
+        _ => None,
     }
 }
 

@@ -211,7 +211,7 @@ impl RunRow {
     }
 
     /// What the metered paths carried, in parts of what they had to: what the free ones could not
-    /// carry at their full rate until the deadline.
+    /// carry at their full rate, or the user's limit, until the deadline.
     fn metered(&self, scenario: &Scenario) -> Option<f64> {
         self.seconds()?;
         let needed = needed(scenario)?;
@@ -230,7 +230,10 @@ fn needed(scenario: &Scenario) -> Option<f64> {
     let metered = scenario.link.iter().any(|link| link.cost == Cost::Metered);
     let free = scenario.link.iter().filter(|link| link.cost == Cost::Free);
     let rate: f64 = free
-        .map(|link| bytes_per_s(link.rate_mbit) * PAYLOAD_SHARE)
+        .map(|link| {
+            let limit = link.limit_mbit.map_or(f64::INFINITY, bytes_per_s);
+            limit.min(bytes_per_s(link.rate_mbit) * PAYLOAD_SHARE)
+        })
         .sum();
     let needed = size(scenario) as f64 - rate * deadline;
     (metered && needed > 0.0).then_some(needed)

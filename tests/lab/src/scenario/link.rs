@@ -20,6 +20,9 @@ pub struct LinkSpec {
     /// What bytes over this path cost; `fairbat get --interface` is told.
     #[serde(default, skip_serializing_if = "Cost::is_free")]
     pub cost: Cost,
+    /// The user's limit on what is fetched over this path, Mbit/s; `fairbat get --interface` is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_mbit: Option<f64>,
     /// How often this path goes away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub departures: Option<Departures>,
@@ -134,6 +137,7 @@ impl LinkSpec {
         Self {
             path: None,
             cost: Cost::Free,
+            limit_mbit: None,
             departures: None,
             rate_mbit,
             delay_ms,
@@ -161,7 +165,7 @@ impl LinkSpec {
 
     /// Whether it says what is for paths only, its name left aside.
     pub(crate) fn is_like_a_path(&self) -> bool {
-        self.departures.is_some() || !self.cost.is_free()
+        self.departures.is_some() || self.limit_mbit.is_some() || !self.cost.is_free()
     }
 
     /// The direction of the data.

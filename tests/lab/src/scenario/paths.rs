@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::link::bytes_per_s;
 use crate::scenario::{Cost, Interval, LinkSpec, Scenario};
 
 /// Paths at most: each host has so many addresses besides its own.
@@ -24,9 +25,15 @@ impl Scenario {
     /// All of them as `fairbat get --interface` takes them; `None` if links are in a row.
     #[must_use]
     pub fn interfaces(&self) -> Option<String> {
-        let words = self.paths().map(|(device, link)| match link.cost {
-            Cost::Free => device.to_owned(),
-            Cost::Metered => format!("{device}:cost=metered"),
+        let words = self.paths().map(|(device, link)| {
+            let cost = match link.cost {
+                Cost::Free => "",
+                Cost::Metered => ":cost=metered",
+            };
+            let limit = link.limit_mbit.map_or_else(String::new, |limit| {
+                format!(":limit={:.0}", bytes_per_s(limit))
+            });
+            format!("{device}{cost}{limit}")
         });
         let words: Vec<_> = words.collect();
         (!words.is_empty()).then(|| words.join(","))
@@ -88,6 +95,7 @@ mod tests {
         [[link]]
         path = "lte"
         cost = "metered"
+        limit_mbit = 1.6
         departures = { times = 5, least_s = 0.5, most_s = 4 }
         rate_mbit = 2
         delay_ms = 50
@@ -121,7 +129,10 @@ mod tests {
         assert_eq!(rtts, [10, 100].map(Duration::from_millis));
         assert_eq!(scenario.base_rtt(), rtts[0]);
         let interfaces = scenario.interfaces();
-        assert_eq!(interfaces.as_deref(), Some("wifi,lte:cost=metered"));
+        assert_eq!(
+            interfaces.as_deref(),
+            Some("wifi,lte:cost=metered:limit=200000")
+        );
         // What is written reads as it was.
         let written = serde_json::to_string(&scenario).unwrap();
         assert_eq!(
@@ -136,6 +147,7 @@ mod tests {
             .replace("path = \"wifi\"\n", "")
             .replace("path = \"lte\"\n", "")
             .replace("cost = \"metered\"\n", "")
+            .replace("limit_mbit = 1.6\n", "")
             .replace(
                 "departures = { times = 5, least_s = 0.5, most_s = 4 }\n",
                 "",
@@ -231,9 +243,13 @@ mod tests {
             .replace("path = \"wifi\"\n", "")
             .replace("path = \"lte\"\n", "");
         let error = read(&row).check().unwrap_err();
-        assert!(error.starts_with("link 2: cost and departures"), "{error}");
+        assert!(
+            error.starts_with("link 2: cost, limit_mbit and departures"),
+            "{error}"
+        );
         let row = row
             .replace("cost = \"metered\"\n", "")
+            .replace("limit_mbit = 1.6\n", "")
             .replace(
                 "departures = { times = 5, least_s = 0.5, most_s = 4 }\n",
                 "",

@@ -37,6 +37,8 @@ pub struct Incoming {
     /// The same of all URLs that the user takes for those of the same file. What came from one of
     /// them is in the part file of this download, but not continued from another one.
     pub others: Vec<String>,
+    /// Those of them that may be asked again. What came from one of these is left to it.
+    pub awaited: Vec<String>,
     /// What the hash of the file is called, if one is known. Under the same hash, what came from
     /// one server is continued from another one.
     pub hash: Option<String>,
@@ -70,6 +72,9 @@ pub enum OpenedPart {
     /// An earlier run left bytes, and the server's answer does not say what
     /// version it is of. Nothing was touched; see [`Incoming::start_over`].
     Unidentified,
+    /// There are bytes that only another source can continue, and may. Nothing was
+    /// touched; see [`Incoming::awaited`].
+    OfAnother,
 }
 
 /// The files of one run.
@@ -244,7 +249,12 @@ impl PartStore {
         let mut restarted = None;
         if let Some(left) = left.filter(|_| self.resume) {
             let trusted = left.trusted(&record.instance);
-            let may_be_lost = incoming.start_over || incoming.is_of_another_source(&left.record);
+            let is_of_another = incoming.is_of_another_source(&left.record);
+            let is_awaited = incoming.awaited.contains(&left.record.resource);
+            if is_of_another && is_awaited && !trusted.is_empty() {
+                return Ok(OpenedPart::OfAnother);
+            }
+            let may_be_lost = incoming.start_over || is_of_another;
             if incoming.version.is_none() && !trusted.is_empty() && !may_be_lost {
                 return Ok(OpenedPart::Unidentified);
             }

@@ -1,6 +1,6 @@
 //! What links must not say that are paths side by side, or are none.
 
-use crate::scenario::check::within;
+use crate::scenario::check::{RATE, within};
 use crate::scenario::paths::MAX_PATHS;
 use crate::scenario::{Departures, LinkSpec, Scenario};
 
@@ -16,7 +16,7 @@ impl Scenario {
             }
             return match self.link.iter().position(LinkSpec::is_like_a_path) {
                 Some(link) => Err(format!(
-                    "link {}: cost and departures are for paths: give each [[link]] a path",
+                    "link {}: cost, limit_mbit and departures are for paths: give each [[link]] a path",
                     link + 1
                 )),
                 None => Ok(()),
@@ -43,6 +43,10 @@ impl Scenario {
                 return wrong(&format!("path: there is a path {name} before it"));
             }
             names.push(name);
+            if let Some(limit) = link.limit_mbit {
+                within("limit_mbit", limit, RATE)
+                    .map_err(|error| format!("link {number}: {error}"))?;
+            }
             if let Some(departures) = link.departures {
                 self.check_departures(departures)
                     .map_err(|error| format!("link {number}: departures: {error}"))?;
