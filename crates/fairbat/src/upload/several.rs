@@ -326,9 +326,13 @@ impl Upload {
             .longest_part()
             .unwrap_or(FIRST_PART)
             .min(waiting);
-        // A metered path may be needed any time, and then it has to find something to send.
-        let is_metered = |path: &UploadPath| path.metered.is_some() && path.is_up();
-        let most = match is_due && self.paths.iter().any(is_metered) {
+        // A path may come back, or be needed although it is metered. Then it has to find something
+        // to send.
+        let may_come = |path: &UploadPath| match path.metered {
+            Some(_) => is_due && path.is_up(),
+            None => !path.is_up(),
+        };
+        let most = match self.paths.iter().any(may_come) {
             true => most.min(FIRST_PART.max(waiting / 2)).min(waiting),
             false => most,
         };
