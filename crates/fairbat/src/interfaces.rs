@@ -53,6 +53,13 @@ impl Interfaces {
         })
     }
 
+    /// Whether this address is one of the interface of this name.
+    #[must_use]
+    pub fn have(&self, name: &str, address: &IpAddr) -> bool {
+        let mut addresses = self.addresses.iter();
+        addresses.any(|(its_name, its)| its_name == name && its == address)
+    }
+
     /// Their names, each once.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {

@@ -289,8 +289,9 @@ pub(crate) struct StreamArgs {
     /// So these downloads are not held back for ever by other traffic, as they are without
     /// --follow. But they wait for each other.
     ///
-    /// A line that is not a URL is reported and skipped, and the exit status is 2 in the end,
-    /// unless a download has failed. A URL that comes twice is downloaded twice.
+    /// A line has one URL, and no mirrors. Any other line is reported and skipped, and the exit
+    /// status is 2 in the end, unless a download has failed. A URL that comes twice is downloaded
+    /// twice.
     #[arg(long)]
     pub(crate) follow: bool,
 

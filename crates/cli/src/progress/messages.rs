@@ -97,7 +97,7 @@ pub(crate) fn span(seconds: f64) -> String {
 pub(crate) fn dropped(url: &str, source: &str, reason: &str, next: Option<&str>) -> String {
     printable(&match next {
         Some(next) => format!("{url}: {reason}; starting over from the mirror {next}"),
-        None => format!("{url}: {source} is not used any more: {reason}"),
+        None => format!("{url}: {source} is left out: {reason}"),
     })
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn dropped(url: &str, source: &str, reason: &str, next: Option<&str>)
 pub(crate) fn path_changed(interface: &str, up: bool) -> String {
     printable(&match up {
         true => format!("{interface} is up, and used"),
-        false => format!("{interface} is down; what came over it comes over the other paths"),
+        false => format!("{interface} is down; what was under way there is asked for again"),
     })
 }
 

@@ -14,7 +14,7 @@ const MAX_NAME: usize = 15;
 /// Resolves `--interface`.
 ///
 /// # Errors
-/// The first value that is wrong, or the machine has none of the paths.
+/// The first value that is wrong, two that are one path, or the machine has none of the paths.
 pub(crate) fn of_flags(flags: &PathArgs) -> Result<Vec<PathSettings>, UsageError> {
     let paths = paths(&flags.interfaces)?;
     check(&paths)?;
@@ -40,8 +40,8 @@ fn paths(given: &[String]) -> Result<Vec<PathSettings>, UsageError> {
     }
     if !paths.is_empty() && paths.iter().all(|path| path.is_metered) {
         return Err(UsageError::new(
-            "--interface: all paths are metered, and would be used for nothing without a \
-             deadline; leave cost=metered out",
+            "--interface: all paths are metered, and a metered one is only used beside another; \
+             leave cost=metered out",
         ));
     }
     let differs = |one: &PathSettings, other: &PathSettings| {
@@ -61,10 +61,10 @@ fn paths(given: &[String]) -> Result<Vec<PathSettings>, UsageError> {
     Ok(paths)
 }
 
-/// Says which of the paths the machine does not have.
+/// Compares the paths with what the machine has.
 ///
 /// # Errors
-/// It has none of them.
+/// It has none of them, or two are one.
 fn check(paths: &[PathSettings]) -> Result<(), UsageError> {
     let Ok(interfaces) = Interfaces::list() else {
         return Ok(());
@@ -73,6 +73,11 @@ fn check(paths: &[PathSettings]) -> Result<(), UsageError> {
         .iter()
         .filter(|path| !interfaces.has(&path.local_end))
         .collect();
+    if let Some((address, name)) = same(paths, &interfaces) {
+        return Err(UsageError::new(format!(
+            "--interface: {address} is an address of {name}; name this path once"
+        )));
+    }
     if missing.len() < paths.len() || paths.is_empty() {
         return Ok(());
     }
@@ -82,6 +87,20 @@ fn check(paths: &[PathSettings]) -> Result<(), UsageError> {
         "--interface: none of these is up with an address: {}; the machine has {there}",
         names.join(", ")
     )))
+}
+
+/// An address and an interface that are one path.
+fn same<'a>(paths: &'a [PathSettings], interfaces: &Interfaces) -> Option<(IpAddr, &'a str)> {
+    let ends = || paths.iter().map(|path| &path.local_end);
+    ends().find_map(|end| match end {
+        LocalEnd::Address(address) => ends().find_map(|other| match other {
+            LocalEnd::Interface(name) if interfaces.have(name, address) => {
+                Some((*address, name.as_str()))
+            }
+            _ => None,
+        }),
+        LocalEnd::Interface(_) => None,
+    })
 }
 
 /// Parses a name or an address, and the options after it.
@@ -126,8 +145,8 @@ fn path(text: &str) -> Result<PathSettings, String> {
             }
             _ => {
                 return Err(format!(
-                    "{option:?} is no option of a path; there are weight=W, cost=metered, \
-                     limit=RATE and bottleneck=NAME (write an IPv6 address in brackets before \
+                    "{option:?} is no option of a path; there are weight=W, cost=metered \
+                     (or free), limit=RATE and bottleneck=NAME (write an IPv6 address in brackets before \
                      options)"
                 ));
             }

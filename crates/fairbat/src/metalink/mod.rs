@@ -57,13 +57,22 @@ pub enum MetalinkError {
     /// It is XML of another kind.
     #[error("it is no Metalink: its outermost element is {0:?}, and not metalink")]
     Other(String),
+    /// Its outermost element is of another namespace.
+    #[error(
+        "it is no Metalink: its outermost element is not in the namespace \
+             urn:ietf:params:xml:ns:metalink"
+    )]
+    Namespace,
     /// It is a Metalink of version 3.
     #[error("it is a Metalink of version 3, and only version 4 (RFC 5854, .meta4) is known")]
     Version3,
     /// No file is in it, or too many.
     #[error("it has {0} files; 1 to {MAX_FILES} are allowed")]
     Files(usize),
-    /// A file has no name, or one that is not safe to write to.
+    /// A file has no name.
+    #[error("one of its files has no name")]
+    NoName,
+    /// The name of a file is not safe to write to.
     #[error(
         "the name {0:?} of a file cannot be used: it has to be a relative path of visible names, \
          of which none is too long or ends in .part"

@@ -81,6 +81,7 @@ impl Reading {
             (None, b"metalink") if tag.namespace == METALINK_3 => {
                 return Err(MetalinkError::Version3);
             }
+            (None, b"metalink") => return Err(MetalinkError::Namespace),
             (None, name) => {
                 let name = String::from_utf8_lossy(name);
                 return Err(MetalinkError::Other(shown(&name)));
@@ -105,6 +106,9 @@ impl Reading {
     }
 
     fn begin_file(&mut self, name: String) -> Result<(), MetalinkError> {
+        if name.is_empty() {
+            return Err(MetalinkError::NoName);
+        }
         if !is_safe_name(&name) {
             return Err(MetalinkError::Name(shown(&name)));
         }
