@@ -13,6 +13,7 @@ mod advice;
 mod agent_cli;
 mod auth;
 mod backoff;
+mod beginning;
 mod broken;
 mod cli;
 mod coding;

@@ -39,7 +39,13 @@ pub(crate) async fn probe(
     let asking = async {
         match inquiry.as_stream {
             true => context.client.whole(at, hint).await,
-            false => context.client.probe(at, hint).await,
+            false => {
+                let length = match context.may_have(&inquiry).await {
+                    true => 1,
+                    false => inquiry.length,
+                };
+                context.client.probe(at, length, hint).await
+            }
         }
     };
     let result = tokio::select! {
@@ -137,7 +143,7 @@ pub(crate) async fn join(
             source: remote,
             rtt,
             ..
-        } = context.client.probe(&at, None).await?;
+        } = context.client.probe(&at, 1, None).await?;
         if let Some(error) = expected.objection(&remote) {
             return Err(Failure::Fatal(error));
         }
@@ -167,6 +173,14 @@ pub(crate) async fn join(
 }
 
 impl RunContext {
+    /// Whether something of the file is there already, as far as its name is known.
+    async fn may_have(&self, inquiry: &Inquiry) -> bool {
+        let (target, name) = (inquiry.target.clone(), inquiry.likely_name());
+        let store = Arc::clone(&self.store);
+        let found = blocking(move || store.may_have(&target, &name)).await;
+        found.unwrap_or(true)
+    }
+
     /// The SHA-256 of a few bytes of a file.
     pub(crate) async fn sample(
         &self,

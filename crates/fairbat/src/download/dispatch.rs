@@ -13,7 +13,7 @@ use super::asking;
 use super::connection::{Destination, Worker};
 use super::pace::Pace;
 use super::pieces::{Lease, LeaseId, MIN_RELIEVED, Piece};
-use super::planning::LOOK_AGAIN;
+use super::planning::{FIRST_ALONE, LOOK_AGAIN};
 use super::run::Run;
 use super::transfer::{Phase, Transfer};
 use super::ways::WayId;
@@ -285,6 +285,7 @@ impl Run {
     fn start_probe(&mut self, index: usize, way: WayId, permit: Permit) {
         let now = self.now;
         let hint = self.own_hint(self.transfers[index].id);
+        let length = self.first_length(index, way.path);
         let context = Arc::clone(&self.paths[way.path].context);
         self.in_progress.insert(index);
         let class = usize::from(self.transfers[index].deadline.is_none());
@@ -311,9 +312,22 @@ impl Run {
         transfer.started.get_or_insert(now);
         let id = transfer.id;
         let stop = transfer.begin_task();
-        let inquiry = transfer.inquiry(now, hint);
+        let inquiry = transfer.inquiry(now, length, hint);
         let (guard, cut) = self.add_worker(id, way, permit, None, 0);
         tokio::spawn(asking::probe(context, guard, inquiry, won, stop, cut));
+    }
+
+    /// How many bytes a probe asks for. A file of one source begins with it; but what deadlines
+    /// demand is known only when all that have one have been probed.
+    fn first_length(&self, index: usize, path: usize) -> u64 {
+        let transfer = &self.transfers[index];
+        let waits = transfer.deadline.is_some()
+            && (self.in_progress.len() > 1 || self.fresh.iter().any(|it| !it.is_empty()));
+        if waits || transfer.sources.left() > 1 {
+            return 1;
+        }
+        let fixed = self.paths[path].sizer.fixed();
+        fixed.map_or(FIRST_ALONE, NonZeroU64::get).min(FIRST_ALONE)
     }
 
     /// Whether a transfer is probed over this path: over all of them at once while not all have been
@@ -379,26 +393,33 @@ impl Run {
         let moving = transfer.moving()?;
         let remaining = moving.pieces.remaining().unwrap_or_default();
         let part = Arc::clone(&moving.part);
-        Some(match lease.piece {
+        let body = moving.body.take().map(|(_, body)| body);
+        let (range, beyond) = match lease.piece {
             Piece::Range(range) => {
-                let (source, first) = (source?, range.start);
                 let beyond = remaining.saturating_sub(range.end - range.start);
-                (
-                    Job::Range {
-                        part,
-                        source,
-                        range,
-                        beyond,
-                        hint,
-                    },
-                    first,
-                )
+                (range, beyond)
             }
             Piece::Stream => {
-                let (_, body) = moving.body.take()?;
-                (Job::Stream { part, body }, 0)
+                let (body, beyond) = (body?, None);
+                return Some((Job::Read { part, body, beyond }, 0));
             }
-        })
+        };
+        let first = range.start;
+        let job = match body {
+            Some(body) => Job::Read {
+                part,
+                body,
+                beyond: Some(beyond),
+            },
+            None => Job::Range {
+                part,
+                source: source?,
+                range,
+                beyond,
+                hint,
+            },
+        };
+        Some((job, first))
     }
 
     /// Notes a worker over this way. Returns what ties it to the run, and what tells it to give its

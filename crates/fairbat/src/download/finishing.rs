@@ -20,8 +20,9 @@ use crate::transport::RemoteFile;
 pub(crate) struct Expected {
     /// Its size.
     pub(crate) length: u64,
-    /// The digest that the user asked for.
+    /// The digest that it must have, and whose that is.
     pub(crate) asked: Option<Checksum>,
+    pub(crate) asked_by: &'static str,
     /// Hashes of its pieces.
     pub(crate) pieces: Option<PieceHashes>,
 }
@@ -248,7 +249,7 @@ fn verify(
     expected: &Expected,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Result<Option<String>, Mismatch>, TransferError> {
-    let asked = expected.asked.iter().map(|sum| (sum, "was asked for"));
+    let asked = expected.asked.iter().map(|sum| (sum, expected.asked_by));
     let sent = source
         .digest
         .iter()

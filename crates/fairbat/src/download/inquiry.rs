@@ -67,6 +67,8 @@ pub(crate) struct Inquiry {
     pub(crate) awaited: Vec<Url>,
     /// What the hash of the file is called, if it is known.
     pub(crate) hash: Option<String>,
+    /// How many bytes from the start of the file are asked for, at least one.
+    pub(crate) length: u64,
     /// How long to wait for an answer, if others may answer sooner.
     pub(crate) patience: Option<Duration>,
     /// The name of the file, if this source is not to give it.
@@ -82,6 +84,12 @@ impl Inquiry {
     /// Whether nothing says what the file is.
     pub(crate) fn is_without_hash(&self) -> bool {
         self.hash.is_none() && self.expected.known.pieces.is_none()
+    }
+
+    /// What the file will probably be called.
+    pub(crate) fn likely_name(&self) -> FileName {
+        let own_name = || name_for(None, &self.at.url);
+        self.name.clone().unwrap_or_else(own_name)
     }
 
     /// The file of a Metalink that describes what a server has, if there is one.

@@ -16,7 +16,7 @@ use super::part::{OpenedPart, PartError};
 use super::pieces::{Pieces, Work};
 use super::run::Run;
 use super::setup::Outcome;
-use super::sources::SourceState;
+use super::sources::{SourceState, is_of_source};
 use super::transfer::{Moving, Phase, Then, host_of, shown};
 use super::ways::WayId;
 use super::worker::{Completion, Message, Probed, StopSignal, TransferId};
@@ -84,6 +84,11 @@ impl Run {
                 let missing = Work::missing(source.total, source.version.is_some(), &have);
                 self.begin_file(id, &source, part.target(), have.total());
                 let is_whole = missing.is_none();
+                // The first bytes are of use if none of them is there.
+                let body = probed.body.filter(|body| {
+                    let begins = have.first().map(|range| range.start);
+                    source.version.is_none() || begins.is_none_or(|it| Some(it) >= body.expected)
+                });
                 // Nothing is waiting of an empty set.
                 let work = missing.unwrap_or(Work::Ranges(RangeSet::new()));
                 let last_checkpoint = self.now;
@@ -93,7 +98,7 @@ impl Run {
                     source,
                     part,
                     pieces: Pieces::new(work),
-                    body: probed.body.map(|body| (way, body)),
+                    body: body.map(|body| (way, body)),
                     in_checkpoint: false,
                     last_checkpoint,
                     joint,
@@ -198,6 +203,10 @@ impl Run {
         let expected = Expected {
             length,
             asked: transfer.expected().checksum,
+            asked_by: match transfer.request.checksum {
+                Some(_) => "was asked for",
+                None => "another server has told",
+            },
             pieces: transfer.request.known.pieces.clone(),
         };
         tokio::task::spawn_blocking(move || {
@@ -322,7 +331,11 @@ impl Run {
             self.count_at(id, &next);
             self.emit(event);
         } else {
-            transfer.close(Then::Fail(error));
+            let message = match is_of_source(error.kind) {
+                true => transfer.told_of(before, &error.message),
+                false => error.message,
+            };
+            transfer.close(Then::Fail(TransferError { message, ..error }));
         }
         self.settle(id);
     }

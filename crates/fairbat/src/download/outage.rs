@@ -145,6 +145,11 @@ impl Run {
     /// What is under way over a path is asked for over the others.
     pub(crate) fn stop_using(&mut self, index: usize) {
         self.cut_workers(|it| it.way.path == index);
+        for transfer in &mut self.transfers {
+            if let Some(moving) = transfer.moving() {
+                moving.body.take_if(|(way, _)| way.path == index);
+            }
+        }
         let path = &mut self.paths[index];
         (path.request, path.granted, path.relieved) = (None, None, None);
     }

@@ -15,7 +15,7 @@ use crate::event::Event;
 
 /// Length of the first piece of the first way, bytes. A short file comes over one way: a second
 /// request would end it later.
-const FIRST_ALONE: u64 = 256 * 1024;
+pub(crate) const FIRST_ALONE: u64 = 256 * 1024;
 
 /// The same of a way beside others, which may be slow: it tells how fast it is.
 const FIRST_BESIDE: u64 = 64 * 1024;

@@ -238,7 +238,7 @@ impl Run {
         if is_news || failure.retry_after.is_some() {
             let event = Event::Retry {
                 url: transfer.url.clone(),
-                reason: failure.reason.clone(),
+                reason: transfer.told_of(way_id.source, &failure.reason),
                 after_s: pause.as_secs_f64(),
                 attempt,
                 cause: RetryCause::of(failure),

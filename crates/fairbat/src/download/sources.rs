@@ -322,6 +322,7 @@ impl Sources {
             sources: self.list.iter().map(|it| it.at.url.clone()).collect(),
             awaited: self.awaited().cloned().collect(),
             hash: self.hash(),
+            length: 1,
             patience: None,
             name,
             target,

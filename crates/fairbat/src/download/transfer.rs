@@ -121,7 +121,7 @@ pub(crate) struct Moving {
     pub(crate) part: Arc<PartFile>,
     /// What is left to fetch.
     pub(crate) pieces: Pieces,
-    /// The answer that carries a whole stream, until a worker takes it.
+    /// The answer that carries a whole stream, or the first bytes, until a worker takes it.
     pub(crate) body: Option<(WayId, Body)>,
     /// Whether a checkpoint is being taken.
     pub(crate) in_checkpoint: bool,
@@ -134,6 +134,10 @@ pub(crate) struct Moving {
 impl Moving {
     /// Leases the next piece for a source, of about this length.
     pub(crate) fn lease(&mut self, source: usize, length: NonZeroU64) -> Option<Lease> {
+        let first = self.body.as_ref().filter(|_| self.source.version.is_some());
+        if let Some(length) = first.and_then(|(_, body)| body.expected) {
+            return self.pieces.lease_at(0..length);
+        }
         // Where only the whole file has a hash, the bytes to compare others with come first.
         let sample = self.joint.sample.as_ref().filter(|it| it.sha256.is_none());
         let sample = sample.map(|it| it.range.clone());
@@ -305,6 +309,17 @@ impl Transfer {
         }
     }
 
+    /// What is said of a source to people, who know the transfer by its first one.
+    pub(crate) fn told_of(&self, source: usize, what: &str) -> String {
+        match source {
+            0 => what.to_owned(),
+            _ => format!(
+                "the mirror {}: {what}",
+                shown(&self.sources.get(source).at.url)
+            ),
+        }
+    }
+
     /// How many sources may send at once.
     pub(crate) fn sources_at_once(&self) -> usize {
         match &self.phase {
@@ -402,7 +417,12 @@ impl Transfer {
     }
 
     /// What the next probe is to find out.
-    pub(crate) fn inquiry(&self, now: Duration, hint: Option<DeadlineHint>) -> Inquiry {
+    pub(crate) fn inquiry(
+        &self,
+        now: Duration,
+        length: u64,
+        hint: Option<DeadlineHint>,
+    ) -> Inquiry {
         // One refusal may be an accident on the way, and a part would be thrown away.
         let as_stream = self.range_refusals >= 2;
         let target = self.request.target.clone();
@@ -414,6 +434,7 @@ impl Transfer {
         });
         let expected = self.expected();
         Inquiry {
+            length,
             patience,
             ..self.sources.inquiry(expected, target, as_stream, hint)
         }

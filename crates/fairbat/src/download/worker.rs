@@ -217,8 +217,13 @@ pub(crate) enum Job {
         /// The deadline, for servers that can act on it.
         hint: Option<DeadlineHint>,
     },
-    /// Read an answer to its end.
-    Stream { part: Arc<PartFile>, body: Body },
+    /// Read an answer from the first byte to its end.
+    Read {
+        part: Arc<PartFile>,
+        body: Body,
+        /// Other bytes of the file that are missing; `None` if the answer carries the whole file.
+        beyond: Option<u64>,
+    },
 }
 
 /// Fetches one range, or a whole stream, into the part file.
@@ -245,7 +250,7 @@ async fn carry_out(
 ) -> Result<WorkerOutcome, Failure> {
     let started = context.clock.now();
     let (part, offset, body, beyond) = match job {
-        Job::Stream { part, body } => (part, 0, body, None),
+        Job::Read { part, body, beyond } => (part, 0, body, beyond),
         Job::Range {
             part,
             source,

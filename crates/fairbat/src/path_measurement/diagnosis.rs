@@ -47,7 +47,7 @@ pub async fn diagnose(
     let (client, is_held) = open(http)?;
     let error = |failure: Failure| failure.into_error("try again, or name another file");
     let at = SourceUrl::named(url.clone());
-    let probe = client.probe(&at, None).await.map_err(error)?;
+    let probe = client.probe(&at, 1, None).await.map_err(error)?;
     let source = probe.source;
     let mut fetch = Fetch::new(at_most, POLITE_SHARE, is_held);
     let whole = match probe.body {

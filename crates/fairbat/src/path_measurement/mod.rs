@@ -62,7 +62,7 @@ pub async fn survey(
     let error = |failure: Failure| failure.into_error("leave the measurement out with --measure 0");
     let at = SourceUrl::named(url.clone());
     // An answer that carries the whole file is dropped unread.
-    let source = client.probe(&at, None).await.map_err(error)?.source;
+    let source = client.probe(&at, 1, None).await.map_err(error)?.source;
     let ranges = source.version.is_some();
     let is_measured = ranges && source.total > Some(0) && !at_most.is_zero();
     let measurement = if is_measured {

@@ -78,7 +78,7 @@ pub struct Probe {
     pub source: RemoteFile,
     /// The round-trip time of the connection that the answer came over.
     pub rtt: Option<Duration>,
-    /// The answer itself, if it already carries the whole file.
+    /// The answer itself, if it carries the whole file, or more than one byte from its start.
     pub body: Option<Body>,
 }
 
@@ -139,33 +139,36 @@ impl HttpClient {
         Failure::of_status(response.status(), Remarks::of(response.headers()), &user)
     }
 
-    /// Asks for the first byte, to learn size, version and range support. If the server
-    /// serves no ranges, the answer carries the whole file. A FAIRBAT server gets `hint`
-    /// with a request for the whole file.
+    /// Asks for the first `length` bytes, at least one, to learn size, version and range
+    /// support. If the server serves no ranges, the answer carries the whole file. A FAIRBAT
+    /// server gets `hint` with a request for the whole file.
     ///
     /// # Errors
     /// Every [`Failure`] except [`Failure::Changed`].
     pub async fn probe(
         &self,
         asked: &SourceUrl,
+        length: u64,
         hint: Option<DeadlineHint>,
     ) -> Result<Probe, Failure> {
-        let first_byte = Get {
-            range: Some(0..1),
+        let first_bytes = Get {
+            range: Some(0..length),
             ..Get::of(asked)
         };
-        let (response, url) = self.get(first_byte).await?;
+        let (response, url) = self.get(first_bytes).await?;
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
-                if let Some(source) = RemoteFile::of_first_byte(asked, &url, response.headers()) {
+                let found = RemoteFile::of_first_bytes(asked, &url, response.headers(), length);
+                if let Some((source, sent)) = found {
                     let source = source.told_on_the_way(&response);
                     let rtt = rtt_of(&response);
-                    drain(response).await;
-                    return Ok(Probe {
-                        source,
-                        rtt,
-                        body: None,
-                    });
+                    let body = if length > 1 {
+                        Some(Body::new(response, Some(sent)))
+                    } else {
+                        drain(response).await;
+                        None
+                    };
+                    return Ok(Probe { source, rtt, body });
                 }
             }
             // An empty file has no first byte.
@@ -325,21 +328,27 @@ impl RemoteFile {
         self
     }
 
-    /// Reads a 206 response with the first byte; `None` if it is of no use.
-    fn of_first_byte(asked: &SourceUrl, url: &Url, headers: &HeaderMap) -> Option<Self> {
-        let total = match ContentRange::from_headers(headers)? {
+    /// Reads a 206 response with at most the first `length` bytes, and says how many of them it
+    /// has; `None` if it is of no use.
+    fn of_first_bytes(
+        asked: &SourceUrl,
+        url: &Url,
+        headers: &HeaderMap,
+        length: u64,
+    ) -> Option<(Self, u64)> {
+        let (last, total) = match ContentRange::from_headers(headers)? {
             ContentRange::Bytes {
                 first: 0,
-                last: 0,
+                last,
                 total,
-            } => total?,
+            } if last < length => (last, total?),
             _ => return None,
         };
         let name = suggested_name(headers);
         let is_identity = Coding::of(headers, url, name.as_deref()) == Coding::Identity;
         let source = Self::new(asked, url, headers, Some(total), is_identity);
         // Without a version to compare ranges with, the file has to come as one stream.
-        source.version.is_some().then_some(source)
+        source.version.is_some().then_some((source, last + 1))
     }
 }
 

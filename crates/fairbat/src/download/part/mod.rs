@@ -117,6 +117,20 @@ impl PartStore {
         }
     }
 
+    /// Whether there is a file with this name at the target, or a part of one.
+    #[must_use]
+    pub fn may_have(&self, target: &Target, name: &FileName) -> bool {
+        let path = match target {
+            Target::File(path) => path.clone(),
+            Target::FileIn { directory, file } => directory.join(file),
+            Target::Directory(directory) => directory.join(name.as_str()),
+        };
+        let Paths { target, part, .. } = Paths::of(path);
+        [target, part]
+            .iter()
+            .any(|path| path.symlink_metadata().is_ok())
+    }
+
     /// The file that the user named.
     fn open_named(&self, path: &Path, incoming: &Incoming) -> Result<OpenedPart, PartError> {
         let paths = Paths::of(regular_file(path)?);
