@@ -29,7 +29,9 @@ fn serve(content: &Content) -> FaultServer {
 fn a_short_file_takes_one_request_and_a_long_one_no_byte_twice() {
     for (content, requests) in [(&SHORT, 1..=1), (&LONG, 2..=30)] {
         let (server, work) = (serve(content), Workdir::new());
-        work.get().arg(server.url("/file")).run().expect_code(0);
+        // With a weight below 1, a connection may be left for a better one.
+        let get = work.get().args(["--weight", "1", &server.url("/file")]);
+        get.run().expect_code(0);
         work.assert_holds(&[("file", content)]);
         let asked = asked(&server);
         assert!(requests.contains(&asked.len()), "{asked:?}");
@@ -77,4 +79,27 @@ fn several_files_are_each_one_request() {
     let urls = names.iter().map(|name| server.url(name));
     work.get().args(urls).run().expect_code(0);
     assert_eq!(asked(&server), vec![(0, Some(BEGINNING - 1)); names.len()]);
+}
+
+#[test]
+fn a_deadline_is_no_reason_for_another_request() {
+    let (server, work) = (serve(&SHORT), Workdir::new());
+    let get = work.get().args(["--deadline", "1m", &server.url("/file")]);
+    get.run().expect_code(0);
+    assert_eq!(asked(&server), [(0, Some(BEGINNING - 1))]);
+    // Of several, what all need is asked for first.
+    let (first, second) = (server.url("/file?1"), server.url("/file?2"));
+    server.serve("/file?1", Version::new(&SHORT));
+    server.serve("/file?2", Version::new(&SHORT));
+    let work = Workdir::new();
+    let get = work
+        .get()
+        .args(["--deadline", "1m", "-s", "1", &first, &second]);
+    get.run().expect_code(0);
+    let probes = server
+        .requests()
+        .iter()
+        .filter(|it| it.asks_for_one_byte())
+        .count();
+    assert!(probes > 0);
 }

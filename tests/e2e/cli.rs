@@ -208,7 +208,7 @@ fn sizes_and_rates_take_binary_suffixes() {
             .run()
             .expect_code(0);
         for request in &server.requests()[before..] {
-            if let (false, Some((first, Some(last)))) = (request.is_probe(), request.range()) {
+            if let Some((first, Some(last))) = request.range() {
                 assert!(last - first < bytes, "{size}: {first}-{last}");
             }
         }

@@ -48,8 +48,8 @@ fn assert_fetches_nothing(server: &FaultServer, run: impl FnOnce() -> Outcome) {
     let before = server.requests().len();
     let outcome = run();
     let requests = server.requests();
-    let data = requests[before..].iter().filter(|r| !r.is_probe()).count();
-    assert_eq!(data, 0, "fetched it again: {outcome}");
+    let data = requests[before..].iter().filter(|r| !r.asks_for_one_byte());
+    assert_eq!(data.count(), 0, "fetched it again: {outcome}");
     let file = outcome.event("file");
     assert_eq!(file["resumed_bytes"], file["bytes"], "{outcome}");
     outcome.event("done");

@@ -60,7 +60,7 @@ fn assert_names_bytes(outcome: &Outcome, bytes: u64) {
 }
 
 #[test]
-fn a_full_disk_is_noticed_before_the_first_byte_when_space_is_reserved() {
+fn a_full_disk_is_noticed_before_a_byte_is_written_when_space_is_reserved() {
     let Some(disk) = TmpFs::mount(DISK) else {
         return;
     };

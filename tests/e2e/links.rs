@@ -59,8 +59,9 @@ fn assert_link(path: &Path, target: impl AsRef<Path>) {
 fn assert_refused(outcome: &Outcome, server: &FaultServer, why: &[&str]) {
     outcome.expect_code(6).expect_said(why);
     assert_eq!(outcome.event("error")["kind"], "disk", "{outcome}");
-    let data = server.requests().iter().filter(|r| !r.is_probe()).count();
-    assert_eq!(data, 0, "fetched what has no place: {outcome}");
+    let requests = server.requests();
+    let data = requests.iter().filter(|r| !r.asks_for_one_byte());
+    assert_eq!(data.count(), 0, "fetched what has no place: {outcome}");
 }
 
 #[test]

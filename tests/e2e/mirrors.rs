@@ -166,7 +166,7 @@ fn nothing_is_kept_of_a_file_that_is_too_large_for_one_and_missing_at_the_next()
 }
 
 #[test]
-fn what_a_mirror_has_sent_is_not_continued_from_the_first_server() {
+fn what_a_mirror_has_sent_is_continued_from_no_other_server() {
     let slow = Nginx::start(&Config {
         limit_rate: Some(1_000_000),
         ..Config::default()
@@ -186,6 +186,34 @@ fn what_a_mirror_has_sent_is_not_continued_from_the_first_server() {
     begun.signal("KILL");
     let _ = begun.wait();
     first.put("file", &FILE);
+    // It goes on where it came from.
+    let outcome = get().run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &STALE)]);
+    assert!(outcome.resumed_bytes() > 0, "{outcome}");
+}
+
+#[test]
+fn what_a_mirror_has_sent_is_not_continued_from_the_first_server() {
+    let slow = Nginx::start(&Config {
+        limit_rate: Some(1_000_000),
+        ..Config::default()
+    });
+    // The same date and length, so nginx gives both the same ETag.
+    slow.put("file", &STALE);
+    let (first, work) = (Nginx::start(&Config::default()), Workdir::new());
+    let (first_url, mirror) = (first.url("file"), slow.url("file"));
+    let get = || {
+        work.get()
+            .args(["--file-allocation", "none", "--retry-wait", "50ms"])
+            .args([&first_url, "--mirror", &mirror])
+    };
+    let mut begun = get().spawn();
+    begun.wait_for_progress(&work.join("file"), SIZE / 4);
+    begun.signal("KILL");
+    let _ = begun.wait();
+    first.put("file", &FILE);
+    drop(slow);
     let outcome = get().run();
     outcome.expect_code(0);
     work.assert_holds(&[("file", &FILE)]);

@@ -132,6 +132,30 @@ fn a_server_without_ranges_is_left_for_those_that_may_have_them() {
 }
 
 #[test]
+fn what_has_come_stays_behind_a_server_without_ranges() {
+    let (whole, good) = (FaultServer::start(), FaultServer::start());
+    let version = Version::new(&FILE);
+    let slow = version.clone();
+    whole.script("/file", move |_| version.whole());
+    good.script("/file", move |request| slow.answer(request).rate(1_000_000));
+    let checksum = format!("sha-256={}", sha256_hex(&FILE.all()));
+    let work = Workdir::new();
+    let get = || {
+        work.get()
+            .args(["--file-allocation", "none", "--checksum", &checksum])
+            .args([&whole.url("/file"), "--mirror", &good.url("/file")])
+    };
+    let mut begun = get().spawn();
+    begun.wait_for_progress(&work.join("file"), SIZE / 4);
+    begun.signal("KILL");
+    let _ = begun.wait();
+    let outcome = get().run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    assert!(outcome.resumed_bytes() > 0, "{outcome}");
+}
+
+#[test]
 fn a_server_that_failed_has_its_turn_again() {
     // It breaks off once, and the only other one is not there.
     let flaky = FaultServer::start();

@@ -68,6 +68,12 @@ impl Request {
         length.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
+    /// Whether only the first byte is asked for, to learn about the file.
+    #[must_use]
+    pub fn asks_for_one_byte(&self) -> bool {
+        self.range() == Some((0, Some(0)))
+    }
+
     /// Whether it asks for the beginning of a file of which nothing is known yet: ranges of a known
     /// version are conditional.
     #[must_use]

@@ -106,7 +106,7 @@ pub enum Event {
         source: String,
         /// Why it has been given up.
         reason: String,
-        /// The source from which the download begins anew; `None` if others go on.
+        /// The source that is asked next; `None` if others go on.
         next: Option<String>,
     },
     /// When a transfer over several paths will be complete, by the rates of its paths. Told once.

@@ -170,7 +170,7 @@ pub(crate) struct FileArgs {
 pub(crate) enum AllocationMethod {
     /// Not at all: the file grows as bytes arrive
     None,
-    /// With fallocate(2) before the first byte: a full disk is noticed at once
+    /// With fallocate(2) before the first byte is written: a full disk is noticed at once
     Falloc,
 }
 

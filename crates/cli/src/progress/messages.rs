@@ -96,7 +96,7 @@ pub(crate) fn span(seconds: f64) -> String {
 /// A source of `url` is given up, and the next one is asked, if others do not go on.
 pub(crate) fn dropped(url: &str, source: &str, reason: &str, next: Option<&str>) -> String {
     printable(&match next {
-        Some(next) => format!("{url}: {reason}; starting over from the mirror {next}"),
+        Some(next) => format!("{url}: {reason}; asking {next} next"),
         None => format!("{url}: {source} is left out: {reason}"),
     })
 }

@@ -11,8 +11,9 @@ use tokio::sync::watch;
 use url::Url;
 
 use super::inquiry::{ExpectedFile, Inquiry};
+use super::ways::WayId;
 use super::worker::{
-    Joined, Probed, RunContext, StopSignal, WorkerGuard, WorkerOutcome, stopped, too_large,
+    Answer, Joined, Probed, RunContext, StopSignal, WorkerGuard, WorkerOutcome, stopped, too_large,
 };
 use crate::blocking::blocking;
 use crate::http::{Failure, is_downgrade};
@@ -30,12 +31,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) async fn probe(
     context: Arc<RunContext>,
     guard: WorkerGuard,
+    way: WayId,
     mut inquiry: Inquiry,
     won: Arc<AtomicBool>,
     mut stop: StopSignal,
     mut cut: watch::Receiver<bool>,
 ) {
     let (at, hint) = (&inquiry.at, inquiry.hint);
+    let asked = context.clock.now();
     let asking = async {
         match inquiry.as_stream {
             true => context.client.whole(at, hint).await,
@@ -68,6 +71,13 @@ pub(crate) async fn probe(
     if won.swap(true, Ordering::Relaxed) {
         return guard.end(WorkerOutcome::Second(rtt));
     }
+    let began = context.clock.now();
+    let answer = body.map(|body| Answer {
+        way,
+        body,
+        asked,
+        began,
+    });
     if let (Some(total), Some(max)) = (source.total, context.max_size)
         && total > max
     {
@@ -91,7 +101,7 @@ pub(crate) async fn probe(
         Ok(Ok(opened)) => WorkerOutcome::Probed(Box::new(Probed {
             source,
             rtt,
-            body,
+            answer,
             name,
             described,
             opened,

@@ -61,6 +61,7 @@ impl Next {
 impl Run {
     /// Starts workers while the lanes grant connections and there is work.
     pub(crate) fn dispatch(&mut self) {
+        self.leave_lost_answers();
         self.ask_sizes();
         self.leave_silent_sources();
         for path in 0..self.paths.len() {
@@ -220,9 +221,9 @@ impl Run {
             let Phase::Moving(moving) = &self.transfers[index].phase else {
                 return None;
             };
-            let (way, _) = moving.body.as_ref()?;
+            let way = moving.answer.as_ref()?.way;
             let waits = way.path == path && moving.pieces.is_waiting();
-            waits.then_some(Next::Piece(index, *way, None))
+            waits.then_some(Next::Piece(index, way, None))
         })
     }
 
@@ -285,7 +286,6 @@ impl Run {
     fn start_probe(&mut self, index: usize, way: WayId, permit: Permit) {
         let now = self.now;
         let hint = self.own_hint(self.transfers[index].id);
-        let length = self.first_length(index, way.path);
         let context = Arc::clone(&self.paths[way.path].context);
         self.in_progress.insert(index);
         let class = usize::from(self.transfers[index].deadline.is_none());
@@ -294,6 +294,7 @@ impl Run {
         if let Some(place) = fresh.iter().position(|&fresh| fresh == index) {
             fresh.remove(place);
         }
+        let length = self.first_length(index, way.path);
         let transfer = &mut self.transfers[index];
         let won = match &mut transfer.phase {
             Phase::Probing { won, running } => {
@@ -314,19 +315,28 @@ impl Run {
         let stop = transfer.begin_task();
         let inquiry = transfer.inquiry(now, length, hint);
         let (guard, cut) = self.add_worker(id, way, permit, None, 0);
-        tokio::spawn(asking::probe(context, guard, inquiry, won, stop, cut));
+        tokio::spawn(asking::probe(context, guard, way, inquiry, won, stop, cut));
     }
 
-    /// How many bytes a probe asks for. A file of one source begins with it; but what deadlines
-    /// demand is known only when all that have one have been probed.
+    /// How many bytes a probe asks for. A file of one source begins with it, also over several paths:
+    /// what comes over the others than the fastest is dropped. But what deadlines demand is known
+    /// only when all files that have one have been probed, and a transfer of a stream has its
+    /// connection for as long as it takes.
     fn first_length(&self, index: usize, path: usize) -> u64 {
-        let transfer = &self.transfers[index];
-        let waits = transfer.deadline.is_some()
-            && (self.in_progress.len() > 1 || self.fresh.iter().any(|it| !it.is_empty()));
-        if waits || transfer.sources.left() > 1 {
+        let (transfer, path) = (&self.transfers[index], &self.paths[path]);
+        let is_unprobed = |it: &Transfer| {
+            let waits = matches!(it.phase, Phase::Waiting | Phase::Probing { .. });
+            waits && it.deadline.is_some() && it.id != transfer.id
+        };
+        let others_are_due = || !self.fresh[0].is_empty() || self.in_progress().any(is_unprobed);
+        if self.is_stream
+            || path.metered.is_some()
+            || transfer.sources.left() > 1
+            || transfer.deadline.is_some() && others_are_due()
+        {
             return 1;
         }
-        let fixed = self.paths[path].sizer.fixed();
+        let fixed = path.sizer.fixed();
         fixed.map_or(FIRST_ALONE, NonZeroU64::get).min(FIRST_ALONE)
     }
 
@@ -369,8 +379,12 @@ impl Run {
                 .with_core(|core, _| core.chunk_length(natural, pending))
         });
         let id = self.transfers[index].id;
-        let moving = self.transfers[index].moving();
-        let Some(lease) = moving.and_then(|moving| moving.lease(way.source, length)) else {
+        let Some(moving) = self.transfers[index].moving() else {
+            return;
+        };
+        let Some(lease) = moving.lease(way.source, length) else {
+            // What waits of it is not what the answer has.
+            moving.answer = None;
             return;
         };
         let lease_id = lease.id;
@@ -393,22 +407,29 @@ impl Run {
         let moving = transfer.moving()?;
         let remaining = moving.pieces.remaining().unwrap_or_default();
         let part = Arc::clone(&moving.part);
-        let body = moving.body.take().map(|(_, body)| body);
+        let answer = moving.answer.take_if(|answer| answer.way == way);
         let (range, beyond) = match lease.piece {
             Piece::Range(range) => {
                 let beyond = remaining.saturating_sub(range.end - range.start);
                 (range, beyond)
             }
             Piece::Stream => {
-                let (body, beyond) = (body?, None);
-                return Some((Job::Read { part, body, beyond }, 0));
+                let (answer, beyond) = (answer?, None);
+                return Some((
+                    Job::Read {
+                        part,
+                        answer,
+                        beyond,
+                    },
+                    0,
+                ));
             }
         };
         let first = range.start;
-        let job = match body {
-            Some(body) => Job::Read {
+        let job = match answer {
+            Some(answer) => Job::Read {
                 part,
-                body,
+                answer,
                 beyond: Some(beyond),
             },
             None => Job::Range {

@@ -33,6 +33,9 @@ const MEMORY: f64 = 5.0;
 const PROOF_SHARE: f64 = 0.05;
 const PROOF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
+/// A run that carries this part of what the user allows carries all of it.
+const ALLOWED: f64 = 0.95;
+
 /// Half of the time beyond this is the most that they have for it: so close to a deadline there is
 /// nothing to wait for any more.
 const URGENT: Duration = Duration::from_secs(4);
@@ -97,6 +100,12 @@ pub(crate) struct PathShare {
     /// The rate that a metered path is held to, byte/s; 0 while it is not used, and infinite while
     /// it is looked at for the first time.
     pub(crate) limit: Option<f64>,
+}
+
+/// How much of this rate, byte/s, may be asked of metered paths if the user limits that of the run:
+/// beyond the limit they would add nothing.
+pub(crate) fn allowed(rate: f64, limit: Option<f64>) -> f64 {
+    rate.min(limit.map_or(f64::INFINITY, |limit| ALLOWED * limit))
 }
 
 impl PathShare {

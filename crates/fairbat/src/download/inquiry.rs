@@ -63,7 +63,7 @@ pub(crate) struct Inquiry {
     pub(crate) expected: ExpectedFile,
     /// All sources of the file, this one among them.
     pub(crate) sources: Vec<Url>,
-    /// Those of them that have failed, and may be asked again.
+    /// Those of them that may be asked after this one.
     pub(crate) awaited: Vec<Url>,
     /// What the hash of the file is called, if it is known.
     pub(crate) hash: Option<String>,

@@ -84,21 +84,23 @@ impl Run {
                 let missing = Work::missing(source.total, source.version.is_some(), &have);
                 self.begin_file(id, &source, part.target(), have.total());
                 let is_whole = missing.is_none();
-                // The first bytes are of use if none of them is there.
-                let body = probed.body.filter(|body| {
-                    let begins = have.first().map(|range| range.start);
-                    source.version.is_none() || begins.is_none_or(|it| Some(it) >= body.expected)
-                });
                 // Nothing is waiting of an empty set.
                 let work = missing.unwrap_or(Work::Ranges(RangeSet::new()));
                 let last_checkpoint = self.now;
                 let joint = self.joint(id, &source);
                 let joins = joint.joins();
+                // The first bytes are of use if none of them is there, and if nobody waits for those
+                // that others are compared with.
+                let begins = have.first().map(|range| range.start);
+                let answer = probed.answer.filter(|answer| {
+                    let is_missing = begins.is_none_or(|it| Some(it) >= answer.body.expected);
+                    source.version.is_none() || is_missing && joint.sample.is_none()
+                });
                 self.transfer(id).phase = Phase::Moving(Box::new(Moving {
                     source,
                     part,
                     pieces: Pieces::new(work),
-                    body: body.map(|body| (way, body)),
+                    answer,
                     in_checkpoint: false,
                     last_checkpoint,
                     joint,
@@ -205,7 +207,7 @@ impl Run {
             asked: transfer.expected().checksum,
             asked_by: match transfer.request.checksum {
                 Some(_) => "was asked for",
-                None => "another server has told",
+                None => "a server sent with it",
             },
             pieces: transfer.request.known.pieces.clone(),
         };

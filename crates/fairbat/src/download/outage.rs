@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
 
-use super::division::{Needs, PathLoad, PathShare};
+use super::division::{Needs, PathLoad, PathShare, allowed};
 use super::run::Run;
 use super::worker::RunContext;
 use crate::event::Event;
@@ -52,6 +52,17 @@ impl Run {
                 self.renew_ways(index);
             } else {
                 self.leave_path(index);
+            }
+        }
+    }
+
+    /// Answers that wait to be read over a path that is not used any more are asked for anew.
+    pub(crate) fn leave_lost_answers(&mut self) {
+        let usable = (0..self.paths.len()).map(|path| self.is_usable(path));
+        let usable: Vec<bool> = usable.collect();
+        for index in &self.in_progress {
+            if let Some(moving) = self.transfers[*index].moving() {
+                moving.answer.take_if(|answer| !usable[answer.way.path]);
             }
         }
     }
@@ -136,8 +147,7 @@ impl Run {
         let least = Demand::of(self.now, due(false))?.zeta;
         Some(Needs {
             zeta: Demand::of(self.now, due(true))?.zeta,
-            // What the user's limit forbids, no path can carry.
-            least: least.min(self.limit_rate.unwrap_or(f64::INFINITY)),
+            least: allowed(least, self.limit_rate),
             left: left.min()?,
         })
     }
@@ -145,11 +155,6 @@ impl Run {
     /// What is under way over a path is asked for over the others.
     pub(crate) fn stop_using(&mut self, index: usize) {
         self.cut_workers(|it| it.way.path == index);
-        for transfer in &mut self.transfers {
-            if let Some(moving) = transfer.moving() {
-                moving.body.take_if(|(way, _)| way.path == index);
-            }
-        }
         let path = &mut self.paths[index];
         (path.request, path.granted, path.relieved) = (None, None, None);
     }

@@ -49,7 +49,7 @@ impl Run {
         let Phase::Moving(moving) = &transfer.phase else {
             return None;
         };
-        if moving.body.is_some() {
+        if moving.answer.is_some() {
             // It is read over the path that it comes over.
             return None;
         }

@@ -109,8 +109,9 @@ impl Run {
             .way(way)
             .map_or(0, |way| way.tries.backoff.failures());
         let is_awaited = match &transfer.phase {
-            // What is there of the file stays, also without a hash, while this one may come back.
-            Phase::Probing { .. } => is_present,
+            // What is there of the file stays, also without a hash, while this one may come back. One
+            // that has sent the whole file instead of a range is asked for the whole file first.
+            Phase::Probing { .. } => is_present && transfer.range_refusals == 0,
             Phase::Moving(moving) => {
                 let is_first = is_present && transfer.is_unsampled();
                 let is_alone = moving.joint.alone == Some(way.source) && failures > 1;

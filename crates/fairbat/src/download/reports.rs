@@ -85,7 +85,7 @@ impl Run {
         match outcome {
             WorkerOutcome::Probed(probed) => {
                 // There the first chunk does not wait for another turn, nor does what comes already.
-                let goes_on = self.place.is_some() || self.is_stream || probed.body.is_some();
+                let goes_on = self.place.is_some() || self.is_stream || probed.answer.is_some();
                 self.paths[way.path].granted = Some(permit).filter(|_| goes_on);
                 self.on_probed(transfer, way, *probed);
             }

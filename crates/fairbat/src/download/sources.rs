@@ -199,13 +199,12 @@ impl Sources {
         self.hash.is_some() && source.failures() > SUSPECT
     }
 
-    /// Those that have failed in a way that may pass, before the present one was asked: they may yet
-    /// continue what came from them.
+    /// The others than the present one that may continue what came from them.
     fn awaited(&self) -> impl Iterator<Item = &Url> {
         let others = self.iter().filter(|(other, _)| *other != self.present);
         let awaited = others.filter(|(_, it)| match it.state {
             SourceState::SetAside | SourceState::GivenUp => false,
-            _ => it.failed.is_some() && !self.is_suspect(it),
+            _ => !self.is_suspect(it),
         });
         awaited.map(|(_, it)| &it.at.url)
     }

@@ -18,14 +18,14 @@ use super::pieces::{Lease, Pieces};
 use super::setup::Outcome;
 use super::sources::Sources;
 use super::ways::{Tries, Way, WayId};
-use super::worker::{StopSignal, TransferId};
+use super::worker::{Answer, StopSignal, TransferId};
 use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
 use crate::lane::{EvenPace, Lane, Member, Rank, Service};
 use crate::metalink::MetalinkFile;
 use crate::settings::{RetrySettings, TransferRequest};
-use crate::transport::{Body, RemoteFile};
+use crate::transport::RemoteFile;
 
 /// So long the first one of several sources may take to answer, before the next one is asked. It is
 /// doubled once all have been asked.
@@ -122,7 +122,7 @@ pub(crate) struct Moving {
     /// What is left to fetch.
     pub(crate) pieces: Pieces,
     /// The answer that carries a whole stream, or the first bytes, until a worker takes it.
-    pub(crate) body: Option<(WayId, Body)>,
+    pub(crate) answer: Option<Answer>,
     /// Whether a checkpoint is being taken.
     pub(crate) in_checkpoint: bool,
     /// When the last one was started.
@@ -134,8 +134,9 @@ pub(crate) struct Moving {
 impl Moving {
     /// Leases the next piece for a source, of about this length.
     pub(crate) fn lease(&mut self, source: usize, length: NonZeroU64) -> Option<Lease> {
-        let first = self.body.as_ref().filter(|_| self.source.version.is_some());
-        if let Some(length) = first.and_then(|(_, body)| body.expected) {
+        let first = self.answer.as_ref();
+        let first = first.filter(|_| self.source.version.is_some());
+        if let Some(length) = first.and_then(|answer| answer.body.expected) {
             return self.pieces.lease_at(0..length);
         }
         // Where only the whole file has a hash, the bytes to compare others with come first.

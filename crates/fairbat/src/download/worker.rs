@@ -16,6 +16,7 @@ use super::part::file::{PartFile, Sink};
 use super::part::name::FileName;
 use super::part::{OpenedPart, PartError, PartStore};
 use super::pieces::{FinishedChunk, MIN_RELIEVED};
+use super::ways::WayId;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::Failure;
@@ -86,12 +87,23 @@ pub(crate) enum WorkerOutcome {
     Lost,
 }
 
+/// An answer with data, from the first byte of the file on, which has not been read.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Where it comes from.
+    pub(crate) way: WayId,
+    pub(crate) body: Body,
+    /// When it was asked for, and when it began.
+    pub(crate) asked: Duration,
+    pub(crate) began: Duration,
+}
+
 /// A probed file and its part file.
 #[derive(Debug)]
 pub(crate) struct Probed {
     pub(crate) source: RemoteFile,
     pub(crate) rtt: Option<Duration>,
-    pub(crate) body: Option<Body>,
+    pub(crate) answer: Option<Answer>,
     /// What the file is called.
     pub(crate) name: FileName,
     /// What a Metalink of the server says of it.
@@ -220,7 +232,7 @@ pub(crate) enum Job {
     /// Read an answer from the first byte to its end.
     Read {
         part: Arc<PartFile>,
-        body: Body,
+        answer: Answer,
         /// Other bytes of the file that are missing; `None` if the answer carries the whole file.
         beyond: Option<u64>,
     },
@@ -249,8 +261,15 @@ async fn carry_out(
     mut cut: watch::Receiver<bool>,
 ) -> Result<WorkerOutcome, Failure> {
     let started = context.clock.now();
-    let (part, offset, body, beyond) = match job {
-        Job::Read { part, body, beyond } => (part, 0, body, beyond),
+    let (part, offset, body, beyond, asked) = match job {
+        Job::Read {
+            part,
+            answer,
+            beyond,
+        } => {
+            let asked = (answer.asked, answer.began);
+            (part, 0, answer.body, beyond, asked)
+        }
         Job::Range {
             part,
             source,
@@ -263,10 +282,11 @@ async fn carry_out(
                 () = stopped(&mut cut) => return Ok(WorkerOutcome::Cut(FinishedChunk::NOTHING)),
                 opened = context.client.range(&source, range.clone(), hint) => opened,
             };
-            (part, range.start, opened?, Some(beyond))
+            let asked = (started, context.clock.now());
+            (part, range.start, opened?, Some(beyond), asked)
         }
     };
-    let first_byte = context.clock.now();
+    let (asked, began) = asked;
     let receiver = BodyReceiver {
         context,
         guard,
@@ -279,8 +299,8 @@ async fn carry_out(
     let (end, bytes) = receiver.run(body, stop).await?;
     let chunk = FinishedChunk {
         bytes,
-        duration: context.clock.now().saturating_sub(started),
-        gap: first_byte.saturating_sub(started),
+        duration: context.clock.now().saturating_sub(asked),
+        gap: began.saturating_sub(asked),
     };
     Ok(match end {
         End::Whole => WorkerOutcome::Fetched(chunk),

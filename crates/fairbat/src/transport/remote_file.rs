@@ -188,6 +188,7 @@ impl HttpClient {
             _ => return Err(self.refusal(&response, asked, &url)),
         }
         // The answer to the range request is of no use: ask without a range.
+        drop(response);
         self.whole(asked, hint).await
     }
 

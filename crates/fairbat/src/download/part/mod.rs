@@ -37,7 +37,7 @@ pub struct Incoming {
     /// The same of all URLs that the user takes for those of the same file. What came from one of
     /// them is in the part file of this download, but not continued from another one.
     pub others: Vec<String>,
-    /// Those of them that may be asked again. What came from one of these is left to it.
+    /// Those of them that may be asked after this one. What came from one of these is left to it.
     pub awaited: Vec<String>,
     /// What the hash of the file is called, if one is known. Under the same hash, what came from
     /// one server is continued from another one.
