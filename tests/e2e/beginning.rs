@@ -77,14 +77,17 @@ fn several_files_are_each_one_request() {
         server.serve(name, Version::new(&SHORT));
     }
     let urls = names.iter().map(|name| server.url(name));
-    work.get().args(urls).run().expect_code(0);
+    let get = work.get().args(["--weight", "1"]).args(urls);
+    get.run().expect_code(0);
     assert_eq!(asked(&server), vec![(0, Some(BEGINNING - 1)); names.len()]);
 }
 
 #[test]
 fn a_deadline_is_no_reason_for_another_request() {
     let (server, work) = (serve(&SHORT), Workdir::new());
-    let get = work.get().args(["--deadline", "1m", &server.url("/file")]);
+    let get = work
+        .get()
+        .args(["--weight", "1", "--deadline", "1m", &server.url("/file")]);
     get.run().expect_code(0);
     assert_eq!(asked(&server), [(0, Some(BEGINNING - 1))]);
     // Of several, what all need is asked for first.

@@ -95,3 +95,28 @@ fn the_last_bytes_come_though_no_way_seems_better() {
     outcome.expect_code(0);
     work.assert_holds(&[("file", &content)]);
 }
+
+#[test]
+fn an_answer_that_is_of_no_use_is_not_the_last_of_two_paths() {
+    let Some(link) = Link::new(RATE) else {
+        return;
+    };
+    link.add_address(OTHER);
+    let nginx = Nginx::start(&Config {
+        namespace: Some(link.server().to_owned()),
+        address: SERVER.parse().expect("an address"),
+        ..Config::default()
+    });
+    nginx.put("file", &Content::new(332, 300_000));
+    let work = Workdir::new();
+    // Both are asked at once, and the first answer is one that ends a download.
+    let outcome = work
+        .get()
+        .namespace(link.client())
+        .args(["--interface", &format!("{CLIENT},{OTHER}")])
+        .args(["--max-size", "1K", "-o", "file"])
+        .arg(nginx.url("file"))
+        .run();
+    outcome.expect_code(12);
+    work.assert_holds(&[]);
+}

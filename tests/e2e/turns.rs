@@ -1,6 +1,9 @@
 //! Several servers with a file: one that fails is left for the next at once, and has its turn again
 //! when that fails too. Without a hash, what has come from it stays meanwhile.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use fairbat_tests::content::{Content, sha256_hex};
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::{End, Reply};
@@ -149,6 +152,42 @@ fn what_has_come_stays_behind_a_server_without_ranges() {
     begun.wait_for_progress(&work.join("file"), SIZE / 4);
     begun.signal("KILL");
     let _ = begun.wait();
+    let outcome = get().run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    assert!(outcome.resumed_bytes() > 0, "{outcome}");
+}
+
+#[test]
+fn what_a_server_has_sent_is_continued_when_it_serves_no_ranges_any_more() {
+    let (first, other) = (FaultServer::start(), FaultServer::start());
+    let is_changed = Arc::new(AtomicBool::new(false));
+    let (version, changed) = (Version::new(&FILE), Arc::clone(&is_changed));
+    first.script("/file", move |request| {
+        match changed.load(Ordering::Relaxed) {
+            false => version.answer(request).rate(1_000_000),
+            true => version.whole(),
+        }
+    });
+    let (version, changed) = (Version::new(&FILE), Arc::clone(&is_changed));
+    other.script("/file", move |request| {
+        match changed.load(Ordering::Relaxed) {
+            false => Reply::status(404),
+            true => version.answer(request),
+        }
+    });
+    let checksum = format!("sha-256={}", sha256_hex(&FILE.all()));
+    let work = Workdir::new();
+    let get = || {
+        work.get()
+            .args(["--file-allocation", "none", "--checksum", &checksum])
+            .args([&first.url("/file"), "--mirror", &other.url("/file")])
+    };
+    let mut begun = get().spawn();
+    begun.wait_for_progress(&work.join("file"), SIZE / 4);
+    begun.signal("KILL");
+    let _ = begun.wait();
+    is_changed.store(true, Ordering::Relaxed);
     let outcome = get().run();
     outcome.expect_code(0);
     work.assert_holds(&[("file", &FILE)]);

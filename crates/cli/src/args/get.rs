@@ -99,7 +99,8 @@ pub(crate) struct FileArgs {
     ///
     /// Without a digest, the mirrors are for when URL fails. They are tried in this order. Each one
     /// begins with the first byte: an ETag or a length does not show that two servers have the
-    /// same file. While something is there of the file, they wait until URL is given up.
+    /// same file. While something is there of the file, the others wait until the server that
+    /// it came from is given up.
     ///
     /// A server is given up when it refuses the file, when --retry tries in a row have failed, or
     /// when the file is larger than --max-size, keeps changing, or has another digest than it

@@ -105,7 +105,7 @@ impl Bars {
                 next: Some(next), ..
             } => self
                 .status
-                .set_message(printable(&format!("starting over from {next}"))),
+                .set_message(printable(&format!("asking {next}"))),
             Event::Done { url, .. } | Event::Sent { url, .. } | Event::Error { url, .. } => {
                 match event {
                     Event::Error { .. } => self.counts.failed += 1,

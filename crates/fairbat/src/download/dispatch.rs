@@ -262,12 +262,7 @@ impl Run {
         };
         let is_waiting = |index: &usize| {
             let transfer = &self.transfers[*index];
-            let waits = match &transfer.phase {
-                Phase::Waiting => true,
-                Phase::Probing { running, .. } => !running.contains(&path),
-                _ => false,
-            };
-            waits && transfer.deadline.is_some() == is_due
+            transfer.deadline.is_some() == is_due && transfer.waits_for_probe(path)
         };
         let mut again = self.in_progress.iter().copied().filter(is_waiting);
         again.find(may_connect).or_else(|| {
@@ -320,8 +315,8 @@ impl Run {
 
     /// How many bytes a probe asks for. A file of one source begins with it, also over several paths:
     /// what comes over the others than the fastest is dropped. But what deadlines demand is known
-    /// only when all files that have one have been probed, and a transfer of a stream has its
-    /// connection for as long as it takes.
+    /// only when all files that have one have been probed, a transfer of a stream has its connection
+    /// for as long as it takes, and what comes over a metered path costs money.
     fn first_length(&self, index: usize, path: usize) -> u64 {
         let (transfer, path) = (&self.transfers[index], &self.paths[path]);
         let is_unprobed = |it: &Transfer| {

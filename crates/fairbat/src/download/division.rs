@@ -88,6 +88,8 @@ pub(crate) struct Needs {
     pub(crate) zeta: f64,
     /// The lowest rate with hardly any margin: more would cost money for nothing, byte/s.
     pub(crate) least: f64,
+    /// The user's limit on the rate of the run, byte/s; infinite without one.
+    pub(crate) limit: f64,
     /// Time to the nearest deadline with hardly any margin.
     pub(crate) left: Duration,
 }
@@ -102,10 +104,15 @@ pub(crate) struct PathShare {
     pub(crate) limit: Option<f64>,
 }
 
-/// How much of this rate, byte/s, may be asked of metered paths if the user limits that of the run:
-/// beyond the limit they would add nothing.
-pub(crate) fn allowed(rate: f64, limit: Option<f64>) -> f64 {
-    rate.min(limit.map_or(f64::INFINITY, |limit| ALLOWED * limit))
+impl Needs {
+    /// What others than those that carry so much are to carry, byte/s. Beyond the user's limit they
+    /// would add nothing.
+    fn missing(&self, carried: f64) -> f64 {
+        match carried >= ALLOWED * self.limit {
+            true => 0.0,
+            false => self.least.min(self.limit) - carried,
+        }
+    }
 }
 
 impl PathShare {
@@ -257,7 +264,7 @@ impl Divider {
             self.pays = false;
             return (0.0, false);
         };
-        let missing = needs.least - carried;
+        let missing = needs.missing(carried);
         let is_there = paths.iter().any(|path| path.is_metered && path.is_up);
         if missing <= 0.0 || !is_there {
             self.pays = false;
@@ -314,6 +321,7 @@ mod tests {
         Some(Needs {
             zeta,
             least: 0.95 * zeta,
+            limit: f64::INFINITY,
             left: Duration::from_secs(left),
         })
     }
@@ -393,6 +401,19 @@ mod tests {
             });
             assert_eq!(limits.last(), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_metered_path_adds_nothing_beyond_the_limit_of_the_run() {
+        let limit = |free: f64, limit: f64| {
+            let needs = needs(2e6, 4).map(|it| Needs { limit, ..it });
+            let paths = [path(free, free, 1.0), metered(2e6)];
+            after(20, needs, &paths)[1].limit.unwrap()
+        };
+        assert!((limit(1e6, f64::INFINITY) - 0.9e6).abs() < 1e4);
+        // All that the user allows, and no more.
+        assert!((limit(1e6, 1.5e6) - 0.5e6).abs() < 1e4);
+        assert_eq!(limit(0.97e6, 1e6), 0.0);
     }
 
     #[test]

@@ -267,7 +267,7 @@ impl Run {
         self.begin_anew(id, error, SourceState::SetAside, true);
     }
 
-    /// A source is not asked again. Others go on, or the download begins anew with the next one.
+    /// A source is not asked again. Others go on, or the next one is asked.
     pub(crate) fn drop_source(&mut self, id: TransferId, source: usize, reason: String) {
         self.leave_source(id, source, SourceState::GivenUp, reason);
     }

@@ -123,9 +123,12 @@ impl Run {
         let is_worth_it = source.total.is_none_or(|total| total >= MIN_JOINED);
         match opened {
             OpenedPart::OfAnother => Some("what is there of the file came from another server"),
-            OpenedPart::Part { .. } if source.version.is_none() && !self.is_stream => (is_worth_it
-                && sources.may_join_without_present())
-            .then_some("the server serves no ranges of the file"),
+            OpenedPart::Part { .. } | OpenedPart::Unidentified
+                if source.version.is_none() && !self.is_stream =>
+            {
+                let is_last = !is_worth_it || !sources.may_join_without_present();
+                (!is_last).then_some("the server serves no ranges of the file")
+            }
             _ => None,
         }
     }
@@ -206,7 +209,7 @@ impl Run {
             length,
             asked: transfer.expected().checksum,
             asked_by: match transfer.request.checksum {
-                Some(_) => "was asked for",
+                Some(_) => "is expected",
                 None => "a server sent with it",
             },
             pieces: transfer.request.known.pieces.clone(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
 
-use super::division::{Needs, PathLoad, PathShare, allowed};
+use super::division::{Needs, PathLoad, PathShare};
 use super::run::Run;
 use super::worker::RunContext;
 use crate::event::Event;
@@ -147,7 +147,8 @@ impl Run {
         let least = Demand::of(self.now, due(false))?.zeta;
         Some(Needs {
             zeta: Demand::of(self.now, due(true))?.zeta,
-            least: allowed(least, self.limit_rate),
+            least,
+            limit: self.limit_rate.unwrap_or(f64::INFINITY),
             left: left.min()?,
         })
     }

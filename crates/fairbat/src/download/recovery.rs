@@ -139,8 +139,8 @@ impl Run {
         others.filter(|it| !it.is_exhausted && self.is_usable(it.id.path))
     }
 
-    /// A probe has ended without an answer. Perhaps one over another path has one.
-    fn end_probe(&mut self, id: TransferId, way: WayId) {
+    /// A probe has ended without an answer that is of use. Perhaps one over another path has one.
+    pub(crate) fn end_probe(&mut self, id: TransferId, way: WayId) {
         if let Phase::Probing { running, .. } = &mut self.transfer(id).phase {
             running.retain(|path| *path != way.path);
             if running.is_empty() {

@@ -92,6 +92,7 @@ impl Run {
             WorkerOutcome::Second(rtt) => {
                 drop(permit);
                 self.note_rtt(transfer, way, rtt);
+                self.end_probe(transfer, way);
             }
             WorkerOutcome::Slow => {
                 drop(permit);

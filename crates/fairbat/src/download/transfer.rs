@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dalbe::deadline::Deadline;
@@ -479,6 +479,17 @@ impl Transfer {
     pub(crate) fn is_resumable(&self) -> bool {
         match &self.phase {
             Phase::Moving(moving) => moving.source.version.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether a probe over this path is of use.
+    pub(crate) fn waits_for_probe(&self, path: usize) -> bool {
+        match &self.phase {
+            Phase::Waiting => true,
+            Phase::Probing { won, running } => {
+                !running.contains(&path) && !won.load(Ordering::Relaxed)
+            }
             _ => false,
         }
     }

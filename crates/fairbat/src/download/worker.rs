@@ -261,14 +261,18 @@ async fn carry_out(
     mut cut: watch::Receiver<bool>,
 ) -> Result<WorkerOutcome, Failure> {
     let started = context.clock.now();
-    let (part, offset, body, beyond, asked) = match job {
+    let (part, offset, body, beyond, times) = match job {
         Job::Read {
             part,
             answer,
             beyond,
         } => {
-            let asked = (answer.asked, answer.began);
-            (part, 0, answer.body, beyond, asked)
+            // What comes while it waits is counted, but not a time in which nothing may come.
+            let round_trip = answer.began.saturating_sub(answer.asked);
+            let waited = started.saturating_sub(answer.began).min(round_trip);
+            let began = started.saturating_sub(waited);
+            let times = (began.saturating_sub(round_trip), began);
+            (part, 0, answer.body, beyond, times)
         }
         Job::Range {
             part,
@@ -282,11 +286,11 @@ async fn carry_out(
                 () = stopped(&mut cut) => return Ok(WorkerOutcome::Cut(FinishedChunk::NOTHING)),
                 opened = context.client.range(&source, range.clone(), hint) => opened,
             };
-            let asked = (started, context.clock.now());
-            (part, range.start, opened?, Some(beyond), asked)
+            let times = (started, context.clock.now());
+            (part, range.start, opened?, Some(beyond), times)
         }
     };
-    let (asked, began) = asked;
+    let (asked, began) = times;
     let receiver = BodyReceiver {
         context,
         guard,

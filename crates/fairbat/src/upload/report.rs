@@ -8,7 +8,7 @@ use dalbe::receive_window::ReceiveWindowState;
 use super::connection::UploadConnection;
 use super::path::{PathUsage, UploadPath};
 use super::send::Upload;
-use crate::download::division::{Needs, PathLoad, PathShare, allowed};
+use crate::download::division::{Needs, PathLoad, PathShare};
 use crate::download::outage::for_money;
 use crate::event::{Control, Event, FileProgress, PathSample};
 use crate::interfaces::Interfaces;
@@ -100,11 +100,12 @@ impl Upload {
             return;
         }
         let zeta = |due: Deadline| Demand::of(now, [(due, remaining)]).map(|demand| demand.zeta);
-        let limit = self.settings.limit_rate.map(|limit| limit as f64);
+        let limit = self.settings.limit_rate;
         let needs = deadline.and_then(|due| {
             Some(Needs {
                 zeta: zeta(due)?,
-                least: allowed(zeta(for_money(due))?, limit),
+                least: zeta(for_money(due))?,
+                limit: limit.map_or(f64::INFINITY, |limit| limit as f64),
                 left: for_money(due).by().saturating_sub(now),
             })
         });
