@@ -407,7 +407,7 @@ mod tests {
     fn a_metered_path_adds_nothing_beyond_the_limit_of_the_run() {
         let limit = |free: f64, limit: f64| {
             let needs = needs(2e6, 4).map(|it| Needs { limit, ..it });
-            let paths = [path(free, free, 1.0), metered(2e6)];
+            let paths = [path(free, free, 1.0), metered(0.6e6)];
             after(20, needs, &paths)[1].limit.unwrap()
         };
         assert!((limit(1e6, f64::INFINITY) - 0.9e6).abs() < 1e4);
