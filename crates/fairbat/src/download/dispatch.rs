@@ -316,7 +316,8 @@ impl Run {
     /// How many bytes a probe asks for. A file of one source begins with it, also over several paths:
     /// what comes over the others than the fastest is dropped. But what deadlines demand is known
     /// only when all files that have one have been probed, a transfer of a stream has its connection
-    /// for as long as it takes, and what comes over a metered path costs money.
+    /// for as long as it takes, and what comes over a metered path costs money. In a shared lane, the
+    /// connection of a probe goes on with a chunk of the length that suits the lane.
     fn first_length(&self, index: usize, path: usize) -> u64 {
         let (transfer, path) = (&self.transfers[index], &self.paths[path]);
         let is_unprobed = |it: &Transfer| {
@@ -325,6 +326,7 @@ impl Run {
         };
         let others_are_due = || !self.fresh[0].is_empty() || self.in_progress().any(is_unprobed);
         if self.is_stream
+            || self.place.is_some()
             || path.metered.is_some()
             || transfer.sources.left() > 1
             || transfer.deadline.is_some() && others_are_due()
