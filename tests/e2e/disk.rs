@@ -125,10 +125,7 @@ fn a_part_made_before_the_disk_filled_up_is_kept_when_space_is_reserved() {
             .args(["--file-allocation", allocation, "-o", "file"])
             .arg(nginx.url("file"))
     };
-    let mut first = get("none").spawn();
-    first.wait_for_progress(&target, 2 * MIB);
-    first.signal("KILL");
-    let _ = first.wait();
+    get("none").run_until_killed(&target, 2 * MIB);
 
     fill(&disk, MIB);
     get("falloc").run().expect_code(6);

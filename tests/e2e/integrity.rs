@@ -126,10 +126,7 @@ fn a_checksum_covers_the_bytes_of_earlier_runs() {
         .get()
         .args(["--file-allocation", "none", "-o", "file"])
         .args(["--checksum", &checksum, &server.url("/file")]);
-    let mut first = get.spawn();
-    first.wait_for_progress(&work.join("file"), 500_000);
-    first.signal("KILL");
-    let _ = first.wait();
+    get.run_until_killed(&work.join("file"), 500_000);
     let outcome = get.run();
     outcome.expect_code(0);
     assert!(outcome.resumed_bytes() > 0, "{outcome}");

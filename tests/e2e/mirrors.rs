@@ -1,6 +1,7 @@
 //! Several servers with the same file: one that fails is replaced by the next, and what two of
 //! them send is never joined.
 
+use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::{Content, sha256_hex};
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::{End, Framing, Reply};
@@ -165,29 +166,30 @@ fn nothing_is_kept_of_a_file_that_is_too_large_for_one_and_missing_at_the_next()
     work.assert_holds(&[]);
 }
 
-#[test]
-fn what_a_mirror_has_sent_is_continued_from_no_other_server() {
-    let slow = Nginx::start(&Config {
+/// A download that was killed when a mirror had sent a part of the file, which the first server did
+/// not have then. Both know the same date and length of it, so nginx gives both the same ETag.
+fn begun_at_a_mirror(work: &Workdir, first: &Nginx, more: &[&str]) -> (Fairbat, Nginx) {
+    let mirror = Nginx::start(&Config {
         limit_rate: Some(1_000_000),
         ..Config::default()
     });
-    // The same date and length, so nginx gives both the same ETag.
-    slow.put("file", &STALE);
-    let work = Workdir::new();
-    let first = Nginx::start(&Config::default());
-    let url = first.url("file");
-    let get = || {
-        work.get()
-            .args(["--file-allocation", "none", &url])
-            .args(["--mirror", &slow.url("file")])
-    };
-    let mut begun = get().spawn();
-    begun.wait_for_progress(&work.join("file"), SIZE / 4);
-    begun.signal("KILL");
-    let _ = begun.wait();
+    mirror.put("file", &STALE);
+    let get = work
+        .get()
+        .args(["--file-allocation", "none", &first.url("file")])
+        .args(["--mirror", &mirror.url("file")])
+        .args(more);
+    get.run_until_killed(&work.join("file"), SIZE / 4);
     first.put("file", &FILE);
+    (get, mirror)
+}
+
+#[test]
+fn what_a_mirror_has_sent_is_continued_from_no_other_server() {
+    let (first, work) = (Nginx::start(&Config::default()), Workdir::new());
+    let (get, _mirror) = begun_at_a_mirror(&work, &first, &[]);
     // It goes on where it came from.
-    let outcome = get().run();
+    let outcome = get.run();
     outcome.expect_code(0);
     work.assert_holds(&[("file", &STALE)]);
     assert!(outcome.resumed_bytes() > 0, "{outcome}");
@@ -195,26 +197,10 @@ fn what_a_mirror_has_sent_is_continued_from_no_other_server() {
 
 #[test]
 fn what_a_mirror_has_sent_is_not_continued_from_the_first_server() {
-    let slow = Nginx::start(&Config {
-        limit_rate: Some(1_000_000),
-        ..Config::default()
-    });
-    // The same date and length, so nginx gives both the same ETag.
-    slow.put("file", &STALE);
     let (first, work) = (Nginx::start(&Config::default()), Workdir::new());
-    let (first_url, mirror) = (first.url("file"), slow.url("file"));
-    let get = || {
-        work.get()
-            .args(["--file-allocation", "none", "--retry-wait", "50ms"])
-            .args([&first_url, "--mirror", &mirror])
-    };
-    let mut begun = get().spawn();
-    begun.wait_for_progress(&work.join("file"), SIZE / 4);
-    begun.signal("KILL");
-    let _ = begun.wait();
-    first.put("file", &FILE);
-    drop(slow);
-    let outcome = get().run();
+    let (get, mirror) = begun_at_a_mirror(&work, &first, &["--retry-wait", "50ms"]);
+    drop(mirror);
+    let outcome = get.run();
     outcome.expect_code(0);
     work.assert_holds(&[("file", &FILE)]);
     assert_eq!(outcome.resumed_bytes(), 0, "{outcome}");

@@ -17,12 +17,30 @@ const RATE: &str = "10mbit";
 /// The link cannot keep this deadline, so both paths press.
 const DEADLINE: &str = "25s";
 
-fn get(link: &Link, nginx: &Nginx, work: &Workdir, interfaces: &str) -> Vec<serde_json::Value> {
+/// Two addresses of the client, as ways out.
+fn both() -> String {
+    format!("{CLIENT},{OTHER}")
+}
+
+/// A server with a file behind this link, and a client with two addresses.
+fn serve(link: &Link, content: &Content, limit_rate: Option<u64>) -> Nginx {
+    link.add_address(OTHER);
+    let nginx = Nginx::start(&Config {
+        namespace: Some(link.server().to_owned()),
+        address: SERVER.parse().expect("an address"),
+        limit_rate,
+        ..Config::default()
+    });
+    nginx.put("file", content);
+    nginx
+}
+
+fn get(link: &Link, nginx: &Nginx, work: &Workdir) -> Vec<serde_json::Value> {
     let outcome = work
         .get()
         .namespace(link.client())
         .timeout(Duration::from_secs(180))
-        .args(["--interface", interfaces, "--deadline", DEADLINE])
+        .args(["--interface", &both(), "--deadline", DEADLINE])
         .args(["-o", "file"])
         .arg(nginx.url("file"))
         .run();
@@ -43,15 +61,9 @@ fn two_addresses_behind_one_link_turn_out_to_share_it() {
     let Some(link) = Link::with_queue(RATE) else {
         return;
     };
-    link.add_address(OTHER);
-    let nginx = Nginx::start(&Config {
-        namespace: Some(link.server().to_owned()),
-        address: SERVER.parse().expect("an address"),
-        ..Config::default()
-    });
-    nginx.put("file", &FILE);
+    let nginx = serve(&link, &FILE, None);
     let work = Workdir::new();
-    let events = get(&link, &nginx, &work, &format!("{CLIENT},{OTHER}"));
+    let events = get(&link, &nginx, &work);
     if events.is_empty() {
         return;
     }
@@ -73,22 +85,15 @@ fn the_last_bytes_come_though_no_way_seems_better() {
     let Some(link) = Link::new(RATE) else {
         return;
     };
-    link.add_address(OTHER);
     // The first 256 KiB come over one path, slowly. What is left is less than is worth a request
     // over that one, and nobody knows what the other one carries.
     let content = Content::new(331, 300_000);
-    let nginx = Nginx::start(&Config {
-        namespace: Some(link.server().to_owned()),
-        address: SERVER.parse().expect("an address"),
-        limit_rate: Some(250_000),
-        ..Config::default()
-    });
-    nginx.put("file", &content);
+    let nginx = serve(&link, &content, Some(250_000));
     let work = Workdir::new();
     let outcome = work
         .get()
         .namespace(link.client())
-        .args(["--interface", &format!("{CLIENT},{OTHER}")])
+        .args(["--interface", &both()])
         .args(["--max-time", "20s", "-o", "file"])
         .arg(nginx.url("file"))
         .run();
@@ -101,19 +106,13 @@ fn an_answer_that_is_of_no_use_is_not_the_last_of_two_paths() {
     let Some(link) = Link::new(RATE) else {
         return;
     };
-    link.add_address(OTHER);
-    let nginx = Nginx::start(&Config {
-        namespace: Some(link.server().to_owned()),
-        address: SERVER.parse().expect("an address"),
-        ..Config::default()
-    });
-    nginx.put("file", &Content::new(332, 300_000));
+    let nginx = serve(&link, &Content::new(332, 300_000), None);
     let work = Workdir::new();
     // Both are asked at once, and the first answer is one that ends a download.
     let outcome = work
         .get()
         .namespace(link.client())
-        .args(["--interface", &format!("{CLIENT},{OTHER}")])
+        .args(["--interface", &both()])
         .args(["--max-size", "1K", "-o", "file"])
         .arg(nginx.url("file"))
         .run();

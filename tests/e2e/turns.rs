@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::{Content, sha256_hex};
 use fairbat_tests::fault::FaultServer;
 use fairbat_tests::message::{End, Reply};
@@ -17,15 +18,30 @@ const FILE: Content = Content::new(312, SIZE);
 /// An address at which nobody listens.
 const NOBODY: &str = "http://127.0.0.1:9/file";
 
-/// Downloads the file from the first of these URLs, or the others.
-fn get_with(work: &Workdir, urls: &[&str], more: &[&str]) -> Outcome {
+/// A download of the file from the first of these URLs, or the others.
+fn command(work: &Workdir, urls: &[&str]) -> Fairbat {
     let checksum = format!("sha-256={}", sha256_hex(&FILE.all()));
     let mirrors = urls[1..].iter().flat_map(|url| ["--mirror", *url]);
     work.get()
         .args(["--checksum", &checksum, urls[0]])
         .args(mirrors)
-        .args(more)
-        .run()
+}
+
+/// Runs it with more arguments.
+fn get_with(work: &Workdir, urls: &[&str], more: &[&str]) -> Outcome {
+    command(work, urls).args(more).run()
+}
+
+/// Is killed, and goes on with what has come, after `change`.
+fn get_resumed(urls: &[&str], change: impl FnOnce()) {
+    let work = Workdir::new();
+    let get = command(&work, urls).args(["--file-allocation", "none"]);
+    get.run_until_killed(&work.join("file"), SIZE / 4);
+    change();
+    let outcome = get.run();
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    assert!(outcome.resumed_bytes() > 0, "{outcome}");
 }
 
 /// The same, and the file comes. Waiting for a failed server would take longer than the whole run
@@ -141,21 +157,7 @@ fn what_has_come_stays_behind_a_server_without_ranges() {
     let slow = version.clone();
     whole.script("/file", move |_| version.whole());
     good.script("/file", move |request| slow.answer(request).rate(1_000_000));
-    let checksum = format!("sha-256={}", sha256_hex(&FILE.all()));
-    let work = Workdir::new();
-    let get = || {
-        work.get()
-            .args(["--file-allocation", "none", "--checksum", &checksum])
-            .args([&whole.url("/file"), "--mirror", &good.url("/file")])
-    };
-    let mut begun = get().spawn();
-    begun.wait_for_progress(&work.join("file"), SIZE / 4);
-    begun.signal("KILL");
-    let _ = begun.wait();
-    let outcome = get().run();
-    outcome.expect_code(0);
-    work.assert_holds(&[("file", &FILE)]);
-    assert!(outcome.resumed_bytes() > 0, "{outcome}");
+    get_resumed(&[&whole.url("/file"), &good.url("/file")], || ());
 }
 
 #[test]
@@ -176,22 +178,9 @@ fn what_a_server_has_sent_is_continued_when_it_serves_no_ranges_any_more() {
             true => version.answer(request),
         }
     });
-    let checksum = format!("sha-256={}", sha256_hex(&FILE.all()));
-    let work = Workdir::new();
-    let get = || {
-        work.get()
-            .args(["--file-allocation", "none", "--checksum", &checksum])
-            .args([&first.url("/file"), "--mirror", &other.url("/file")])
-    };
-    let mut begun = get().spawn();
-    begun.wait_for_progress(&work.join("file"), SIZE / 4);
-    begun.signal("KILL");
-    let _ = begun.wait();
-    is_changed.store(true, Ordering::Relaxed);
-    let outcome = get().run();
-    outcome.expect_code(0);
-    work.assert_holds(&[("file", &FILE)]);
-    assert!(outcome.resumed_bytes() > 0, "{outcome}");
+    get_resumed(&[&first.url("/file"), &other.url("/file")], || {
+        is_changed.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -73,10 +73,7 @@ fn an_unchanged_file_is_resumed() {
         nginx.put("file", &OLD);
         let work = Workdir::new();
         let get = get(&work, &nginx.url("file"), split);
-        let mut first = get.spawn();
-        first.wait_for_progress(&work.join("file"), BEGUN);
-        first.signal("KILL");
-        let _ = first.wait();
+        get.run_until_killed(&work.join("file"), BEGUN);
         let second = get.run();
         second.expect_code(0);
         work.assert_holds(&[("file", &OLD)]);
@@ -95,10 +92,7 @@ fn without_continue_everything_is_fetched_again() {
     nginx.put("file", &OLD);
     let work = Workdir::new();
     let get = get(&work, &nginx.url("file"), "1");
-    let mut first = get.spawn();
-    first.wait_for_progress(&work.join("file"), BEGUN);
-    first.signal("KILL");
-    let _ = first.wait();
+    get.run_until_killed(&work.join("file"), BEGUN);
     let second = get.arg("--no-continue").run();
     second.expect_code(0);
     assert_eq!(second.resumed_bytes(), 0, "{second}");

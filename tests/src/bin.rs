@@ -262,6 +262,15 @@ impl Fairbat {
     pub fn run(&self) -> Outcome {
         self.spawn().wait()
     }
+
+    /// Runs it until the next run has so many bytes of `target` to go on from, and kills it. See
+    /// [`Running::wait_for_progress`].
+    pub fn run_until_killed(&self, target: &Path, bytes: u64) {
+        let mut run = self.spawn();
+        run.wait_for_progress(target, bytes);
+        run.signal("KILL");
+        let _ = run.wait();
+    }
 }
 
 /// A running `fairbat`; killed when dropped.

@@ -221,7 +221,7 @@ impl std::fmt::Debug for Credentials {
 pub enum FileAllocation {
     /// Not at all: the file grows as bytes arrive.
     None,
-    /// With fallocate(2), when the file is begun: a full disk is noticed at
+    /// With fallocate(2), before the first byte is written: a full disk is noticed at
     /// once. Falls back to `None` where the file system cannot do it.
     Falloc,
 }

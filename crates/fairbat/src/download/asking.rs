@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use url::Url;
 
 use super::inquiry::{ExpectedFile, Inquiry};
-use super::ways::WayId;
 use super::worker::{
     Answer, Joined, Probed, RunContext, StopSignal, WorkerGuard, WorkerOutcome, stopped, too_large,
 };
@@ -31,7 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) async fn probe(
     context: Arc<RunContext>,
     guard: WorkerGuard,
-    way: WayId,
     mut inquiry: Inquiry,
     won: Arc<AtomicBool>,
     mut stop: StopSignal,
@@ -72,12 +70,8 @@ pub(crate) async fn probe(
         return guard.end(WorkerOutcome::Second(rtt));
     }
     let began = context.clock.now();
-    let answer = body.map(|body| Answer {
-        way,
-        body,
-        asked,
-        began,
-    });
+    let gap = began.saturating_sub(asked);
+    let answer = body.map(|body| Answer { body, gap, began });
     if let (Some(total), Some(max)) = (source.total, context.max_size)
         && total > max
     {

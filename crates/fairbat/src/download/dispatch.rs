@@ -221,9 +221,9 @@ impl Run {
             let Phase::Moving(moving) = &self.transfers[index].phase else {
                 return None;
             };
-            let way = moving.answer.as_ref()?.way;
+            let (way, _) = moving.answer.as_ref()?;
             let waits = way.path == path && moving.pieces.is_waiting();
-            waits.then_some(Next::Piece(index, way, None))
+            waits.then_some(Next::Piece(index, *way, None))
         })
     }
 
@@ -310,7 +310,7 @@ impl Run {
         let stop = transfer.begin_task();
         let inquiry = transfer.inquiry(now, length, hint);
         let (guard, cut) = self.add_worker(id, way, permit, None, 0);
-        tokio::spawn(asking::probe(context, guard, way, inquiry, won, stop, cut));
+        tokio::spawn(asking::probe(context, guard, inquiry, won, stop, cut));
     }
 
     /// How many bytes a probe asks for. A file of one source begins with it, also over several paths:
@@ -404,7 +404,8 @@ impl Run {
         let moving = transfer.moving()?;
         let remaining = moving.pieces.remaining().unwrap_or_default();
         let part = Arc::clone(&moving.part);
-        let answer = moving.answer.take_if(|answer| answer.way == way);
+        let answer = moving.answer.take_if(|(from, _)| *from == way);
+        let answer = answer.map(|(_, answer)| answer);
         let (range, beyond) = match lease.piece {
             Piece::Range(range) => {
                 let beyond = remaining.saturating_sub(range.end - range.start);

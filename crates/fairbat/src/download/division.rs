@@ -94,16 +94,6 @@ pub(crate) struct Needs {
     pub(crate) left: Duration,
 }
 
-/// What a path is to carry.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct PathShare {
-    /// The part of all that is left, 0 to 1.
-    pub(crate) share: f64,
-    /// The rate that a metered path is held to, byte/s; 0 while it is not used, and infinite while
-    /// it is looked at for the first time.
-    pub(crate) limit: Option<f64>,
-}
-
 impl Needs {
     /// What others than those that carry so much are to carry, byte/s. Beyond the user's limit they
     /// would add nothing.
@@ -113,6 +103,16 @@ impl Needs {
             false => self.least.min(self.limit) - carried,
         }
     }
+}
+
+/// What a path is to carry.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PathShare {
+    /// The part of all that is left, 0 to 1.
+    pub(crate) share: f64,
+    /// The rate that a metered path is held to, byte/s; 0 while it is not used, and infinite while
+    /// it is looked at for the first time.
+    pub(crate) limit: Option<f64>,
 }
 
 impl PathShare {

@@ -100,7 +100,7 @@ impl Run {
                     source,
                     part,
                     pieces: Pieces::new(work),
-                    answer,
+                    answer: answer.map(|answer| (way, answer)),
                     in_checkpoint: false,
                     last_checkpoint,
                     joint,
@@ -126,8 +126,8 @@ impl Run {
             OpenedPart::Part { .. } | OpenedPart::Unidentified
                 if source.version.is_none() && !self.is_stream =>
             {
-                let is_last = !is_worth_it || !sources.may_join_without_present();
-                (!is_last).then_some("the server serves no ranges of the file")
+                let is_left = is_worth_it && sources.may_join_without_present();
+                is_left.then_some("the server serves no ranges of the file")
             }
             _ => None,
         }

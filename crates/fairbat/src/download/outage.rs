@@ -58,11 +58,14 @@ impl Run {
 
     /// Answers that wait to be read over a path that is not used any more are asked for anew.
     pub(crate) fn leave_lost_answers(&mut self) {
+        if !self.names_paths() {
+            return;
+        }
         let usable = (0..self.paths.len()).map(|path| self.is_usable(path));
         let usable: Vec<bool> = usable.collect();
         for index in &self.in_progress {
             if let Some(moving) = self.transfers[*index].moving() {
-                moving.answer.take_if(|answer| !usable[answer.way.path]);
+                moving.answer.take_if(|(way, _)| !usable[way.path]);
             }
         }
     }

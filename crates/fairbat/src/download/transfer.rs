@@ -122,7 +122,7 @@ pub(crate) struct Moving {
     /// What is left to fetch.
     pub(crate) pieces: Pieces,
     /// The answer that carries a whole stream, or the first bytes, until a worker takes it.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<(WayId, Answer)>,
     /// Whether a checkpoint is being taken.
     pub(crate) in_checkpoint: bool,
     /// When the last one was started.
@@ -136,7 +136,7 @@ impl Moving {
     pub(crate) fn lease(&mut self, source: usize, length: NonZeroU64) -> Option<Lease> {
         let first = self.answer.as_ref();
         let first = first.filter(|_| self.source.version.is_some());
-        if let Some(length) = first.and_then(|answer| answer.body.expected) {
+        if let Some(length) = first.and_then(|(_, answer)| answer.body.expected) {
             return self.pieces.lease_at(0..length);
         }
         // Where only the whole file has a hash, the bytes to compare others with come first.

@@ -16,7 +16,6 @@ use super::part::file::{PartFile, Sink};
 use super::part::name::FileName;
 use super::part::{OpenedPart, PartError, PartStore};
 use super::pieces::{FinishedChunk, MIN_RELIEVED};
-use super::ways::WayId;
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::Failure;
@@ -90,12 +89,19 @@ pub(crate) enum WorkerOutcome {
 /// An answer with data, from the first byte of the file on, which has not been read.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// Where it comes from.
-    pub(crate) way: WayId,
     pub(crate) body: Body,
-    /// When it was asked for, and when it began.
-    pub(crate) asked: Duration,
+    /// From the request until it began.
+    pub(crate) gap: Duration,
     pub(crate) began: Duration,
+}
+
+impl Answer {
+    /// When it would have been asked for, had nothing kept it from being read until now. What comes
+    /// while it waits is counted, but not a time in which nothing may come.
+    fn asked(&self, now: Duration) -> Duration {
+        let waited = now.saturating_sub(self.began).min(self.gap);
+        now.saturating_sub(waited + self.gap)
+    }
 }
 
 /// A probed file and its part file.
@@ -261,17 +267,13 @@ async fn carry_out(
     mut cut: watch::Receiver<bool>,
 ) -> Result<WorkerOutcome, Failure> {
     let started = context.clock.now();
-    let (part, offset, body, beyond, times) = match job {
+    let (part, offset, body, beyond, (asked, gap)) = match job {
         Job::Read {
             part,
             answer,
             beyond,
         } => {
-            // What comes while it waits is counted, but not a time in which nothing may come.
-            let round_trip = answer.began.saturating_sub(answer.asked);
-            let waited = started.saturating_sub(answer.began).min(round_trip);
-            let began = started.saturating_sub(waited);
-            let times = (began.saturating_sub(round_trip), began);
+            let times = (answer.asked(started), answer.gap);
             (part, 0, answer.body, beyond, times)
         }
         Job::Range {
@@ -286,11 +288,10 @@ async fn carry_out(
                 () = stopped(&mut cut) => return Ok(WorkerOutcome::Cut(FinishedChunk::NOTHING)),
                 opened = context.client.range(&source, range.clone(), hint) => opened,
             };
-            let times = (started, context.clock.now());
+            let times = (started, context.clock.now().saturating_sub(started));
             (part, range.start, opened?, Some(beyond), times)
         }
     };
-    let (asked, began) = times;
     let receiver = BodyReceiver {
         context,
         guard,
@@ -304,7 +305,7 @@ async fn carry_out(
     let chunk = FinishedChunk {
         bytes,
         duration: context.clock.now().saturating_sub(asked),
-        gap: began.saturating_sub(asked),
+        gap,
     };
     Ok(match end {
         End::Whole => WorkerOutcome::Fetched(chunk),
