@@ -9,6 +9,7 @@
     reason = "tests watch real processes, by the real clock"
 )]
 
+mod admin;
 mod advice;
 mod agent_cli;
 mod auth;
@@ -49,7 +50,6 @@ mod receiver;
 mod redirect;
 mod run;
 mod serve;
-mod setup;
 mod signed;
 mod size;
 mod status;

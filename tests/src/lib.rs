@@ -14,7 +14,6 @@
 pub mod bench;
 pub mod bin;
 pub mod chart;
-pub mod content;
 pub mod cpu;
 pub mod date;
 pub mod environment;
@@ -39,3 +38,5 @@ pub mod tls;
 pub mod tmpfs;
 pub mod version;
 pub mod workdir;
+
+pub use fairbat_content as content;

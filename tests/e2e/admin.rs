@@ -1,5 +1,6 @@
 //! `fairbat setup`, done by root and used by somebody else, on a machine of the
-//! test's own.
+//! test's own. Some of these wait for the kernel for long, so they go first: tests
+//! begin in the order of their names.
 
 mod killed;
 mod machine;

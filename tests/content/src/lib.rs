@@ -1,6 +1,9 @@
 //! File contents for tests: pseudo-random bytes that are a function of seed
 //! and position, so that any range can be made or checked without keeping the
 //! file, and a byte in the wrong place is never the right byte by chance.
+//!
+//! Tests make and compare gigabytes of them. This is a crate of its own so that
+//! only it is built optimized.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
