@@ -286,6 +286,20 @@ fn what_was_joined_is_continued_from_any_of_the_servers() {
 }
 
 #[test]
+fn a_first_server_that_has_lost_the_end_throws_nothing_away() {
+    let (first, second) = (serve(&FILE), serve(&FILE));
+    let work = Workdir::new();
+    let slowly = ["--max-time", "1s", "--limit-rate", "2M"];
+    get_with(&work, &[&first, &second], &slowly).expect_code(10);
+    let version = Version::of(FILE.all()[..SIZE as usize / 2].to_vec()).etag(Some("\"short\""));
+    first.script("/file", move |request| version.answer(request).rate(RATE));
+    let outcome = get(&work, &[&first, &second]);
+    outcome.expect_code(0);
+    work.assert_holds(&[("file", &FILE)]);
+    assert!(outcome.resumed_bytes() > 0, "{outcome}");
+}
+
+#[test]
 fn names_of_a_metalink_replace_nothing() {
     let server = serve(&FILE);
     let work = Workdir::new();

@@ -143,8 +143,8 @@ fn download(args: &AddArgs, now: &Zoned, here: &Path) -> Result<Value, UsageErro
     let deadline = optional_deadline(args.deadline.as_deref(), now)?;
     let mut body = json!({"url": url.as_str(), "to": to, "deadline": deadline});
     // An agent of before knows neither.
-    if !args.mirrors.is_empty() {
-        let mirrors = urls::given(&args.mirrors)?;
+    let mirrors = urls::mirrors(&args.mirrors)?;
+    if !mirrors.is_empty() {
         body["mirrors"] = mirrors.iter().map(Url::as_str).collect();
     }
     if let Some(checksum) = &args.checksum {

@@ -66,7 +66,7 @@ impl ExitCode {
         match self {
             Self::Done => "done; also if late, without --fail-late",
             Self::Other => "the server refuses (404, 403), or another error",
-            Self::Usage => "wrong usage",
+            Self::Usage => "wrong usage, or a list or Metalink that cannot be read",
             Self::Partial => {
                 "some of several URLs failed with 1, 5 or 12; codes 130, 10, 4 and 6 take precedence"
             }

@@ -182,7 +182,8 @@ fn transfers(
     if count > 1 && args.files.output.is_some() {
         return Err(only_one("--output", "use --directory for several"));
     }
-    if count > 1 && !args.files.mirrors.is_empty() {
+    let mirrors = urls::mirrors(&args.files.mirrors)?;
+    if count > 1 && !mirrors.is_empty() {
         let advice = "write the mirrors of each after it, in the lines of --input-file";
         return Err(only_one("--mirror", advice));
     }
@@ -190,7 +191,6 @@ fn transfers(
         return Err(only_one("--checksum", "run one command for each"));
     }
     let target = target(args)?;
-    let mirrors = urls::given(&args.files.mirrors)?;
     let named = |url| Mirror {
         url,
         is_named: true,

@@ -23,8 +23,18 @@ const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 /// The interfaces that are up and have an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interfaces {
-    /// Name and address; an interface with several addresses has several entries.
-    addresses: Vec<(String, IpAddr)>,
+    /// An interface with several addresses has several entries.
+    addresses: Vec<Address>,
+}
+
+/// An address of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Address {
+    /// The name of the interface.
+    interface: String,
+    address: IpAddr,
+    /// Whether the interface leads out of the machine.
+    leads_out: bool,
 }
 
 impl Interfaces {
@@ -36,8 +46,11 @@ impl Interfaces {
         let usable = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
         let found = getifaddrs()?.filter(|it| it.flags.contains(usable));
         let addresses = found.filter_map(|it| {
-            let address = ip_of(&it.address?)?;
-            Some((it.interface_name, address))
+            Some(Address {
+                address: ip_of(&it.address?)?,
+                leads_out: leads_out(it.flags),
+                interface: it.interface_name,
+            })
         });
         Ok(Self {
             addresses: addresses.collect(),
@@ -47,9 +60,9 @@ impl Interfaces {
     /// Whether connections can leave by this.
     #[must_use]
     pub fn has(&self, end: &LocalEnd) -> bool {
-        self.addresses.iter().any(|(name, address)| match end {
-            LocalEnd::Interface(wanted) => name == wanted && !is_link_local(address),
-            LocalEnd::Address(wanted) => address == wanted,
+        self.addresses.iter().any(|it| match end {
+            LocalEnd::Interface(name) => it.interface == *name && !is_link_local(&it.address),
+            LocalEnd::Address(address) => it.address == *address,
         })
     }
 
@@ -57,7 +70,16 @@ impl Interfaces {
     #[must_use]
     pub fn have(&self, name: &str, address: &IpAddr) -> bool {
         let mut addresses = self.addresses.iter();
-        addresses.any(|(its_name, its)| its_name == name && its == address)
+        addresses.any(|it| it.interface == name && it.address == *address)
+    }
+
+    /// The name of the interface that has this address. None if that leads nowhere, as the loopback
+    /// interface: routes decide where its packets go.
+    #[must_use]
+    pub fn leading_out(&self, address: &IpAddr) -> Option<&str> {
+        let mut addresses = self.addresses.iter();
+        let it = addresses.find(|it| it.address == *address && it.leads_out)?;
+        Some(&it.interface)
     }
 
     /// Their names, each once.
@@ -66,12 +88,20 @@ impl Interfaces {
         let mut names: Vec<&str> = self
             .addresses
             .iter()
-            .map(|(name, _)| name.as_str())
+            .map(|it| it.interface.as_str())
             .collect();
         names.sort_unstable();
         names.dedup();
         names
     }
+}
+
+/// Whether packets leave the machine by an interface with these flags: neither the loopback
+/// interface, nor a dummy one, which looks like Ethernet without neighbours.
+fn leads_out(flags: InterfaceFlags) -> bool {
+    let is_dummy = flags.contains(InterfaceFlags::IFF_NOARP)
+        && !flags.contains(InterfaceFlags::IFF_POINTOPOINT);
+    !is_dummy && !flags.contains(InterfaceFlags::IFF_LOOPBACK)
 }
 
 fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
@@ -147,5 +177,6 @@ mod tests {
         assert!(interfaces.has(&LocalEnd::Address(Ipv4Addr::LOCALHOST.into())));
         assert!(!interfaces.has(&LocalEnd::Interface("lo0".to_owned())));
         assert!(!interfaces.has(&LocalEnd::Address(Ipv4Addr::new(192, 0, 2, 1).into())));
+        assert_eq!(interfaces.leading_out(&Ipv4Addr::LOCALHOST.into()), None);
     }
 }

@@ -98,7 +98,9 @@ fn two_paths_are_faster_than_one() {
     assert_eq!(one.event("done")["status"], 201, "{one}");
     assert_content(&served.join("dir/file"), &BIG);
     fs::remove_file(served.join("dir/file")).expect("removed");
-    let both = put(&link, &work, &PATHS.join(","), &url()).run();
+    // All routes lead over the first path: an address stands for the interface that has it.
+    let ends = format!("{},10.77.11.2", PATHS[0]);
+    let both = put(&link, &work, &ends, &url()).run();
     assert_done(&both, &url(), &BIG);
     assert_eq!(both.event("done")["status"], 201, "{both}");
     assert!(both.events_named("retry").is_empty(), "{both}");

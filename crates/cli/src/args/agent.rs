@@ -74,7 +74,8 @@ pub(crate) struct AddArgs {
     /// The mirrors are for when URL fails. With --checksum and --deadline, several servers are used
     /// at once, as far as the lane of the agent has connections for them.
     #[arg(
-        long = "mirror",
+        id = "mirror",
+        long,
         value_name = "URL",
         value_delimiter = '\n',
         value_hint = ValueHint::Url

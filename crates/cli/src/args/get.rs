@@ -29,7 +29,7 @@ use super::shared::{
         over. NAME appears only when the file is complete and verified.\n\n\
         Each flag has an environment variable, and the command line wins. For a flag without a \
         value, the variable can be 0, no, off, false or empty to mean no. If a flag is given \
-        twice, the last one counts.",
+        twice, the last one counts, except --header and --mirror: all of them count.",
     override_usage = "fairbat get [OPTIONS] URL...\n       \
         fairbat get [OPTIONS] --input-file FILE [--follow] [URL]...\n       \
         fairbat get [OPTIONS] --metalink FILE [URL]..."
@@ -109,7 +109,8 @@ pub(crate) struct FileArgs {
     /// The name is that of the first server that has the file. Without a digest, a file in DIR that
     /// came from another server than the one that answers now is fetched again, under a free name.
     #[arg(
-        long = "mirror",
+        id = "mirror",
+        long,
         value_name = "URL",
         value_delimiter = '\n',
         value_hint = ValueHint::Url
@@ -337,7 +338,7 @@ impl StreamArgs {
     pub(super) const OF_BATCH: [&str; 9] = [
         "output",
         "metalink",
-        "mirrors",
+        "mirror",
         "checksum",
         "deadline",
         "fail_late",

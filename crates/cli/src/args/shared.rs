@@ -51,7 +51,13 @@ pub(crate) struct PathArgs {
     ///
     /// An upload goes over several interfaces only to a server that takes uploads in parts, such as
     /// fairbat serve --writable. To other servers it goes over one, the first that connects.
-    #[arg(long = "interface", value_name = "LIST", value_delimiter = ',')]
+    #[arg(
+        id = "interface",
+        long,
+        overrides_with = "interface",
+        value_name = "LIST",
+        value_delimiter = ','
+    )]
     pub(crate) interfaces: Vec<String>,
 }
 

@@ -141,6 +141,9 @@ fn each_flag_reaches_its_field() {
         (&["--interface", "a,b:cost=metered"], |a| {
             a.speed.paths.interfaces == ["a", "b:cost=metered"]
         }),
+        (&["--interface", "a,b", "--interface", "c,d"], |a| {
+            a.speed.paths.interfaces == ["c", "d"]
+        }),
         (&["-c"], |a| a.files.resume),
         (&["--no-continue"], |a| !a.files.resume),
         (&["--no-continue", "-c"], |a| a.files.resume),

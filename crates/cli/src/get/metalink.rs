@@ -20,6 +20,22 @@ pub(super) fn read(args: &GetArgs) -> Result<Vec<MetalinkFile>, ExitCode> {
         return Ok(Vec::new());
     };
     let console = Console::plain();
+    let files = files_of(named, args, &console)?;
+    let checksum = args.files.checksum.as_ref();
+    for file in files.iter().filter(|_| checksum.is_none()) {
+        if !file.unknown_hashes.is_empty() {
+            console.line(&format!(
+                "warning: --metalink: {} will not be compared with its hash: only sha-256 and sha-512 \
+                 identify a file, and it has {}",
+                file.name,
+                file.unknown_hashes.join(", ")
+            ));
+        }
+    }
+    Ok(files)
+}
+
+fn files_of(named: &str, args: &GetArgs, console: &Console) -> Result<Vec<MetalinkFile>, ExitCode> {
     let wrong = |error: String| {
         console.line(&format!("error: --metalink: {error}"));
         ExitCode::Usage
@@ -33,7 +49,7 @@ pub(super) fn read(args: &GetArgs) -> Result<Vec<MetalinkFile>, ExitCode> {
     let variable = |name: &str| std::env::var_os(name);
     let http = http(&args.requests, &args.timeouts, &variable);
     let http = http.map_err(|error: UsageError| wrong(error.to_string()))?;
-    ask(&console, &url, metalink::fetch(&http, &url))
+    ask(console, &url, metalink::fetch(&http, &url))
 }
 
 /// The transfer of a file of a Metalink. Its first URL names it, where the Metalink's own name is

@@ -96,7 +96,8 @@ pub(crate) fn span(seconds: f64) -> String {
 /// A source of `url` is given up, and the next one is asked, if others do not go on.
 pub(crate) fn dropped(url: &str, source: &str, reason: &str, next: Option<&str>) -> String {
     printable(&match next {
-        Some(next) => format!("{url}: {reason}; asking {next} next"),
+        Some(next) if source == url => format!("{url}: {reason}; asking {next} next"),
+        Some(next) => format!("{url}: {source}: {reason}; asking {next} next"),
         None => format!("{url}: {source} is left out: {reason}"),
     })
 }
@@ -105,7 +106,7 @@ pub(crate) fn dropped(url: &str, source: &str, reason: &str, next: Option<&str>)
 pub(crate) fn path_changed(interface: &str, up: bool) -> String {
     printable(&match up {
         true => format!("{interface} is up, and used"),
-        false => format!("{interface} is down; what was under way there is asked for again"),
+        false => format!("{interface} is not up; what is under way there goes over the others"),
     })
 }
 

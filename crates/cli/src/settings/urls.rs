@@ -59,6 +59,13 @@ pub(crate) fn given(texts: &[String]) -> Result<Vec<Url>, UsageError> {
     texts.iter().map(|text| one(text)).collect()
 }
 
+/// The values of `--mirror`. FAIRBAT_MIRROR may be empty, or end with a line break.
+pub(crate) fn mirrors(texts: &[String]) -> Result<Vec<Url>, UsageError> {
+    let texts = texts.iter().filter(|text| !text.trim().is_empty());
+    let wrong = |error| UsageError(format!("--mirror: {error}"));
+    texts.map(|text| one(text).map_err(wrong)).collect()
+}
+
 /// Parses a URL of the command line.
 pub(crate) fn one(text: &str) -> Result<Url, UsageError> {
     parse(text.trim()).map_err(UsageError::new)

@@ -253,11 +253,18 @@ fn verify(
     let sent = source
         .digest
         .iter()
-        .map(|sum| (sum, "the server sent with it"));
+        .map(|sum| (sum, "is what the server sent with it"));
     let mut checks: Vec<(Hasher, &Checksum, &str)> = asked
         .chain(sent)
         .map(|(sum, whose)| (sum.hasher(), sum, whose))
         .collect();
+    if let Some(pieces) = &expected.pieces
+        && !pieces.fits(expected.length)
+    {
+        let (length, pieces) = (expected.length, pieces.hashes.len());
+        let message = format!("the file of {length} bytes has not {pieces} pieces");
+        return Ok(Err(Mismatch::new(message, None)));
+    }
     let mut pieces = expected.pieces.as_ref().map(PieceReader::new);
     if checks.is_empty() && pieces.is_none() {
         return Ok(Ok(None));

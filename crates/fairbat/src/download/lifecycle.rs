@@ -122,7 +122,9 @@ impl Run {
         let sources = &self.transfers[id.0 as usize].sources;
         let is_worth_it = source.total.is_none_or(|total| total >= MIN_JOINED);
         match opened {
-            OpenedPart::OfAnother => Some("what is there of the file came from another server"),
+            OpenedPart::OfAnother => {
+                Some("what is there of the file came from another server, or is of another length")
+            }
             OpenedPart::Part { .. } | OpenedPart::Unidentified
                 if source.version.is_none() && !self.is_stream =>
             {
@@ -210,7 +212,7 @@ impl Run {
             asked: transfer.expected().checksum,
             asked_by: match transfer.request.checksum {
                 Some(_) => "is expected",
-                None => "a server sent with it",
+                None => "is what a server sent with it",
             },
             pieces: transfer.request.known.pieces.clone(),
         };

@@ -39,10 +39,11 @@ pub struct MetalinkFile {
     pub checksum: Option<Checksum>,
     /// Hashes of its parts.
     pub pieces: Option<PieceHashes>,
-    /// Where it is to be had, by priority and then in the order of the document.
+    /// Where it is to be had, by priority and then in the order of the document. URLs of other
+    /// schemes, as `ftp`, are skipped.
     pub urls: Vec<Url>,
-    /// URLs of other schemes, as `ftp`, which are skipped.
-    pub unsupported: usize,
+    /// The types of its hashes, if no hash is of a type with which it can be compared.
+    pub unknown_hashes: Vec<String>,
 }
 
 /// Why a document is no Metalink, or cannot be used.

@@ -1,6 +1,6 @@
 //! Reads a Metalink, element by element.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::num::NonZeroU64;
 
 use url::Url;
@@ -70,7 +70,8 @@ struct FileReading {
     pieces: Option<(String, NonZeroU64, Vec<Checksum>)>,
     kept: Option<PieceHashes>,
     urls: Vec<(u32, Url)>,
-    unsupported: usize,
+    /// Types of hashes that are not known.
+    unknown: BTreeSet<String>,
 }
 
 impl Reading {
@@ -158,11 +159,18 @@ impl Reading {
             Tag::Hash => match &mut file.pieces {
                 Some((algorithm, _, hashes)) => {
                     let found = Checksum::of_piece(algorithm, text);
-                    hashes.extend(known(found, &file.name, algorithm, text)?);
+                    let found = known(found, &file.name, algorithm, text)?;
+                    if found.is_none() {
+                        file.unknown.insert(shown(algorithm));
+                    }
+                    hashes.extend(found);
                 }
                 None => {
                     let found = format!("{}={text}", self.algorithm).parse();
                     let found = known(found, &file.name, &self.algorithm, text)?;
+                    if found.is_none() {
+                        file.unknown.insert(shown(&self.algorithm));
+                    }
                     let found = file.checksum.take().into_iter().chain(found);
                     file.checksum = found.min_by_key(preference);
                 }
@@ -203,7 +211,7 @@ impl FileReading {
         };
         match text.split_once(':') {
             // Not all of these are URLs: `ed2k://|file|...`.
-            Some((scheme, _)) if !is_http(scheme) => self.unsupported += 1,
+            Some((scheme, _)) if !is_http(scheme) => {}
             _ => {
                 let url = Url::parse(text).map_err(|_| MetalinkError::Url {
                     file: self.name.clone(),
@@ -239,14 +247,17 @@ impl FileReading {
             }
         }
         self.keep_first_urls();
+        let is_compared = self.checksum.is_some() || self.kept.is_some();
         Ok(MetalinkFile {
             name: self.name,
             size: self.size,
             checksum: self.checksum,
-            // Without a size, nobody knows how many there should be.
-            pieces: self.kept.filter(|_| self.size.is_some()),
+            pieces: self.kept,
             urls: self.urls.into_iter().map(|(_, url)| url).collect(),
-            unsupported: self.unsupported,
+            unknown_hashes: match is_compared {
+                true => Vec::new(),
+                false => self.unknown.into_iter().collect(),
+            },
         })
     }
 }

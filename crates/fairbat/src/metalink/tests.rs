@@ -66,7 +66,7 @@ fn files_are_read_with_their_sources_by_priority() {
             "http://last.example.com/example.ext"
         ]
     );
-    assert_eq!((first.size, first.unsupported), (Some(14_471_447), 1));
+    assert_eq!(first.size, Some(14_471_447));
     let checksum = first.checksum.as_ref().map(Checksum::hex);
     assert_eq!(checksum, Some(digest));
     assert_eq!(second.name, "directory/example2.ext");
@@ -97,7 +97,7 @@ fn elements_count_by_their_namespace() {
 }
 
 #[test]
-fn hashes_of_pieces_belong_to_a_size() {
+fn hashes_of_pieces_fit_the_size() {
     let hash = format!("<hash>{}</hash>", sha256_hex(b"piece"));
     let pieces = |count| {
         let hashes = hash.repeat(count);
@@ -112,11 +112,27 @@ fn hashes_of_pieces_belong_to_a_size() {
         wrong,
         Err(MetalinkError::Pieces { expected: 3, .. })
     ));
-    assert_eq!(read(pieces(3)), Ok(None), "nobody knows how many");
+    let kept = read(pieces(3)).map(|kept| kept.map(|it| it.hashes.len()));
+    assert_eq!(kept, Ok(Some(3)), "the server knows the size");
     // A kind that is not known is skipped, and the next one counts.
     let other = r#"<pieces length="5" type="crc"><hash>00</hash></pieces>"#;
     let kept = read(format!("<size>25</size>{other}{}", pieces(3)));
     assert_eq!(kept.map(|it| it.map(|it| it.length.get())), Ok(Some(10)));
+}
+
+#[test]
+fn hashes_that_cannot_be_compared_are_told_where_they_are_all() {
+    let of_file = |kind: &str, hash: &str| format!(r#"<hash type="{kind}">{hash}</hash>"#);
+    let weak = of_file("sha-1", &"ab".repeat(20)) + &of_file("md5", "00");
+    let pieces = r#"<pieces length="5" type="crc"><hash>00</hash></pieces>"#;
+    let unknown = |text: &str| {
+        let files = read(&file(text)).expect("a Metalink");
+        files[0].unknown_hashes.join(" ")
+    };
+    assert_eq!(unknown(&format!("{weak}{pieces}")), "crc md5 sha-1");
+    let good = of_file("sha-256", &sha256_hex(b"file"));
+    assert_eq!(unknown(&format!("{weak}{good}")), "");
+    assert_eq!(unknown(""), "");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! credentials and which redirects are followed.
 
 use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Response};
 use rustls::ClientConfig;
+use socket2::{Domain, Socket, Type};
 use url::{Position, Url};
 
 use super::authorities;
@@ -22,6 +24,7 @@ use crate::http::link::Links;
 use crate::http::netrc::Netrc;
 use crate::http::priority::{self, DeadlineHint};
 use crate::http::{CredentialSource, Failure, Identification, TrustAnchors, without_credentials};
+use crate::interfaces::Interfaces;
 use crate::settings::{Checksum, Credentials, HttpSettings, LocalEnd};
 
 /// Redirects in a row that are followed. RFC 9110, section 15.4, asks clients to
@@ -358,6 +361,17 @@ impl HttpClient {
     }
 }
 
+/// The interface that has this address, if it leads out of the machine and sockets may be bound to
+/// it: Linux before 5.7 leaves that to root. The address alone leaves the way out to the routes.
+fn device_of(address: IpAddr) -> Option<String> {
+    let interfaces = Interfaces::list().ok()?;
+    let name = interfaces.leading_out(&address)?;
+    let domain = Domain::for_address(SocketAddr::new(address, 0));
+    let socket = Socket::new(domain, Type::STREAM, None).ok()?;
+    socket.bind_device(Some(name.as_bytes())).ok()?;
+    Some(name.to_owned())
+}
+
 /// The connections of a client, none of them open yet.
 fn open(
     settings: &HttpSettings,
@@ -381,7 +395,13 @@ fn open(
     builder = builder.connector_layer(tap.clone());
     builder = match &settings.local_end {
         Some(LocalEnd::Interface(name)) => builder.interface(name),
-        Some(LocalEnd::Address(address)) => builder.local_address(*address),
+        Some(LocalEnd::Address(address)) => {
+            let builder = builder.local_address(*address);
+            match device_of(*address) {
+                Some(name) => builder.interface(&name),
+                None => builder,
+            }
+        }
         None => builder,
     };
     if let Some(timeout) = settings.connect_timeout {

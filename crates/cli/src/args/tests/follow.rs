@@ -5,12 +5,15 @@ use super::{error, parse_with};
 #[test]
 fn what_does_not_go_with_follow_is_refused_on_the_command_line() {
     let follow = ["get", "-i", "-", "--follow"];
-    for flags in [&["-o", "x"][..], &["--deadline", "1h"], &["--fail-late"]] {
+    for (flags, named) in [
+        (&["-o", "x"][..], "--output"),
+        (&["--deadline", "1h"], "--deadline"),
+        (&["--fail-late"], "--fail-late"),
+        (&["--mirror", "http://h/f"], "--mirror"),
+    ] {
         let refused = error(&[&follow, flags].concat());
-        assert!(
-            refused.contains("cannot be used with --follow"),
-            "{refused}"
-        );
+        let what = format!("{named} cannot be used with --follow");
+        assert!(refused.contains(&what), "{refused}");
     }
     assert!(error(&["get", "--follow", "http://h/f"]).contains("-i -"));
     for flags in [

@@ -72,8 +72,9 @@ pub enum OpenedPart {
     /// An earlier run left bytes, and the server's answer does not say what
     /// version it is of. Nothing was touched; see [`Incoming::start_over`].
     Unidentified,
-    /// There are bytes that only another source can continue, and may. Nothing was
-    /// touched; see [`Incoming::awaited`].
+    /// There are bytes that only another source can continue, and may: another one sent them, or
+    /// they are of a file of another length with the same hash. Nothing was touched; see
+    /// [`Incoming::awaited`].
     OfAnother,
 }
 
@@ -264,11 +265,15 @@ impl PartStore {
         if let Some(left) = left.filter(|_| self.resume) {
             let trusted = left.trusted(&record.instance);
             let is_of_another = incoming.is_of_another_source(&left.record);
-            let is_awaited = incoming.awaited.contains(&left.record.resource);
-            if is_of_another && is_awaited && !trusted.is_empty() {
+            let has_other_length = incoming.has_other_length(&left.record);
+            let is_awaited = match has_other_length {
+                true => !incoming.awaited.is_empty(),
+                false => is_of_another && incoming.awaited.contains(&left.record.resource),
+            };
+            if is_awaited && !trusted.is_empty() {
                 return Ok(OpenedPart::OfAnother);
             }
-            let may_be_lost = incoming.start_over || is_of_another;
+            let may_be_lost = incoming.start_over || is_of_another || has_other_length;
             if incoming.version.is_none() && !trusted.is_empty() && !may_be_lost {
                 return Ok(OpenedPart::Unidentified);
             }
@@ -341,6 +346,9 @@ fn reason_to_start_over(
         return Some("the server no longer serves ranges of this file");
     }
     let is_same = incoming.has_hash_of(left);
+    if incoming.has_other_length(left) {
+        return Some("the file has another length now");
+    }
     if !is_same && left.hash.is_some() {
         return Some("bytes of several servers are in it, under another hash");
     }
@@ -353,6 +361,10 @@ fn reason_to_start_over(
     let length = part.metadata().map_or(0, |meta| meta.len());
     let end = trusted.iter().last().map_or(0, |range| range.end);
     (end > length).then_some("the part file is shorter than its journal says")
+}
+
+fn length_of(version: &Option<Version>) -> Option<u64> {
+    version.as_ref().map(|version| version.total)
 }
 
 impl Incoming {
@@ -379,10 +391,18 @@ impl Incoming {
     /// Whether a part with this record is of the same file by its hash and its length. The hash is
     /// compared before the file gets its name.
     fn has_hash_of(&self, left: &JournalRecord) -> bool {
-        let length = |version: &Option<Version>| version.as_ref().map(|it| it.total);
         left.hash.is_some()
             && left.hash == self.hash
-            && length(&left.version) == length(&self.version)
+            && length_of(&left.version) == length_of(&self.version)
+    }
+
+    /// Whether a part with this record has the hash of this file, and another length: one of the
+    /// servers is wrong.
+    fn has_other_length(&self, left: &JournalRecord) -> bool {
+        let lengths = length_of(&left.version).zip(length_of(&self.version));
+        left.hash.is_some()
+            && left.hash == self.hash
+            && lengths.is_some_and(|(left, now)| left != now)
     }
 
     fn has_strong_tag(&self) -> bool {
