@@ -167,14 +167,19 @@ impl Core {
                 room -= want.waiting;
             }
         }
-        // Permits that will be used in a moment are in use.
+        // Permits that will be used in a moment are in use. Where nobody is left to use them, they go
+        // back now: the next one has to ask, as the outer lane takes them for free.
         for class in Class::ALL {
             let of_class = |want: &&mut Want| {
                 (want.service == WantedService::Stream) == (class == Class::Stream)
             };
-            if let Some(first) = wants.iter_mut().find(of_class) {
-                let unused = u32::try_from(outer.unused.of(class)).unwrap_or(u32::MAX);
-                first.active = first.active.saturating_add(unused);
+            let unused = outer.unused.of_mut(class);
+            match wants.iter_mut().find(of_class) {
+                Some(first) => {
+                    let unused = u32::try_from(*unused).unwrap_or(u32::MAX);
+                    first.active = first.active.saturating_add(unused);
+                }
+                None => *unused = 0,
             }
         }
         for want in &mut wants {
