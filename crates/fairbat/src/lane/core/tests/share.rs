@@ -131,3 +131,25 @@ fn no_grant_allows_more_than_the_lane_itself() {
     assert_eq!(core.shared_carriers(), Some(most));
     assert_eq!(core.outer_demand(at(1)).wants[0].waiting, 0);
 }
+
+#[test]
+fn a_permit_goes_back_when_nobody_is_left_to_use_it() {
+    let mut core = shared();
+    let now = Duration::ZERO;
+    let gone = core.enter(now, "host", Service::Scavenge);
+    core.request(now, gone);
+    let grant = LaneGrant {
+        granted: Counts {
+            others: 1,
+            stream: 0,
+        },
+        ..GRANT
+    };
+    core.take_grant(now, &grant);
+    core.leave(now, gone);
+    assert!(core.outer_demand(now).wants.is_empty(), "it is free");
+    let next = core.enter(now, "host", Service::Scavenge);
+    core.request(now, next);
+    assert!(core.grant(now).is_none(), "others may have it");
+    assert_eq!(core.outer_demand(now).wants[0].waiting, 1);
+}
