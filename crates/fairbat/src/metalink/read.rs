@@ -159,18 +159,18 @@ impl Reading {
             Tag::Hash => match &mut file.pieces {
                 Some((algorithm, _, hashes)) => {
                     let found = Checksum::of_piece(algorithm, text);
-                    let found = known(found, &file.name, algorithm, text)?;
-                    if found.is_none() {
-                        file.unknown.insert(shown(algorithm));
-                    }
-                    hashes.extend(found);
+                    hashes.extend(known(
+                        found,
+                        &file.name,
+                        &mut file.unknown,
+                        algorithm,
+                        text,
+                    )?);
                 }
                 None => {
                     let found = format!("{}={text}", self.algorithm).parse();
-                    let found = known(found, &file.name, &self.algorithm, text)?;
-                    if found.is_none() {
-                        file.unknown.insert(shown(&self.algorithm));
-                    }
+                    let (name, unknown) = (&file.name, &mut file.unknown);
+                    let found = known(found, name, unknown, &self.algorithm, text)?;
                     let found = file.checksum.take().into_iter().chain(found);
                     file.checksum = found.min_by_key(preference);
                 }
@@ -271,16 +271,20 @@ fn preference(hash: &Checksum) -> u8 {
     }
 }
 
-/// A hash that was read; `None` of a kind that is not known.
+/// A hash that was read; `None` of a type that is not known, which is noted.
 fn known(
     hash: Result<Checksum, ChecksumError>,
     file: &str,
+    unknown: &mut BTreeSet<String>,
     algorithm: &str,
     text: &str,
 ) -> Result<Option<Checksum>, MetalinkError> {
     match hash {
         Ok(checksum) => Ok(Some(checksum)),
-        Err(ChecksumError::UnknownAlgorithm(_)) => Ok(None),
+        Err(ChecksumError::UnknownAlgorithm(_)) => {
+            unknown.insert(shown(algorithm));
+            Ok(None)
+        }
         Err(_) => Err(MetalinkError::Hash {
             file: file.to_owned(),
             algorithm: algorithm.to_owned(),

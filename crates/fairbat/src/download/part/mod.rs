@@ -391,18 +391,18 @@ impl Incoming {
     /// Whether a part with this record is of the same file by its hash and its length. The hash is
     /// compared before the file gets its name.
     fn has_hash_of(&self, left: &JournalRecord) -> bool {
-        left.hash.is_some()
-            && left.hash == self.hash
-            && length_of(&left.version) == length_of(&self.version)
+        self.is_under_hash_of(left) && length_of(&left.version) == length_of(&self.version)
+    }
+
+    fn is_under_hash_of(&self, left: &JournalRecord) -> bool {
+        left.hash.is_some() && left.hash == self.hash
     }
 
     /// Whether a part with this record has the hash of this file, and another length: one of the
     /// servers is wrong.
     fn has_other_length(&self, left: &JournalRecord) -> bool {
         let lengths = length_of(&left.version).zip(length_of(&self.version));
-        left.hash.is_some()
-            && left.hash == self.hash
-            && lengths.is_some_and(|(left, now)| left != now)
+        self.is_under_hash_of(left) && lengths.is_some_and(|(left, now)| left != now)
     }
 
     fn has_strong_tag(&self) -> bool {
