@@ -1,8 +1,29 @@
-//! Compiles what runs in the kernel, if the feature `bpf` is on.
+//! Compiles what runs in the kernel, if the feature `bpf` is on, and the same congestion controls
+//! for senders outside the kernel, if `native` is.
 
 fn main() {
     #[cfg(feature = "bpf")]
     kernel::compile();
+    #[cfg(feature = "native")]
+    native::compile();
+}
+
+#[cfg(feature = "native")]
+mod native {
+    pub(super) fn compile() {
+        println!("cargo::rerun-if-changed=src/bpf");
+        cc::Build::new()
+            .std("gnu11")
+            // Unoptimised, they take most of a simulation's time.
+            .opt_level(2)
+            .include("src/bpf/native")
+            // What only programs of the kernel have, and what they do not take.
+            .flag_if_supported("-Wno-unknown-pragmas")
+            .flag_if_supported("-Wno-unknown-attributes")
+            .flag_if_supported("-Wno-unused-parameter")
+            .file("src/bpf/native/flow.c")
+            .compile("dalbe_senders");
+    }
 }
 
 #[cfg(feature = "bpf")]

@@ -126,6 +126,7 @@ fn start(runtime: &Runtime, directory: &Path, uploads: Option<UploadLimits>) -> 
         allowed_hosts: Vec::new(),
         token: None,
         tls: None,
+        http3: false,
         patience: Patience {
             sending: patience,
             idle: patience,

@@ -1,4 +1,4 @@
-//! Compiles what runs in the kernel, for simulations and, if the feature `bpf` is on, for
+//! Compiles the congestion controls of others, for simulations and, if the feature `bpf` is on, for
 //! the kernel, and tells the lab
 //! which commit it is built of: by the time that it measures, the checkout may be
 //! another one.
@@ -44,12 +44,9 @@ fn main() {
 /// Where the types are that all programs share, those of dalbe as well.
 const HEADERS: &str = "../../crates/dalbe/src/bpf";
 
-/// Compiles congestion controls for this machine, the product's and others', for simulations.
+/// Compiles the congestion controls of others for this machine, for simulations.
 fn compile_senders() {
     const SOURCES: &str = "src/simulation/congestion/native";
-    native(SOURCES)
-        .file(Path::new(SOURCES).join("flow.c"))
-        .compile("senders");
     for name in RIVALS {
         let source = format!("\"../../../rivals/bpf/{name}.bpf.c\"");
         native(SOURCES)
@@ -75,6 +72,7 @@ fn native(sources: &str) -> cc::Build {
         .opt_level(2)
         .include(sources)
         .include(HEADERS)
+        .include(Path::new(HEADERS).join("native"))
         // What only programs of the kernel have, and what they do not take.
         .flag_if_supported("-Wno-unknown-pragmas")
         .flag_if_supported("-Wno-unknown-attributes")

@@ -53,6 +53,7 @@ fn settings(args: &ServeArgs) -> Result<ServeSettings, TransferError> {
             certificate: certificate.clone(),
             key: key.clone(),
         }),
+        http3: access.http3,
         patience: Patience::default(),
         uploads: args.uploads.writable.then_some(UploadLimits {
             max_size: args.uploads.max_upload,

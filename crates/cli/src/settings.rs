@@ -153,6 +153,7 @@ pub(crate) fn http(
         local_end: None,
         connect_timeout: nonzero(timeouts.connect_timeout),
         stall_timeout: nonzero(timeouts.stall_timeout),
+        http3: flags.http3.into(),
     })
 }
 

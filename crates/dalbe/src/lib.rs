@@ -9,6 +9,7 @@
 //! - [`receive_window`]: from w to the receive window of a download.
 //! - [`sender`]: from w to the rate or the congestion control of an upload.
 //! - [`socket`]: one TCP connection, what it reports and the options it takes.
+//! - `quic`: the same for QUIC connections, with the feature `quic`.
 //! - [`process`]: other programs, and the sockets that they have.
 //! - [`ebpf`]: the programs that run in the kernel (an observer of arriving
 //!   packets, congestion controls with a weight), and how they get there.
@@ -25,6 +26,8 @@ pub mod deadline;
 pub mod ebpf;
 pub mod model;
 pub mod process;
+#[cfg(feature = "quic")]
+pub mod quic;
 pub mod receive_window;
 pub mod sender;
 pub mod socket;

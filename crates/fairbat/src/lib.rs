@@ -46,6 +46,8 @@ pub mod path_measurement;
 mod pem;
 pub mod printable;
 pub mod proxy;
+#[cfg(feature = "http3")]
+mod quic;
 pub mod ranges;
 pub mod retry;
 pub mod serve;

@@ -158,6 +158,20 @@ pub struct HttpSettings {
     pub connect_timeout: Option<Duration>,
     /// How long a response may stay silent before the connection is given up.
     pub stall_timeout: Option<Duration>,
+    /// When HTTP/3 is spoken.
+    pub http3: Http3Policy,
+}
+
+/// When HTTP/3 is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Http3Policy {
+    /// Where a server offers it, and it works.
+    Auto,
+    /// With every server; TCP is not tried.
+    Only,
+    /// Not at all.
+    #[default]
+    Never,
 }
 
 /// What a connection leaves the machine by.

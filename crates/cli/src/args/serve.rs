@@ -221,4 +221,12 @@ pub(crate) struct AccessArgs {
         value_hint = ValueHint::FilePath
     )]
     pub(crate) tls_key: Option<PathBuf>,
+
+    /// Speak HTTP/3 as well, over UDP on the same port
+    ///
+    /// Answers over TCP tell clients so (Alt-Svc). The files of one client go over one connection,
+    /// and what is due first goes first. A response yields by fairbat's congestion control, which
+    /// needs no fairbat setup here.
+    #[arg(long, requires = "tls_cert")]
+    pub(crate) http3: bool,
 }

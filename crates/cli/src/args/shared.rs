@@ -8,6 +8,7 @@ use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::SenderPolicy;
 use dalbe::weight::{ControllerPolicy, MIN_WEIGHT};
 use fairbat::machine::MachineLane;
+use fairbat::settings::Http3Policy;
 use fairbat::units::{SizeError, parse_duration, parse_size};
 
 // These groups have no doc comments: clap would show them as the help of the command.
@@ -126,6 +127,35 @@ pub(crate) struct RequestArgs {
     /// Trust only the certificate authorities in this PEM file, instead of the system's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) cacert: Option<PathBuf>,
+
+    /// When to speak HTTP/3, which goes over UDP
+    ///
+    /// With auto, wherever a server offers it. Where it does not work, everything goes over TCP.
+    /// With a proxy, HTTP/3 is not spoken.
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) http3: Http3,
+}
+
+// When HTTP/3 is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Http3 {
+    /// Where a server offers it, and it works
+    #[default]
+    Auto,
+    /// With every server, never over TCP
+    Only,
+    /// Not at all
+    Never,
+}
+
+impl From<Http3> for Http3Policy {
+    fn from(when: Http3) -> Self {
+        match when {
+            Http3::Auto => Self::Auto,
+            Http3::Only => Self::Only,
+            Http3::Never => Self::Never,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 //! - [`Observer`]: sees each packet that arrives on a connection.
 //! - [`WeightedCongestion`]: congestion controls with a weight for each socket.
 //! - [`setup`]: loads the programs, once, for all users of the machine.
+//! - `native`: the same congestion controls outside the kernel, with the feature `native`.
 //! - `maps`: how processes and the programs in the kernel talk to each other.
 //! - `layout`: the structures that the kernel's side and this one share.
 //! - `pins`: the names in the BPF file system.
@@ -12,6 +13,8 @@
 mod congestion;
 mod layout;
 mod maps;
+#[cfg(feature = "native")]
+pub mod native;
 mod observer;
 #[cfg(feature = "bpf")]
 mod pins;

@@ -12,6 +12,8 @@ use super::{
     ReceiveWindowState, ReceiverPolicy, WindowGroup,
 };
 use crate::ebpf::Observer;
+#[cfg(feature = "quic")]
+use crate::quic::QuicReceiver;
 use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
 use crate::weight::FlowTarget;
 
@@ -71,6 +73,48 @@ pub struct WindowSettings {
 /// 1 kB. Such a connection carries about 6 kB/s. With a window scale of more than 9 (RFC 7323), a
 /// segment fits after all, and it carries 20 kB/s.
 const LESS_THAN_A_SEGMENT: u32 = 1;
+
+/// A connection whose window is set.
+#[derive(Debug, Clone, Copy)]
+pub enum ReceivingConnection<'a> {
+    /// By the options of its socket.
+    Tcp(&'a TcpSocket),
+    /// By its credit.
+    #[cfg(feature = "quic")]
+    Quic(&'a QuicReceiver),
+}
+
+impl<'a> From<&'a TcpSocket> for ReceivingConnection<'a> {
+    fn from(socket: &'a TcpSocket) -> Self {
+        Self::Tcp(socket)
+    }
+}
+
+#[cfg(feature = "quic")]
+impl<'a> From<&'a QuicReceiver> for ReceivingConnection<'a> {
+    fn from(connection: &'a QuicReceiver) -> Self {
+        Self::Quic(connection)
+    }
+}
+
+impl ReceivingConnection<'_> {
+    fn info(self) -> io::Result<TcpInfo> {
+        match self {
+            Self::Tcp(socket) => socket.info(),
+            #[cfg(feature = "quic")]
+            Self::Quic(connection) => Ok(connection.info()),
+        }
+    }
+
+    /// Ends the kernel's own tuning of its window.
+    fn hold(self) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => WindowLever::hold(socket),
+            #[cfg(feature = "quic")]
+            Self::Quic(_) => Ok(()),
+        }
+    }
+}
 
 /// The receive window of one connection under control.
 ///
@@ -152,7 +196,12 @@ impl WindowLever {
 
     /// Gives the buffer back to the kernel's own tuning, and with it the
     /// window. Errors are ignored, because nothing could be done about them.
-    pub fn release(socket: &TcpSocket) {
+    pub fn release<'a>(connection: impl Into<ReceivingConnection<'a>>) {
+        let socket = match connection.into() {
+            ReceivingConnection::Tcp(socket) => socket,
+            #[cfg(feature = "quic")]
+            ReceivingConnection::Quic(connection) => return connection.release(),
+        };
         let _ = socket.receiver().make_room(ORDINARY_BUFFER);
         let _ = socket.receiver().hold_receive_buffer(false);
         // The kernel's own tuning widens the clamp as well, when the owner reads again.
@@ -163,9 +212,14 @@ impl WindowLever {
 
     /// To be called before the first response that this lever sees, if the connection may have
     /// had one before: what another lever has held is not the kernel's any more.
-    pub fn take_over(&mut self, socket: &TcpSocket) {
-        // A kernel without the option has held nothing.
-        let is_held = socket.receiver().holds_receive_buffer().unwrap_or(false);
+    pub fn take_over<'a>(&mut self, connection: impl Into<ReceivingConnection<'a>>) {
+        let is_held = match connection.into() {
+            // A kernel without the option has held nothing.
+            ReceivingConnection::Tcp(socket) => socket.receiver().holds_receive_buffer(),
+            #[cfg(feature = "quic")]
+            ReceivingConnection::Quic(_) => Ok(false),
+        };
+        let is_held = is_held.unwrap_or(false);
         self.is_kernels &= !is_held;
     }
 
@@ -174,8 +228,11 @@ impl WindowLever {
     ///
     /// # Errors
     /// Not a TCP socket.
-    pub fn restart(&mut self, socket: &TcpSocket) -> io::Result<()> {
-        let received = socket.info()?.bytes_received.unwrap_or(0);
+    pub fn restart<'a>(
+        &mut self,
+        connection: impl Into<ReceivingConnection<'a>>,
+    ) -> io::Result<()> {
+        let received = connection.into().info()?.bytes_received.unwrap_or(0);
         if received < self.received {
             *self = Self::new(self.settings.clone(), &self.group);
         } else {
@@ -189,8 +246,12 @@ impl WindowLever {
     ///
     /// # Errors
     /// Not a TCP socket, or a kernel that lacks an option.
-    pub fn rest(&mut self, socket: &TcpSocket) -> io::Result<()> {
-        self.widen(socket)
+    pub fn rest<'a>(&mut self, connection: impl Into<ReceivingConnection<'a>>) -> io::Result<()> {
+        match connection.into() {
+            ReceivingConnection::Tcp(socket) => self.widen(socket),
+            #[cfg(feature = "quic")]
+            ReceivingConnection::Quic(_) => Ok(()),
+        }
     }
 
     /// Ends a pause: the buffer is an ordinary one again.
@@ -266,16 +327,24 @@ impl WindowLever {
     ///
     /// # Errors
     /// Not a TCP socket, or a kernel that lacks an option.
-    pub fn update(
+    pub fn update<'a>(
         &mut self,
         now: Duration,
-        socket: &TcpSocket,
+        connection: impl Into<ReceivingConnection<'a>>,
         target: FlowTarget,
         remaining: Option<u64>,
     ) -> io::Result<Option<WindowOffer>> {
-        let info = socket.info()?;
+        let connection = connection.into();
+        let info = connection.info()?;
         self.received = info.bytes_received.unwrap_or(0);
-        if let Some(arrivals) = self.observed.as_mut().and_then(|w| w.arrivals(socket)) {
+        let arrivals = match connection {
+            ReceivingConnection::Tcp(socket) => {
+                self.observed.as_mut().and_then(|w| w.arrivals(socket))
+            }
+            #[cfg(feature = "quic")]
+            ReceivingConnection::Quic(connection) => Some(connection.arrivals()),
+        };
+        if let Some(arrivals) = arrivals {
             self.limiter.arrived(now, &arrivals);
         }
         let Some(window) = self.limiter.update(now, &info, target, remaining) else {
@@ -285,7 +354,7 @@ impl WindowLever {
             if target.w >= 1.0 {
                 return Ok(None);
             }
-            Self::hold(socket)?;
+            connection.hold()?;
             self.is_kernels = false;
         }
         let window = self
@@ -295,6 +364,14 @@ impl WindowLever {
         let is_near_end = remaining
             .is_some_and(|bytes| (bytes as f64) < UNPAUSED_END_SEGMENTS * self.limiter.segment);
         let pause = self.limiter.pause().filter(|_| !is_near_end);
+        let socket = match connection {
+            ReceivingConnection::Tcp(socket) => socket,
+            #[cfg(feature = "quic")]
+            ReceivingConnection::Quic(connection) => {
+                connection.set_window(window);
+                return Ok(Some(WindowOffer { window, pause }));
+            }
+        };
         if self.settings.is_foreign {
             let window = if self.is_closed(now, &info, pause) {
                 LESS_THAN_A_SEGMENT

@@ -52,7 +52,7 @@ pub(crate) use self::arrivals::PacketArrivals;
 pub use self::bottleneck_kind::{BottleneckKind, PathFindings};
 pub use self::bursts::ArrivalWatch;
 pub use self::coupling::WindowGroup;
-pub use self::lever::{WindowLever, WindowOffer, WindowSettings};
+pub use self::lever::{ReceivingConnection, WindowLever, WindowOffer, WindowSettings};
 pub use self::limiter::{PathMemory, ReceiveWindowLimiter};
 pub use self::policy::ReceiverPolicy;
 pub use self::stale::ConnectionRenewals;

@@ -112,6 +112,32 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
+    /// Of a connection of which nothing is known.
+    #[cfg(feature = "quic")]
+    pub(crate) const NOTHING: Self = Self {
+        is_reducing: false,
+        snd_mss: 0,
+        rcv_mss: 0,
+        advmss: 0,
+        unacked: 0,
+        sacked: 0,
+        total_retrans: 0,
+        rtt: None,
+        snd_cwnd: 0,
+        rcv_rtt: None,
+        pacing_rate: None,
+        bytes_acked: None,
+        bytes_received: None,
+        segs_in: None,
+        notsent_bytes: None,
+        min_rtt: None,
+        data_segs_in: None,
+        delivered: None,
+        rcv_ooopack: None,
+        snd_wnd: None,
+        rcv_wnd: None,
+    };
+
     /// Round-trip time of the path of a connection that receives: the
     /// receiver's own estimate follows the path; until data has come for a
     /// round trip there is only that of the handshake.

@@ -1,9 +1,7 @@
 //! A connection in use, as the run sees it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use dalbe::socket::TcpSocket;
 use tokio::sync::watch;
 use url::Origin;
 
@@ -12,7 +10,7 @@ use super::pieces::LeaseId;
 use super::ways::WayId;
 use super::worker::TransferId;
 use crate::lane::Permit;
-use crate::transport::RemoteFile;
+use crate::transport::{Connection, RemoteFile};
 
 /// A connection in use.
 #[derive(Debug)]
@@ -29,7 +27,7 @@ pub(crate) struct Worker {
     pub(crate) pace: Pace,
     /// Tells it to give its rest back.
     pub(crate) cut: watch::Sender<bool>,
-    pub(crate) socket: Option<Arc<TcpSocket>>,
+    pub(crate) connection: Option<Connection>,
 }
 
 /// What a connection can be used for again: transfers whose connections have the same.
@@ -42,8 +40,8 @@ pub(crate) struct Destination {
 
 impl Destination {
     /// That of a connection of this transfer, while there is one.
-    pub(crate) fn of(socket: &TcpSocket, remote: &RemoteFile) -> Option<Self> {
-        let peer = socket.peer_addr().ok()?;
+    pub(crate) fn of(connection: &Connection, remote: &RemoteFile) -> Option<Self> {
+        let (_, peer) = connection.addresses()?;
         let origin = remote.url.origin();
         Some(Self { peer, origin })
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use dalbe::deadline::Deadline;
 use dalbe::receive_window::{BottleneckKind, HELD_BACK_SHARE, ReceiveWindowState};
-use dalbe::socket::TcpSocket;
 use dalbe::weight::MIN_WEIGHT;
 
 use super::run::Run;
@@ -18,7 +17,7 @@ use crate::event::{Control, Event, FileProgress, PathSample};
 use crate::http::priority::DeadlineHint;
 use crate::lane::core::Core;
 use crate::lane::{Backlog, EvenPace, Extent, LaneSample};
-use crate::transport::WindowManager;
+use crate::transport::{Connection, WindowManager};
 
 #[cfg(test)]
 mod tests;
@@ -168,7 +167,7 @@ impl Run {
 
     /// Mean round-trip time over the sockets in use, ms.
     pub(crate) fn rtt_ms(&self) -> Option<f64> {
-        self.mean_over_sockets(|socket| {
+        self.mean_over_connections(|socket| {
             let rtt = socket.info().ok()?.path_rtt()?;
             Some(rtt.as_secs_f64() * 1e3)
         })
@@ -177,7 +176,7 @@ impl Run {
     /// Mean receive window of the connections in use, bytes.
     fn window(&self) -> Option<f64> {
         self.paths[0].context.window_manager.as_ref()?;
-        self.mean_over_sockets(|socket| socket.receiver().window_clamp().ok().map(f64::from))
+        self.mean_over_connections(|it| it.window().map(f64::from))
     }
 
     /// What the receive windows of the connections in use do. A run of full weight yields to
@@ -207,13 +206,11 @@ impl Run {
         paths.filter_map(|path| path.context.window_manager.as_ref())
     }
 
-    /// `None` when there is no socket to ask.
-    fn mean_over_sockets(&self, of: impl Fn(&TcpSocket) -> Option<f64>) -> Option<f64> {
-        let sockets = self
-            .workers
-            .values()
-            .filter_map(|worker| worker.socket.as_ref());
-        let values: Vec<f64> = sockets.filter_map(|socket| of(socket)).collect();
+    /// `None` when there is no connection to ask.
+    fn mean_over_connections(&self, of: impl Fn(&Connection) -> Option<f64>) -> Option<f64> {
+        let workers = self.workers.values();
+        let connections = workers.filter_map(|worker| worker.connection.as_ref());
+        let values: Vec<f64> = connections.filter_map(of).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 

@@ -122,25 +122,25 @@ impl Run {
         }
         let next_due = next.map(|next| self.due(next.index()));
         let here = self.workers.iter().filter(|(_, it)| it.way.path == path);
-        let yielding =
-            here.filter_map(|(&id, worker)| {
-                let (socket, index) = (worker.socket.as_ref()?, worker.transfer.0 as usize);
-                let transfer = &self.transfers[index];
-                let Phase::Moving(moving) = &transfer.phase else {
-                    return None;
-                };
-                let remote = transfer.sources.remote(worker.way.source)?;
-                let left = moving.pieces.left_of(worker.lease?);
-                let due = self.due(index);
-                let is_first = next_due.is_none_or(|next| due < next);
-                let can_move = transfer.is_resumable() && self.may_connect(transfer, worker.way);
-                let is_worth_it = left > MIN_RELIEVED
-                    && Destination::of(socket, remote).as_ref() == Some(carrier);
-                (is_first && can_move && is_worth_it && manager.can_be_relieved(socket))
-                    .then_some((Reverse(due), left, id, socket))
-            });
-        let (.., id, socket) = yielding.max_by_key(|&(due, left, ..)| (due, left))?;
-        manager.relieve(socket, true);
+        let yielding = here.filter_map(|(&id, worker)| {
+            let connection = worker.connection.as_ref()?;
+            let index = worker.transfer.0 as usize;
+            let transfer = &self.transfers[index];
+            let Phase::Moving(moving) = &transfer.phase else {
+                return None;
+            };
+            let remote = transfer.sources.remote(worker.way.source)?;
+            let left = moving.pieces.left_of(worker.lease?);
+            let due = self.due(index);
+            let is_first = next_due.is_none_or(|next| due < next);
+            let can_move = transfer.is_resumable() && self.may_connect(transfer, worker.way);
+            let is_worth_it = left > MIN_RELIEVED
+                && Destination::of(connection, remote).as_ref() == Some(carrier);
+            (is_first && can_move && is_worth_it && manager.can_be_relieved(connection))
+                .then_some((Reverse(due), left, id, connection))
+        });
+        let (.., id, connection) = yielding.max_by_key(|&(due, left, ..)| (due, left))?;
+        manager.relieve(connection, true);
         Some(id)
     }
 
@@ -152,9 +152,9 @@ impl Run {
         let relieved = path
             .relieved
             .take_if(|(_, since)| now >= *since + MAX_RELIEF);
-        let socket = relieved.and_then(|(id, _)| self.workers.get(&id)?.socket.as_ref());
-        if let (Some(socket), Some(manager)) = (socket, &path.context.window_manager) {
-            manager.relieve(socket, false);
+        let relieved = relieved.and_then(|(id, _)| self.workers.get(&id)?.connection.as_ref());
+        if let (Some(connection), Some(manager)) = (relieved, &path.context.window_manager) {
+            manager.relieve(connection, false);
         }
     }
 
@@ -463,7 +463,7 @@ impl Run {
             written,
             pace: Pace::new(self.now, written),
             cut,
-            socket: None,
+            connection: None,
         };
         self.workers.insert(id, worker);
         // In a shared lane not everybody knows for what a connection is used.

@@ -50,10 +50,10 @@ impl Run {
                 if is_first {
                     place.chunks.fetch_add(1, Ordering::Relaxed);
                 }
-                let socket = worker.socket.as_deref();
+                let connection = worker.connection.as_ref();
                 let (service, path) = (transfer.service(), &self.paths[way.path]);
                 let limits = &path.context.limits;
-                limits.received(bytes, &path.lane, service, socket);
+                limits.received(bytes, &path.lane, service, connection);
             }
         }
     }
@@ -69,13 +69,13 @@ impl Run {
         let manager = self.paths[way.path].context.window_manager.as_ref();
         if is_finished
             && self.place.is_none()
-            && let Some((manager, socket)) = manager.zip(worker.socket)
-            && manager.carries_weight(&socket)
+            && let Some((manager, connection)) = manager.zip(worker.connection)
+            && manager.carries_weight(&connection)
         {
             let remote = self.transfers[transfer.0 as usize]
                 .sources
                 .remote(way.source);
-            let carrier = remote.and_then(|remote| Destination::of(&socket, remote));
+            let carrier = remote.and_then(|remote| Destination::of(&connection, remote));
             self.paths[way.path].free_carrier = carrier;
         }
         self.end_lease(transfer, worker.lease, is_finished);

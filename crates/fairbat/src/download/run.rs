@@ -325,10 +325,10 @@ impl Run {
             Action::Message(Message::Progress(worker, upto)) => {
                 return self.on_progress(worker, upto);
             }
-            Action::Message(Message::Connected(worker, socket)) => {
+            Action::Message(Message::Connected(worker, connection)) => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
-                    let info = socket.info().ok();
-                    worker.socket = Some(socket);
+                    let info = connection.info().ok();
+                    worker.connection = Some(connection);
                     worker.pace.rtt = info.and_then(|info| info.min_rtt.or(info.rtt));
                     let (id, way, rtt) = (worker.transfer, worker.way, worker.pace.rtt);
                     self.note_rtt(id, way, rtt);

@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dalbe::socket::TcpSocket;
 use jiff::Timestamp;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
@@ -22,7 +21,8 @@ use crate::http::Failure;
 use crate::http::priority::DeadlineHint;
 use crate::metalink::MetalinkFile;
 use crate::transport::{
-    AnnouncedSize, Body, HttpClient, RemoteFile, RequestContext, WindowGuard, WindowManager,
+    AnnouncedSize, Body, Connection, HttpClient, RemoteFile, RequestContext, WindowGuard,
+    WindowManager,
 };
 
 /// Gathered bytes are written after this time even when they are few: they are what a killed
@@ -44,8 +44,8 @@ pub(crate) struct WorkerId(pub(crate) u64);
 /// From a task to the event loop.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A worker's response came over this socket.
-    Connected(WorkerId, Arc<TcpSocket>),
+    /// A worker's response came over this connection.
+    Connected(WorkerId, Connection),
     /// A worker has written everything before this file offset.
     Progress(WorkerId, u64),
     /// A worker has ended, and its connection is free.
@@ -184,9 +184,9 @@ impl WorkerGuard {
         self.completion.end(Message::Ended(self.worker, outcome));
     }
 
-    fn connected(&self, socket: Arc<TcpSocket>) {
+    fn connected(&self, connection: Connection) {
         self.completion
-            .send(Message::Connected(self.worker, socket));
+            .send(Message::Connected(self.worker, connection));
     }
 
     fn progress(&self, upto: u64) {
@@ -359,11 +359,11 @@ impl<'a> BodyReceiver<'a> {
     /// They are written, however it ends.
     async fn run(mut self, mut body: Body, stop: &mut StopSignal) -> Result<(End, u64), Failure> {
         let expected = body.expected;
-        let socket = body.socket.take().map(Arc::new);
-        if let Some(socket) = &socket {
-            self.guard.connected(Arc::clone(socket));
+        let connection = body.connection.take();
+        if let Some(connection) = &connection {
+            self.guard.connected(connection.clone());
         }
-        let mut window = self.window_guard(socket.as_ref());
+        let mut window = self.window_guard(connection.as_ref());
         let received = self.receive(&mut body, stop, window.as_mut()).await;
         drop(window);
         let written = self.sink.finish().await;
@@ -382,9 +382,9 @@ impl<'a> BodyReceiver<'a> {
         }
     }
 
-    fn window_guard(&self, socket: Option<&Arc<TcpSocket>>) -> Option<WindowGuard> {
+    fn window_guard(&self, connection: Option<&Connection>) -> Option<WindowGuard> {
         let window_manager = self.context.window_manager.as_ref()?;
-        window_manager.engage(self.context.clock.now(), socket?, self.guard.due)
+        window_manager.engage(self.context.clock.now(), connection?, self.guard.due)
     }
 
     /// Reads until there is a reason not to.

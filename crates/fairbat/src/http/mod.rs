@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | [`fields`] | reading a field once, as a date or as a structured field; `Retry-After`; entity tags |
+//! | `alternative` | where a server answers in HTTP/3 (`Alt-Svc`) |
 //! | [`range`] | `Range` and `Content-Range` |
 //! | [`validator`] | which version of a file a response belongs to |
 //! | [`digest`] | `Repr-Digest`, `Digest`, `Content-Digest`, `Want-Repr-Digest` |
@@ -15,6 +16,8 @@
 //! | [`host`] | the hosts that a request may name |
 //! | `failure` | what a failed request means, and what to do about it |
 
+#[cfg(feature = "http3")]
+pub(crate) mod alternative;
 pub mod content_disposition;
 pub mod credentials;
 pub mod digest;

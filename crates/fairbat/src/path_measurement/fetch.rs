@@ -128,9 +128,9 @@ impl Fetch {
         offset: &mut u64,
         end: Option<u64>,
     ) -> Result<(), Failure> {
-        let socket = body.socket.take();
-        if let (Some(lever), Some(socket)) = (&mut self.lever, &socket)
-            && let Err(error) = lever.restart(socket)
+        let connection = body.connection.take();
+        if let (Some(lever), Some(connection)) = (&mut self.lever, &connection)
+            && let Err(error) = lever.restart(connection)
         {
             tracing::debug!(%error, "receive window not known");
         }
@@ -143,8 +143,8 @@ impl Fetch {
                     let now = self.clock.now();
                     let order = if now < self.polite_until { FlowTarget::YIELD } else { FlowTarget::FREE };
                     let remaining = end.map(|end| end.saturating_sub(*offset));
-                    if let (Some(lever), Some(socket)) = (&mut self.lever, &socket)
-                        && let Err(error) = lever.update(now, socket, order, remaining)
+                    if let (Some(lever), Some(connection)) = (&mut self.lever, &connection)
+                        && let Err(error) = lever.update(now, connection, order, remaining)
                     {
                         tracing::debug!(%error, "receive window not set");
                         self.lever = None;

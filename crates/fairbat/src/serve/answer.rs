@@ -7,19 +7,20 @@ use std::sync::Arc;
 
 use dalbe::sender::SenderCoupling;
 use http::header::{
-    ACCEPT, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ACCEPT_RANGES, ALLOW, ALT_SVC, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH,
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
-use hyper::body::Incoming;
 
 use super::conditions::{Validators, Verdict, evaluate, range_applies};
 use super::controller::{ResponseGuard, ResponseMode, ResponseTracker};
 use super::files::{Found, NotServed, directory_in, name_in};
 use super::listing::{Listing, Page};
 use super::response::{
-    LogNote, ResponseBody, empty, file_bytes, not_served, pieces, plain, with, without_content,
+    LogNote, RequestBody, ResponseBody, empty, file_bytes, not_served, pieces, plain, with,
+    without_content,
 };
 use super::site::Site;
 use super::write;
@@ -39,13 +40,16 @@ pub(crate) async fn answer(
     peer: IpAddr,
     tracker: &ResponseTracker,
     request: &Parts,
-    body: Incoming,
+    body: RequestBody,
 ) -> Response<ResponseBody> {
     let mark = match site.uploads {
         Some(_) => priority::WRITABLE_SERVER_MARK,
         None => priority::FAIRBAT_SERVER_MARK,
     };
-    marked(respond(site, peer, tracker, request, body).await, mark)
+    let mut response = marked(respond(site, peer, tracker, request, body).await, mark);
+    let offer = site.offer.clone().map(|offer| (ALT_SVC, offer));
+    response.headers_mut().extend(offer);
+    response
 }
 
 /// Answers any request of a peer with too many connections, and ends the
@@ -78,7 +82,7 @@ async fn respond(
     peer: IpAddr,
     tracker: &ResponseTracker,
     request: &Parts,
-    body: Incoming,
+    body: RequestBody,
 ) -> Response<ResponseBody> {
     let headers = &request.headers;
     if let Err(refusal) = site.hosts.check(request) {

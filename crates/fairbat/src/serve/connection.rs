@@ -18,6 +18,7 @@ use dalbe::weight::FlowTarget;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE};
 use http::request::Parts;
 use http::{Request, Response};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -45,7 +46,7 @@ const BUFFER: usize = MAX_PIECE as usize;
 /// Time after the last byte of a response went to the kernel, or after the last
 /// acknowledgement, in which the connection is still held back: bytes are on
 /// their way.
-const TAIL: Duration = Duration::from_secs(1);
+pub(crate) const TAIL: Duration = Duration::from_secs(1);
 
 /// Interval at which a connection without a lever is sampled while it carries
 /// something.
@@ -133,7 +134,10 @@ async fn answer_requests(
     let service = service_fn(async |request: Request<Incoming>| {
         let (request, body) = request.into_parts();
         let response = match tracker {
-            Some(tracker) => answer(site, peer.ip(), tracker, &request, body).await,
+            Some(tracker) => {
+                let body = body.map_err(Into::into).boxed();
+                answer(site, peer.ip(), tracker, &request, body).await
+            }
             None => too_many_connections(),
         };
         log(peer, &request, &response);
@@ -156,7 +160,7 @@ async fn answer_requests(
 /// Logs a request in one line: peer, method, path, status, length, and how the
 /// response is sent or how much was stored. The query is left out, because it may
 /// hold a secret.
-fn log<B>(peer: SocketAddr, request: &Parts, response: &Response<B>) {
+pub(crate) fn log<B>(peer: SocketAddr, request: &Parts, response: &Response<B>) {
     let (method, path) = (&request.method, request.uri.path());
     let headers = response.headers();
     let length = headers
@@ -212,7 +216,7 @@ async fn hold(
         };
         let now = site.clock.now();
         if is_news {
-            let response = *responses.borrow_and_update();
+            let response = responses.borrow_and_update().clone();
             if response.begun > begun {
                 controller.begin(now, response.mode, now < heard + TAIL);
                 (begun, heard) = (response.begun, now);
@@ -258,15 +262,15 @@ async fn hold(
 
 /// Tells since when a peer has taken too little of what it is owed. Pure.
 #[derive(Debug)]
-struct TakenBytes {
+pub(crate) struct TakenBytes {
     /// The last moment at which it had taken enough.
-    since: Duration,
+    pub(crate) since: Duration,
     /// What it had acknowledged then, bytes.
     acked: u64,
 }
 
 impl TakenBytes {
-    fn begin(now: Duration) -> Self {
+    pub(crate) fn begin(now: Duration) -> Self {
         Self {
             since: now,
             acked: 0,
@@ -275,7 +279,7 @@ impl TakenBytes {
 
     /// The peer has acknowledged `acked` bytes by now, and others are on their way if it
     /// `is_owed` some.
-    fn update(&mut self, now: Duration, acked: u64, is_owed: bool) {
+    pub(crate) fn update(&mut self, now: Duration, acked: u64, is_owed: bool) {
         if !is_owed || acked >= self.acked + MIN_PROGRESS {
             (self.since, self.acked) = (now, acked);
         }

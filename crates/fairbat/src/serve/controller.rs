@@ -8,6 +8,7 @@
 //! for all of them until its next request, which errs on the side of the
 //! deadline.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dalbe::deadline::{Deadline, Demand};
@@ -61,6 +62,18 @@ impl std::fmt::Display for ResponseMode {
 }
 
 impl ResponseMode {
+    /// The one of two that asks for more: the earlier deadline, or the larger weight. One with a
+    /// deadline may need any weight.
+    fn or_more_pressing(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Ordinary, _) | (_, Self::Ordinary) => Self::Ordinary,
+            (Self::Weight(a), Self::Weight(b)) => Self::Weight(a.max(b)),
+            (Self::By { due, .. }, Self::By { due: first, .. }) if first < due => other,
+            (Self::By { .. }, _) => self,
+            (Self::Weight(_), Self::By { .. }) => other,
+        }
+    }
+
     /// The mode for a response of `length` bytes. `background` decides if the
     /// request states no priority.
     pub(crate) fn of(priority: &RequestPriority, length: u64, background: bool) -> Self {
@@ -89,21 +102,34 @@ impl ResponseMode {
 #[derive(Debug, Clone)]
 pub(crate) struct ResponseTracker(watch::Sender<ResponseState>);
 
-/// The last response on a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+/// The responses on a connection. Over HTTP/1.1 there is one at a time.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ResponseState {
-    /// How the last response that began is sent. This outlasts the response: its
-    /// end, or all of a short one, still waits in the kernel then.
+    /// How the most pressing of those that are under way is sent, or the last one. This outlasts
+    /// the response: its end, or all of a short one, still waits in the kernel then.
     pub(crate) mode: ResponseMode,
     /// With which other connections it yields.
     pub(crate) coupling: SenderCoupling,
-    /// Whether the response is under way.
+    /// Whether a response is under way.
     pub(crate) is_sending: bool,
-    /// Responses begun so far.
+    /// Changes of the mode so far, and responses begun.
     pub(crate) begun: u64,
+    /// The responses under way, by their number.
+    under_way: BTreeMap<u64, ResponseMode>,
 }
 
-/// A response is under way until this is dropped, or until the next one begins.
+impl ResponseState {
+    /// Takes the mode of the most pressing response under way; returns whether that is another one.
+    fn choose(&mut self) -> bool {
+        self.is_sending = !self.under_way.is_empty();
+        let modes = self.under_way.values().copied();
+        let mode = modes.reduce(ResponseMode::or_more_pressing);
+        let mode = mode.unwrap_or(self.mode);
+        std::mem::replace(&mut self.mode, mode) != mode
+    }
+}
+
+/// A response is under way until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ResponseGuard {
     tracker: ResponseTracker,
@@ -119,27 +145,26 @@ impl ResponseTracker {
 
     /// A response begins.
     pub(crate) fn begin(&self, mode: ResponseMode, coupling: SenderCoupling) -> ResponseGuard {
+        let mut number = 0;
         self.0.send_modify(|state| {
-            state.mode = mode;
-            state.coupling = coupling;
-            state.is_sending = true;
             state.begun += 1;
+            number = state.begun;
+            state.coupling = coupling;
+            state.under_way.insert(number, mode);
+            state.choose();
         });
         ResponseGuard {
             tracker: self.clone(),
-            number: self.0.borrow().begun,
+            number,
         }
     }
 }
 
 impl Drop for ResponseGuard {
     fn drop(&mut self) {
-        self.tracker.0.send_if_modified(|state| {
-            let is_own = state.begun == self.number;
-            if is_own {
-                state.is_sending = false;
-            }
-            is_own
+        self.tracker.0.send_modify(|state| {
+            state.under_way.remove(&self.number);
+            state.begun += u64::from(state.choose());
         });
     }
 }
@@ -393,6 +418,30 @@ mod tracker_tests {
     }
 
     #[test]
+    fn the_most_pressing_of_several_responses_counts() {
+        let (tracker, watched) = ResponseTracker::new();
+        let mode = || watched.borrow().mode;
+        let by = |due| ResponseMode::By {
+            due: Duration::from_secs(due),
+            remaining: 1,
+            min_weight: MIN_WEIGHT,
+        };
+        let begin = |mode| tracker.begin(mode, SenderCoupling::EQUAL);
+        let _background = begin(ResponseMode::Weight(MIN_WEIGHT));
+        let late = begin(by(60));
+        let early = begin(by(5));
+        assert_eq!(mode(), by(5));
+        let ordinary = begin(ResponseMode::Ordinary);
+        assert_eq!(mode(), ResponseMode::Ordinary);
+        let begun = watched.borrow().begun;
+        drop(ordinary);
+        assert_eq!(mode(), by(5));
+        assert!(watched.borrow().begun > begun, "the controller begins anew");
+        drop((early, late));
+        assert_eq!(mode(), ResponseMode::Weight(MIN_WEIGHT));
+    }
+
+    #[test]
     fn a_response_that_ends_at_once_is_noticed() {
         let (tracker, mut watched) = ResponseTracker::new();
         drop(tracker.begin(ResponseMode::Weight(0.5), SenderCoupling::Apart));
@@ -402,6 +451,7 @@ mod tracker_tests {
             coupling: SenderCoupling::Apart,
             is_sending: false,
             begun: 1,
+            under_way: BTreeMap::new(),
         };
         assert_eq!(*watched.borrow_and_update(), expected);
     }

@@ -135,6 +135,11 @@ impl Peers {
         }
     }
 
+    /// With the same limits, and nobody counted.
+    pub(crate) fn alike(&self) -> Self {
+        Self::new(self.max_served, self.max_refused)
+    }
+
     /// Counts a connection of this address; `None` if it gets no answer at all.
     pub(crate) fn enter(&self, address: IpAddr, now: Duration) -> Option<PeerPlace> {
         let peer = peer(address);

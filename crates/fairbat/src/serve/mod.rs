@@ -14,6 +14,7 @@
 //! | `site` | what all connections share |
 //! | `limits` | how many connections there may be, in all and for each peer |
 //! | `connection` | one connection: requests, lever, silence, end |
+//! | `http3` | the same over QUIC |
 //! | `controller` | the weight of one connection |
 //! | `answer` | the answer to a request |
 //! | `conditions` | validators of a file, and the conditions on them |
@@ -31,6 +32,8 @@ mod connection;
 mod controller;
 mod digests;
 mod files;
+#[cfg(feature = "http3")]
+mod http3;
 mod limits;
 mod listing;
 mod response;
@@ -45,12 +48,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dalbe::sender::{SenderLeverKind, SenderLevers, SenderPolicy};
+use http::HeaderValue;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
 pub use self::access::{TlsFiles, Token};
 use self::digests::Digests;
 use self::files::Root;
+#[cfg(feature = "http3")]
+use self::http3::Http3Listener;
 use self::limits::{ConnectionLimits, Peers};
 pub use self::site::Patience;
 use self::site::Site;
@@ -86,6 +92,8 @@ pub struct ServeSettings {
     pub token: Option<Token>,
     /// The files for HTTPS; `None` serves plain HTTP.
     pub tls: Option<TlsFiles>,
+    /// Whether HTTP/3 is spoken as well, over UDP on the same port. This needs `tls`.
+    pub http3: bool,
     /// How long peers may be silent.
     pub patience: Patience,
     /// Whether files may be changed, and within which limits. On other addresses
@@ -123,6 +131,8 @@ pub enum ServeEvent {
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
+    #[cfg(feature = "http3")]
+    http3: Option<Http3Listener>,
     address: SocketAddr,
     max_connections: u32,
     max_per_peer: u32,
@@ -138,6 +148,7 @@ impl Server {
     /// could change the files.
     pub async fn bind(settings: &ServeSettings) -> Result<Self, TransferError> {
         check_uploads(settings)?;
+        check_http3(settings)?;
         let root = Root::open(&settings.directory)?;
         let tls = settings.tls.as_ref().map(access::tls).transpose()?;
         let digests = Digests::start().map_err(|error| {
@@ -159,6 +170,14 @@ impl Server {
             .await
             .map_err(cannot_listen)?;
         let address = listener.local_addr().map_err(cannot_listen)?;
+        #[cfg(feature = "http3")]
+        let http3 = match &tls {
+            Some(tls) if settings.http3 => {
+                let bound = Http3Listener::bind(address, tls, settings.sender);
+                Some(bound.map_err(cannot_listen)?)
+            }
+            _ => None,
+        };
         let begin = |limits: &UploadLimits| Uploads::begin(&root, limits.max_size).map(Arc::new);
         let uploads = settings.uploads.as_ref().map(begin).transpose()?;
         let mut allowed = settings.allowed_hosts.clone();
@@ -167,6 +186,8 @@ impl Server {
         }
         Ok(Self {
             listener,
+            #[cfg(feature = "http3")]
+            http3,
             address,
             max_connections: settings.max_connections,
             max_per_peer: settings.max_per_peer,
@@ -180,6 +201,7 @@ impl Server {
                 token: settings.token.clone(),
                 tls,
                 background: settings.background,
+                offer: settings.http3.then(|| offer(address)),
                 levers: SenderLevers::open(settings.sender),
                 clock: Clock::start(),
                 patience: settings.patience,
@@ -248,8 +270,41 @@ impl Server {
                 drop((place, permit));
             })
         };
-        accept_until(self.listener, accept_limits, std::future::pending(), begin).await
+        let over_tcp = accept_until(self.listener, accept_limits, std::future::pending(), begin);
+        #[cfg(feature = "http3")]
+        if let Some(http3) = self.http3 {
+            let over_quic = http3.run(Arc::clone(&site), peers.clone(), limits.served);
+            return tokio::select! {
+                never = over_tcp => never,
+                never = over_quic => never,
+            };
+        }
+        over_tcp.await
     }
+}
+
+/// Refuses HTTP/3 where it cannot be spoken.
+fn check_http3(settings: &ServeSettings) -> Result<(), TransferError> {
+    if !settings.http3 {
+        return Ok(());
+    }
+    if cfg!(not(feature = "http3")) {
+        let message = "this build speaks no HTTP/3; build it with the feature http3";
+        return Err(TransferError::new(ErrorKind::Other, message));
+    }
+    if settings.tls.is_none() {
+        let message = "HTTP/3 is spoken over TLS only";
+        return Err(
+            TransferError::new(ErrorKind::Other, message).with_hint("add --tls-cert and --tls-key")
+        );
+    }
+    Ok(())
+}
+
+/// What responses over TCP say of HTTP/3 (RFC 7838).
+fn offer(address: SocketAddr) -> HeaderValue {
+    let offer = format!("h3=\":{}\"; ma=86400", address.port());
+    HeaderValue::try_from(offer).expect("these characters are allowed")
 }
 
 /// Whether only this machine reaches the server.

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::combinators::{BoxBody, UnsyncBoxBody};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 
@@ -87,6 +87,9 @@ pub(crate) fn no_content() -> Response<ResponseBody> {
 
 /// The body of any response.
 pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
+
+/// The body of any request.
+pub(crate) type RequestBody = BoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 /// A body of no bytes.
 pub(crate) fn empty() -> ResponseBody {

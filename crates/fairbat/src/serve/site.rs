@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dalbe::sender::SenderLevers;
+use http::HeaderValue;
 use rustls::ServerConfig;
 
 use super::access::Token;
@@ -69,6 +70,8 @@ pub(crate) struct Site {
     pub(crate) tls: Option<Arc<ServerConfig>>,
     /// Whether responses yield if their requests state no priority.
     pub(crate) background: bool,
+    /// What responses say of HTTP/3, if it is spoken.
+    pub(crate) offer: Option<HeaderValue>,
     pub(crate) levers: SenderLevers,
     pub(crate) clock: Clock,
     pub(crate) patience: Patience,

@@ -16,6 +16,7 @@ use socket2::{Domain, Socket, Type};
 use url::{Position, Url};
 
 use super::authorities;
+use super::http3::{Http3, Sent};
 use super::tap::Tap;
 use crate::error::{ErrorKind, TransferError};
 use crate::http::credentials::{credentials_in, is_same_host};
@@ -39,6 +40,7 @@ const MAX_DRAINED: u64 = 64 * 1024;
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     pub(crate) client: Client,
+    http3: Http3,
     settings: HttpSettings,
     tls: ClientConfig,
     connections: u32,
@@ -151,6 +153,7 @@ impl HttpClient {
         let tls = authorities::tls(settings.cacert.as_deref())?;
         Ok(Self {
             client: open(settings, &tls, connections, &tap)?,
+            http3: Http3::new(settings, &tls, &tap),
             settings: settings.clone(),
             tls,
             connections,
@@ -174,6 +177,7 @@ impl HttpClient {
         let client = open(&self.settings, &self.tls, connections, &tap)?;
         Ok(Self {
             client,
+            http3: Http3::new(&self.settings, &self.tls, &tap),
             connections,
             tap,
             ..self.clone()
@@ -235,8 +239,16 @@ impl HttpClient {
             None if self.settings.has_flags => TrustAnchors::System,
             None => TrustAnchors::SystemOnly,
         };
-        let sent = request.send().await;
-        sent.map_err(|error| Failure::of_request(error, anchors))
+        let request = request.build().map_err(Failure::from)?;
+        let request = match self.http3.send(request).await? {
+            Sent::Answered(response) => return Ok(response),
+            Sent::OverTcp(request) => request,
+        };
+        let url = request.url().clone();
+        let sent = self.client.execute(request).await;
+        let response = sent.map_err(|error| Failure::of_request(error, anchors))?;
+        self.http3.heed(&url, &response);
+        Ok(response)
     }
 
     /// The request to one of the URLs on the way of `get`.
@@ -363,7 +375,7 @@ impl HttpClient {
 
 /// The interface that has this address, if it leads out of the machine and sockets may be bound to
 /// it: Linux before 5.7 leaves that to root. The address alone leaves the way out to the routes.
-fn device_of(address: IpAddr) -> Option<String> {
+pub(crate) fn device_of(address: IpAddr) -> Option<String> {
     let interfaces = Interfaces::list().ok()?;
     let name = interfaces.leading_out(&address)?;
     let domain = Domain::for_address(SocketAddr::new(address, 0));

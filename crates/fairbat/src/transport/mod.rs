@@ -4,10 +4,13 @@
 //! |---|---|
 //! | `client` | sends a request, follows redirects, shows credentials |
 //! | `authorities` | the authorities that servers' certificates are checked against |
+//! | `http3` | the same over QUIC, where a server offers it |
 //! | `remote_file` | a remote file: probe, whole file, ranges of one version |
 //! | `coding` | content codings, and gzip undone |
 //! | `upload` | one upload request and its answer |
+//! | `connection` | what an answer comes over |
 //! | `tap` | finds the socket under a connection and prepares it |
+//! | `held_connection` | a connection whose window is held |
 //! | `window_manager` | puts the receive window that the weight asks for on connections that receive |
 //! | `path` | what connections over a path know of it together |
 //! | `flows` | puts the weight on connections that send |
@@ -22,7 +25,11 @@
 mod authorities;
 mod client;
 mod coding;
+mod connection;
 mod flows;
+mod held_connection;
+#[cfg_attr(not(feature = "http3"), path = "without_http3.rs")]
+mod http3;
 mod path;
 mod remote_file;
 mod request;
@@ -46,6 +53,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 pub(crate) use self::client::MAX_REDIRECTS;
 pub use self::client::{HttpClient, SourceUrl};
+pub use self::connection::Connection;
 pub(crate) use self::path::Path;
 pub(crate) use self::remote_file::AnnouncedSize;
 pub use self::remote_file::{Body, Probe, RemoteFile};

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use dalbe::socket::TcpSocket;
 use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, HeaderMap};
 use http::{Method, StatusCode};
 use reqwest::Response;
@@ -22,7 +21,7 @@ use url::Url;
 
 use super::client::{Get, HttpClient, OnTheWay, SourceUrl, drain};
 use super::coding::{Coding, Decoder};
-use super::tap::socket_of;
+use super::connection::Connection;
 use crate::http::content_disposition;
 use crate::http::digest::repr_digest;
 use crate::http::fields::{digits, single};
@@ -88,8 +87,8 @@ pub struct Body {
     response: Response,
     /// Undoes a content coding.
     decoder: Option<Box<Decoder>>,
-    /// The connection's socket, if it could be found.
-    pub socket: Option<TcpSocket>,
+    /// The connection that it comes over, if it could be found.
+    pub connection: Option<Connection>,
     /// Bytes in the body; `None` if only its end will tell.
     pub expected: Option<u64>,
 }
@@ -97,7 +96,7 @@ pub struct Body {
 impl Body {
     fn new(response: Response, expected: Option<u64>) -> Self {
         Self {
-            socket: socket_of(&response),
+            connection: Connection::of(&response),
             response,
             decoder: None,
             expected,
@@ -356,7 +355,7 @@ impl RemoteFile {
 /// The round-trip time of the connection that an answer comes over, without the time that data
 /// waits in queues, as far as that is known.
 fn rtt_of(response: &Response) -> Option<Duration> {
-    let info = socket_of(response)?.info().ok()?;
+    let info = Connection::of(response)?.info().ok()?;
     info.min_rtt.or(info.rtt)
 }
 

@@ -8,13 +8,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dalbe::socket::TcpSocket;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use jiff::Timestamp;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
-use super::tap::socket_of;
+use super::connection::Connection;
 use super::window_manager::{WindowGuard, WindowManager};
 use crate::clock::Clock;
 use crate::http::Failure;
@@ -120,10 +119,10 @@ impl RequestContext {
         bytes: u64,
         lane: &Lane,
         service: Service,
-        socket: Option<&TcpSocket>,
+        connection: Option<&Connection>,
     ) {
         self.count(bytes, lane);
-        let rtt = socket.and_then(|socket| socket.info().ok()?.path_rtt());
+        let rtt = connection.and_then(Connection::path_rtt);
         lane.moved(bytes, rtt, service);
     }
 
@@ -269,7 +268,7 @@ pub struct Received {
 #[derive(Debug)]
 pub(crate) struct HeldConnection {
     guard: WindowGuard,
-    socket: Arc<TcpSocket>,
+    connection: Connection,
     clock: Clock,
     interval: Interval,
     /// Wait between two reads.
@@ -282,14 +281,14 @@ pub(crate) fn hold(
     windows: &Arc<WindowManager>,
     clock: Clock,
 ) -> Option<HeldConnection> {
-    let socket = Arc::new(socket_of(response)?);
+    let connection = Connection::of(response)?;
     // Nobody says here for which member of the lane it is.
-    let guard = windows.engage(clock.now(), &socket, Timestamp::MAX)?;
+    let guard = windows.engage(clock.now(), &connection, Timestamp::MAX)?;
     let mut interval = tokio::time::interval(WINDOW_INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Some(HeldConnection {
         guard,
-        socket,
+        connection,
         clock,
         interval,
         pause: None,
@@ -342,10 +341,10 @@ impl Received {
     /// Counts bytes that came, and sets the pause before the next read.
     fn count(&mut self, bytes: usize) {
         let held = self.held.as_ref();
-        let socket = held.map(|held| &*held.socket);
+        let connection = held.map(|held| &held.connection);
         self.context
-            .received(bytes as u64, &self.lane, self.service, socket);
-        if let Some(Ok(window)) = held.map(|held| held.socket.receiver().window_clamp()) {
+            .received(bytes as u64, &self.lane, self.service, connection);
+        if let Some(window) = connection.and_then(Connection::window) {
             self.lane.set_window(window.into(), None);
         }
         let lever_pause = held.and_then(|held| held.pause).unwrap_or_default();

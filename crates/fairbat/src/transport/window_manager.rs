@@ -15,13 +15,13 @@ use dalbe::receive_window::{
     ArrivalWatch, BottleneckKind, ConnectionRenewals, LeverKind, ReceiveWindowState,
     ReceiverPolicy, WindowLever, WindowSettings,
 };
-use dalbe::socket::TcpSocket;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
+use super::connection::{Addresses, Connection};
+use super::held_connection::{HeldConnection, locked};
 use super::path::{PATH_MEMORY, Path};
 use super::tap::ReceiveWindow;
-use crate::lane::places::Place;
 use crate::lane::{Lane, Service};
 
 /// Time for which a parked lever still tells what its connection does: the next
@@ -31,9 +31,6 @@ const RECENT: Duration = Duration::from_secs(1);
 /// Servers that send less than the windows allow for this time, without a loss, are what limits
 /// the connections: after a loss CUBIC is back at its window by then (RFC 9438, section 4.2).
 const RECOVERY: Duration = Duration::from_secs(8);
-
-/// The addresses of a connection: local, then peer.
-type Addresses = (SocketAddr, SocketAddr);
 
 /// The levers of all connections that receive.
 #[derive(Debug)]
@@ -57,20 +54,17 @@ struct State {
     updated: Duration,
 }
 
+/// Time between two looks at a connection whose answers all ask for them, at least.
+const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(18);
+
 /// A connection under control.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Engaged {
+    held: Arc<Mutex<HeldConnection>>,
     does: ReceiveWindowState,
     carries_weight: bool,
     /// Whether another one is to ask for the rest.
     is_relieved: bool,
-}
-
-/// What stays of a connection from one request to the next.
-#[derive(Debug)]
-struct HeldConnection {
-    lever: WindowLever,
-    place: Place,
 }
 
 /// What is remembered of the path to a server. Two at one address are two: each may have a limit of
@@ -141,8 +135,8 @@ impl WindowManager {
     }
 
     /// Whether this connection carries the weight of the lane, or did in its last response.
-    pub(crate) fn carries_weight(&self, socket: &TcpSocket) -> bool {
-        let Some(addresses) = addresses(socket) else {
+    pub(crate) fn carries_weight(&self, connection: &Connection) -> bool {
+        let Some(addresses) = connection.addresses() else {
             return false;
         };
         let state = self.state();
@@ -154,16 +148,20 @@ impl WindowManager {
     }
 
     /// Whether this connection is under control and yields to others of the lane.
-    pub(crate) fn can_be_relieved(&self, socket: &TcpSocket) -> bool {
+    pub(crate) fn can_be_relieved(&self, connection: &Connection) -> bool {
         let state = self.state();
-        let engaged = addresses(socket).and_then(|it| state.engaged.get(&it));
+        let addresses = connection
+            .addresses()
+            .filter(|_| connection.is_of_one_answer());
+        let engaged = addresses.and_then(|it| state.engaged.get(&it));
         engaged.is_some_and(|it| !it.carries_weight && !it.is_relieved)
     }
 
     /// Whether another connection is to ask for the rest of what comes over this one.
-    pub(crate) fn relieve(&self, socket: &TcpSocket, is_relieved: bool) {
+    pub(crate) fn relieve(&self, connection: &Connection, is_relieved: bool) {
         let mut state = self.state();
-        if let Some(engaged) = addresses(socket).and_then(|it| state.engaged.get_mut(&it)) {
+        let addresses = connection.addresses();
+        if let Some(engaged) = addresses.and_then(|it| state.engaged.get_mut(&it)) {
             engaged.is_relieved = is_relieved;
         }
     }
@@ -182,21 +180,25 @@ impl WindowManager {
     pub(crate) fn engage(
         self: &Arc<Self>,
         now: Duration,
-        socket: &Arc<TcpSocket>,
+        connection: &Connection,
         due: Timestamp,
     ) -> Option<WindowGuard> {
-        let addresses = addresses(socket)?;
+        let addresses = connection.addresses()?;
         let mut state = self.state();
-        let mut held = match state.parked.remove(&addresses) {
-            Some((_, mut held)) => {
-                if let Err(error) = held.lever.restart(socket) {
+        let engaged = state.engaged.get(&addresses);
+        let engaged = engaged.filter(|_| !connection.is_of_one_answer());
+        let shared = engaged.map(|engaged| Arc::clone(&engaged.held));
+        let held = match (shared, state.parked.remove(&addresses)) {
+            (Some(held), _) => held,
+            (None, Some((_, mut held))) => {
+                if let Err(error) = held.lever.restart(connection) {
                     tracing::warn!(%error, "a connection cannot be held back");
-                    WindowLever::release(socket);
+                    WindowLever::release(connection);
                     return None;
                 }
-                held
+                Arc::new(Mutex::new(held))
             }
-            None => {
+            (None, None) => {
                 // What others have found is of their servers. It says something of the first
                 // one here, and nothing of later ones.
                 let is_first = state.paths.is_empty();
@@ -207,17 +209,28 @@ impl WindowManager {
                 }
                 let mut lever = path.path.lever(self.settings.clone());
                 // The response before may just have ended, and its lever not be parked yet.
-                lever.take_over(socket);
+                lever.take_over(connection);
                 path.add_connection(addresses);
                 let place = self.lane.take_place(self.service);
-                HeldConnection { lever, place }
+                Arc::new(Mutex::new(HeldConnection::new(lever, place)))
             }
         };
-        held.place.work_for(due);
+        if !connection.is_of_one_answer() {
+            state.engaged.entry(addresses).or_insert_with(|| Engaged {
+                held: Arc::clone(&held),
+                does: ReceiveWindowState::Filling,
+                carries_weight: false,
+                is_relieved: false,
+            });
+        }
+        // Whoever has the connection locked may lock the manager, and not the other way round.
+        drop(state);
+        let answer = locked(&held).add_answer(due);
         Some(WindowGuard {
             manager: Arc::clone(self),
-            socket: Arc::clone(socket),
+            connection: connection.clone(),
             addresses,
+            answer,
             held: Some(held),
             watch: JoinSet::new(),
             watches: None,
@@ -246,10 +259,6 @@ impl State {
     }
 }
 
-fn addresses(socket: &TcpSocket) -> Option<Addresses> {
-    Some((socket.local_addr().ok()?, socket.peer_addr().ok()?))
-}
-
 impl PathState {
     /// A new connection uses the path.
     fn add_connection(&mut self, addresses: Addresses) {
@@ -263,10 +272,12 @@ impl PathState {
 #[derive(Debug)]
 pub(crate) struct WindowGuard {
     manager: Arc<WindowManager>,
-    socket: Arc<TcpSocket>,
+    connection: Connection,
     addresses: Addresses,
+    /// The number of its answer.
+    answer: u64,
     /// `None` after the lever has failed.
-    held: Option<HeldConnection>,
+    held: Option<Arc<Mutex<HeldConnection>>>,
     /// At most one.
     watch: JoinSet<ArrivalWatch>,
     /// The watch ends with it, and so with the guard: it has a descriptor of the connection.
@@ -285,19 +296,42 @@ impl WindowGuard {
     /// on, if any.
     pub(crate) fn update(&mut self, now: Duration, remaining: Option<u64>) -> Option<Duration> {
         self.now = now;
-        let HeldConnection { lever, place } = self.held.as_mut()?;
+        let shared = Arc::clone(self.held.as_ref()?);
+        let mut held = locked(&shared);
+        if let Some((_, left)) = held.answers.get_mut(&self.answer) {
+            *left = remaining;
+        }
+        let is_due = held.looked.is_none_or(|at| now >= at + MIN_LOOK_INTERVAL);
+        if self.connection.is_of_one_answer() || is_due {
+            held.looked = Some(now);
+            held.pause = self.look(now, &shared, &mut held);
+        }
+        // Each reader pauses by itself.
+        let readers = held.answers.len() as u32;
+        held.pause.map(|pause| pause * readers)
+    }
+
+    /// Updates the lever, and tells the others what it does.
+    fn look(
+        &mut self,
+        now: Duration,
+        shared: &Arc<Mutex<HeldConnection>>,
+        held: &mut HeldConnection,
+    ) -> Option<Duration> {
+        let remaining = held.remaining();
+        let HeldConnection { lever, place, .. } = held;
         let target = place.target(self.manager.lane.now());
-        match lever.update(now, &self.socket, target, remaining) {
+        match lever.update(now, &self.connection, target, remaining) {
             Ok(hold) => {
                 if let Some(Ok(watch)) = self.watch.try_join_next() {
                     lever.take_watch(now, &watch);
                 }
                 if self.watch.is_empty() && lever.begin_watch(now) {
-                    let (socket, lane) = (Arc::clone(&self.socket), self.manager.lane.clone());
+                    let (connection, lane) = (self.connection.clone(), self.manager.lane.clone());
                     let (alive, guard) = mpsc::channel();
                     self.watches = Some(alive);
                     self.watch
-                        .spawn_blocking(move || watch_arrivals(&socket, &lane, &guard));
+                        .spawn_blocking(move || watch_arrivals(&connection, &lane, &guard));
                 }
                 let (does, (bytes, meets_queue)) = (lever.state(), lever.progress());
                 let kind = lever.findings().and_then(|findings| findings.kind);
@@ -307,6 +341,7 @@ impl WindowGuard {
                 let known = state.engaged.get(&self.addresses);
                 self.is_relieved = known.is_some_and(|it| it.is_relieved);
                 let engaged = Engaged {
+                    held: Arc::clone(shared),
                     does,
                     carries_weight: place.carries_weight(),
                     is_relieved: self.is_relieved,
@@ -323,7 +358,7 @@ impl WindowGuard {
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be held back; it goes on unlimited");
                 self.held = None;
-                WindowLever::release(&self.socket);
+                WindowLever::release(&self.connection);
                 self.manager.state().engaged.remove(&self.addresses);
                 None
             }
@@ -341,8 +376,12 @@ impl WindowGuard {
     /// does not follow its window, and the `remaining` bytes are worth it. If so,
     /// the caller gives this connection up.
     pub(crate) fn is_outgrown(&mut self, now: Duration, remaining: u64) -> bool {
-        let held = self.held.as_ref();
-        let Some(rate) = held.and_then(|held| held.lever.stale_rate(now, remaining)) else {
+        let held = self
+            .held
+            .as_ref()
+            .filter(|_| self.connection.is_of_one_answer());
+        let stale = held.and_then(|held| locked(held).lever.stale_rate(now, remaining));
+        let Some(rate) = stale else {
             return false;
         };
         let mut state = self.manager.state();
@@ -363,19 +402,29 @@ impl WindowGuard {
 
 /// Watches what arrives until the guard is gone. It has a thread of its own, since a runtime
 /// keeps time in milliseconds, and what comes in step with them would look spread.
-fn watch_arrivals(socket: &TcpSocket, lane: &Lane, guard: &mpsc::Receiver<()>) -> ArrivalWatch {
+fn watch_arrivals(
+    connection: &Connection,
+    lane: &Lane,
+    guard: &mpsc::Receiver<()>,
+) -> ArrivalWatch {
     ArrivalWatch::of(
-        || (lane.now(), socket.info().ok()),
+        || (lane.now(), connection.info().ok()),
         |tick| guard.recv_timeout(tick) == Err(mpsc::RecvTimeoutError::Timeout),
     )
 }
 
 impl Drop for WindowGuard {
     fn drop(&mut self) {
-        let Some(mut held) = self.held.take() else {
+        let Some(shared) = self.held.take() else {
             return;
         };
-        if let Err(error) = held.lever.rest(&self.socket) {
+        let mut held = locked(&shared);
+        held.answers.remove(&self.answer);
+        held.work();
+        if !held.answers.is_empty() {
+            return;
+        }
+        if let Err(error) = held.lever.rest(&self.connection) {
             tracing::debug!(%error, "a receive buffer was not restored");
         }
         let now = self.now;
@@ -383,7 +432,9 @@ impl Drop for WindowGuard {
         state.engaged.remove(&self.addresses);
         let path = state.paths.entry(self.addresses.1).or_default();
         path.path.learn(&held.lever, now);
-        if !self.is_given_up {
+        drop(held);
+        if let Some(held) = Arc::into_inner(shared).filter(|_| !self.is_given_up) {
+            let held = held.into_inner().unwrap_or_else(PoisonError::into_inner);
             state.parked.insert(self.addresses, (now, held));
         }
         state.parked.retain(|_, (at, _)| now < *at + PATH_MEMORY);

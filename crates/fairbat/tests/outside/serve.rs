@@ -60,6 +60,7 @@ fn serve_on(patience: Patience, uploads: Option<UploadLimits>) -> Serving {
         allowed_hosts: Vec::new(),
         token: None,
         tls: None,
+        http3: false,
         patience,
         uploads,
     };

@@ -1,8 +1,8 @@
 //! A run: all connections over one bottleneck, event by event.
 
-use std::rc::Rc;
 use std::time::Duration;
 
+use dalbe::ebpf::native::NativeHost;
 use dalbe::receive_window::PathFindings;
 
 use crate::arrivals::exponential;
@@ -11,7 +11,6 @@ use crate::host::Class;
 use crate::run::SAMPLING;
 use crate::samples::RECEIVED_EVERY;
 use crate::scenario::Scenario;
-use crate::simulation::congestion::kernel::Host;
 use crate::simulation::connection::{Connection, Plan};
 use crate::simulation::events::Events;
 use crate::simulation::figures::{Figures, Remains, is_within};
@@ -333,7 +332,7 @@ impl<'a> Run<'a> {
             self.scenario,
             self.contender,
             seed,
-            (0, &Rc::new(Host::new())),
+            (0, &NativeHost::default()),
         )
         .expect("it had one before");
         let span = Span {

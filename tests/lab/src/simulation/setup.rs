@@ -1,10 +1,10 @@
 //! From a scenario and a contender to connections and datagrams; and what a simulation
 //! leaves out.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use dalbe::ebpf::CongestionLaw;
+use dalbe::ebpf::native::NativeHost;
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 use rand::RngExt as _;
@@ -18,7 +18,7 @@ use crate::host::Class;
 use crate::link::{PAYLOAD_SHARE, bytes_per_s};
 use crate::scenario::{CALL_PACKET_BYTES, CALL_PACKETS_PER_S, Foreground, Scenario, Traffic};
 use crate::simulation::congestion::control::Control;
-use crate::simulation::congestion::kernel::{Host, Kernel};
+use crate::simulation::congestion::kernel::Kernel;
 use crate::simulation::congestion::ledbat::Ledbat;
 use crate::simulation::congestion::rival::RivalControl;
 use crate::simulation::connection::Plan;
@@ -200,7 +200,7 @@ impl Setup {
         };
         let served = Served::all(background, seed);
         let size = served.first().and_then(|one| one.bytes);
-        let common = Rc::new(Host::new());
+        let common = NativeHost::default();
         for copy in 0..copies {
             let start = background.start_s + f64::from(copy) * background.stagger_s;
             let start = start + START_JITTER * random.random::<f64>();
@@ -210,8 +210,8 @@ impl Setup {
             };
             let seed = seed ^ (u64::from(copy) << 16);
             let host = match sending {
-                Some(_) => Rc::clone(&common),
-                None => Rc::new(Host::new()),
+                Some(_) => common.clone(),
+                None => NativeHost::default(),
             };
             for number in 0..connections {
                 let number = copy * connections + number;
@@ -245,7 +245,7 @@ pub(crate) fn background_control(
     scenario: &Scenario,
     contender: Contender,
     seed: u64,
-    (number, host): (u32, &Rc<Host>),
+    (number, host): (u32, &NativeHost),
 ) -> Result<Control, Unsupported> {
     let background = &scenario.background;
     let weight = background.weight.unwrap_or(MIN_WEIGHT);
@@ -262,7 +262,7 @@ pub(crate) fn background_control(
         Ok(Control::Kernel(Kernel::new(
             &parameters,
             seed,
-            Rc::clone(host),
+            host.clone(),
         )))
     };
     match contender {

@@ -25,7 +25,7 @@ use dalbe::sender::SenderCoupling;
 use http::header::{ALLOW, HOST, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
-use hyper::body::{Body, Incoming};
+use http_body::Body;
 
 use self::parts::PartsQuery;
 use self::place::{Arrival, NotArrived, Occupant, Place, arrive, file_name};
@@ -34,7 +34,7 @@ use self::unfinished::Expected;
 use self::uploads::Uploads;
 use super::controller::{ResponseMode, ResponseTracker};
 use super::files::directory_in;
-use super::response::{ResponseBody, no_content, plain, without_content};
+use super::response::{RequestBody, ResponseBody, no_content, plain, without_content};
 use super::site::Site;
 use crate::blocking::blocking;
 
@@ -48,7 +48,7 @@ pub(crate) async fn answer(
     peer: IpAddr,
     tracker: &ResponseTracker,
     request: &Parts,
-    body: Incoming,
+    body: RequestBody,
 ) -> Response<ResponseBody> {
     // The connection is not idle until the answer is there.
     let _guard = tracker.begin(ResponseMode::Ordinary, SenderCoupling::EQUAL);
@@ -79,7 +79,7 @@ async fn change(
     uploads: &Arc<Uploads>,
     peer: IpAddr,
     request: &Parts,
-    body: Incoming,
+    body: RequestBody,
 ) -> Result<Response<ResponseBody>, Refusal> {
     if let Some(query) = PartsQuery::of(request.uri.query()) {
         return parts::answer(site, uploads, peer, (query, request), body).await;
@@ -120,7 +120,7 @@ async fn delete(
 async fn make_directory(
     site: &Arc<Site>,
     request: &Parts,
-    body: &Incoming,
+    body: &RequestBody,
 ) -> Result<Response<ResponseBody>, Refusal> {
     if !body.is_end_stream() {
         return Err(Refusal::Body);

@@ -36,7 +36,7 @@ use std::time::Duration;
 use http::header::{CONTENT_RANGE, LOCATION};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
-use hyper::body::{Body, Incoming};
+use http_body::Body;
 
 use super::part_uploads::{InUse, Named, PartUnderWay, PartUpload};
 use super::place::file_name;
@@ -50,7 +50,7 @@ use crate::clock::Clock;
 use crate::http::digest::{REPR_DIGEST, StatedDigests};
 use crate::http::fields::single;
 use crate::http::range::ContentRange;
-use crate::serve::response::{LogNote, ResponseBody, no_content, without_content};
+use crate::serve::response::{LogNote, RequestBody, ResponseBody, no_content, without_content};
 use crate::serve::site::Site;
 
 /// The member of a query that is about uploads in parts.
@@ -104,7 +104,7 @@ pub(crate) async fn answer(
     uploads: &Arc<Uploads>,
     peer: IpAddr,
     (query, request): (PartsQuery, &Parts),
-    body: Incoming,
+    body: RequestBody,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let name = file_name(request.uri.path())?;
     let named = |id: &str| uploads.parts.of(id, &name, site.clock);
@@ -145,7 +145,7 @@ async fn begin(
     uploads: &Arc<Uploads>,
     peer: IpAddr,
     (name, request): (PathBuf, &Parts),
-    body: &Incoming,
+    body: &RequestBody,
 ) -> Result<Response<ResponseBody>, Refusal> {
     check_empty(request, body)?;
     let Some(ContentRange::Unsatisfied { total }) = content_range(request) else {
@@ -198,7 +198,7 @@ async fn take_part(
     site: &Arc<Site>,
     upload: &Arc<PartUpload>,
     request: &Parts,
-    body: Incoming,
+    body: RequestBody,
 ) -> Result<Response<ResponseBody>, Refusal> {
     check_coding(&request.headers)?;
     let range = part(request, upload.total)?;
@@ -281,7 +281,7 @@ async fn complete(
 }
 
 /// Checks that a request without a body states nothing of one.
-fn check_empty(request: &Parts, body: &Incoming) -> Result<(), Refusal> {
+fn check_empty(request: &Parts, body: &RequestBody) -> Result<(), Refusal> {
     let headers = &request.headers;
     if headers.contains_key(REPR_DIGEST) || headers.contains_key("digest") {
         return Err(Refusal::WholeDigest);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response};
-use hyper::body::{Body, Incoming};
+use http_body::Body;
 
 use super::place::file_name;
 use super::receive::{Receiving, stored};
@@ -21,7 +21,7 @@ use super::unfinished::{Expected, Unfinished};
 use super::uploads::Uploads;
 use crate::blocking::blocking;
 use crate::http::digest::StatedDigests;
-use crate::serve::response::ResponseBody;
+use crate::serve::response::{RequestBody, ResponseBody};
 use crate::serve::site::Site;
 
 /// Takes a file.
@@ -30,7 +30,7 @@ pub(crate) async fn put(
     uploads: &Arc<Uploads>,
     peer: IpAddr,
     request: &Parts,
-    body: Incoming,
+    body: RequestBody,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let name = file_name(request.uri.path())?;
     let headers = &request.headers;

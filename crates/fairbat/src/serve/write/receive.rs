@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 use http::header::ETAG;
-use hyper::body::{Body, Incoming};
+use http_body::Body;
 
 use super::part_uploads::PartUnderWay;
 use super::place::{arrive, check_ahead};
@@ -23,7 +23,7 @@ use crate::blocking::blocking;
 use crate::file_version::FileVersion;
 use crate::http::digest::StatedDigests;
 use crate::serve::files::Found;
-use crate::serve::response::{LogNote, ResponseBody};
+use crate::serve::response::{LogNote, RequestBody, ResponseBody};
 use crate::serve::site::{MIN_PROGRESS, Site};
 
 impl Unfinished {
@@ -148,7 +148,7 @@ impl Receiving {
     pub(crate) async fn receive(
         mut self,
         site: &Site,
-        mut body: Incoming,
+        mut body: RequestBody,
         check: impl Fn(u64) -> Result<(), Refusal>,
     ) -> Result<Self, Refusal> {
         let (mut waited, mut came) = (Duration::ZERO, 0);

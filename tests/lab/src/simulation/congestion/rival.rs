@@ -10,8 +10,10 @@
 use std::fmt;
 use std::ptr::NonNull;
 
+use dalbe::ebpf::native::INFINITE_THRESHOLD;
+
 use crate::rivals::{LedbatParameters, Rival};
-use crate::simulation::congestion::kernel::{INFINITE_THRESHOLD, number};
+use crate::simulation::congestion::kernel::number;
 use crate::simulation::congestion::state::{Acknowledged, CongestionState, Phase};
 
 /// `struct rival`.

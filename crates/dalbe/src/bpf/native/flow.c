@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The product's congestion controls (congestion.bpf.c of dalbe) as a simulation calls
- * them. kernel.rs is the counterpart.
+ * The congestion controls of congestion.bpf.c, for senders outside the kernel: QUIC, and
+ * simulations. ebpf/native.rs is the counterpart.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "types.h"
+#include "../types.h"
 
 /* The linker has a symbol of this name. */
 #define end native_end
-#include "congestion.bpf.c"
+#include "../congestion.bpf.c"
 #undef end
 
 #include "additive.h"
 
-/* What a sender knows, and what it takes back. As in kernel.rs. */
+/* What a sender knows, and what it takes back. As in native.rs. */
 struct view {
 	__u64 now_us;
 	/* When the next paced packet leaves. */
@@ -156,18 +156,18 @@ static void leave(struct flow *flow, struct view *view)
 }
 
 /* A host of which nothing is known; none without memory. */
-struct host *host_new(void)
+struct host *dalbe_host_new(void)
 {
 	return calloc(1, sizeof(struct host));
 }
 
-void host_free(struct host *host)
+void dalbe_host_free(struct host *host)
 {
 	free(host);
 }
 
 /* A flow with these parameters to a host; none without memory. */
-struct flow *flow_new(const struct parameters *wanted, __u64 seed, struct host *host)
+struct flow *dalbe_flow_new(const struct parameters *wanted, __u64 seed, struct host *host)
 {
 	struct flow *flow = calloc(1, sizeof(*flow));
 	__u32 law = wanted->law;
@@ -185,33 +185,45 @@ struct flow *flow_new(const struct parameters *wanted, __u64 seed, struct host *
 	return flow;
 }
 
+/* The same flow once more; none without memory. */
+struct flow *dalbe_flow_clone(const struct flow *flow)
+{
+	struct flow *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return 0;
+	memcpy(copy, flow, sizeof(*copy));
+	((struct sock *)&copy->tp)->__sk_common.skc_net.net = &copy->net;
+	return copy;
+}
+
 /* Sets other parameters. Their law is of the same congestion control, which is chosen once. */
-void flow_set(struct flow *flow, const struct parameters *wanted)
+void dalbe_flow_set(struct flow *flow, const struct parameters *wanted)
 {
 	flow->parameters = *wanted;
 }
 
 /* Copies the state that the flow shows to a process. */
-void flow_tell(const struct flow *flow, struct telemetry *told)
+void dalbe_flow_tell(const struct flow *flow, struct telemetry *told)
 {
 	*told = flow->state.seen;
 }
 
-void flow_free(struct flow *flow)
+void dalbe_flow_free(struct flow *flow)
 {
 	called = flow;
 	flow->control->release((struct sock *)&flow->tp);
 	free(flow);
 }
 
-void flow_begin(struct flow *flow, struct view *view)
+void dalbe_flow_begin(struct flow *flow, struct view *view)
 {
 	flow->control->init(enter(flow, view));
 	leave(flow, view);
 }
 
 /* A negative round-trip time is unknown. */
-void flow_acknowledged(struct flow *flow, struct view *view, __u32 packets, __s32 rtt_us)
+void dalbe_flow_acknowledged(struct flow *flow, struct view *view, __u32 packets, __s32 rtt_us)
 {
 	struct ack_sample sample = {.pkts_acked = packets, .rtt_us = rtt_us};
 
@@ -219,19 +231,19 @@ void flow_acknowledged(struct flow *flow, struct view *view, __u32 packets, __s3
 	leave(flow, view);
 }
 
-void flow_avoid(struct flow *flow, struct view *view, __u32 acknowledged)
+void dalbe_flow_avoid(struct flow *flow, struct view *view, __u32 acknowledged)
 {
 	flow->control->cong_avoid(enter(flow, view), view->acknowledged, acknowledged);
 	leave(flow, view);
 }
 
-__u32 flow_threshold(struct flow *flow, struct view *view)
+__u32 dalbe_flow_threshold(struct flow *flow, struct view *view)
 {
 	return flow->control->ssthresh(enter(flow, view));
 }
 
 /* The phase that begins. */
-void flow_changed(struct flow *flow, struct view *view, __u8 phase)
+void dalbe_flow_changed(struct flow *flow, struct view *view, __u8 phase)
 {
 	flow->control->set_state(enter(flow, view), phase);
 	leave(flow, view);

@@ -1,0 +1,444 @@
+//! The sender lever of QUIC: the congestion controls of [`crate::ebpf`] on a connection of quinn.
+//!
+//! A connection that is not held back follows CUBIC as quinn has it. One that is follows the law,
+//! by the same C that runs in the kernel for TCP ([`NativeFlow`]).
+//!
+//! What differs from TCP: quinn spaces all packets, at 1.25 windows in a round trip and ten packets
+//! at once, so that packet trains measure nothing here. A window is reduced at once, not in
+//! proportion to what arrives (RFC 6937). What is sent again counts as new.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicConfig};
+use quinn_proto::RttEstimator;
+
+use crate::ebpf::native::{INFINITE_THRESHOLD, NativeFlow, NativeHost, SenderPhase, SenderView};
+use crate::ebpf::{CongestionLaw, CongestionParameters, CongestionState, SenderCoupling};
+use crate::weight::FlowTarget;
+
+/// The window to begin with (RFC 9002, section 7.2), packets.
+const INITIAL_WINDOW: u32 = 10;
+
+/// The laws count from a moment that is not 0, µs.
+const BEGINNING_US: u64 = 1_000_000;
+
+/// What the sender of one connection is to do, and what it does. Clones are of the same.
+#[derive(Debug, Clone, Default)]
+pub struct QuicSender(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// `None` while it is not held back.
+    target: Mutex<Option<FlowTarget>>,
+    told: Mutex<Option<CongestionState>>,
+    /// Bytes of packets that have arrived.
+    delivered: AtomicU64,
+    /// Bytes that may be under way.
+    window: AtomicU64,
+}
+
+impl QuicSender {
+    /// From now on, the connection is to do this; `None` does not hold it back.
+    pub fn set_target(&self, target: Option<FlowTarget>) {
+        *self.0.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
+    }
+
+    fn target(&self) -> Option<FlowTarget> {
+        *self.0.target.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that have arrived at the other end, with the headers of their packets.
+    #[must_use]
+    pub fn delivered(&self) -> u64 {
+        self.0.delivered.load(Ordering::Relaxed)
+    }
+
+    /// The congestion window, bytes.
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        self.0.window.load(Ordering::Relaxed)
+    }
+
+    /// What the law has done; `None` before its first round trip, and while it does not act.
+    #[must_use]
+    pub fn told(&self) -> Option<CongestionState> {
+        *self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes the congestion control of one connection.
+#[derive(Debug)]
+pub struct SenderFactory {
+    sender: QuicSender,
+    law: CongestionLaw,
+}
+
+impl SenderFactory {
+    /// Of the connection of this sender, which follows this law while it is held back.
+    #[must_use]
+    pub fn new(sender: QuicSender, law: CongestionLaw) -> Self {
+        Self { sender, law }
+    }
+}
+
+impl ControllerFactory for SenderFactory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        Box::new(Sender {
+            cubic: Arc::new(CubicConfig::default()).build(now, current_mtu),
+            held: None,
+            sender: self.sender.clone(),
+            law: self.law,
+            began: now,
+            path: PathState::new(current_mtu),
+            acked: Acked::default(),
+        })
+    }
+}
+
+/// What is under way.
+#[derive(Debug, Clone)]
+struct PathState {
+    /// Size of a packet, bytes.
+    segment: u16,
+    /// Bytes sent, and bytes up to the newest packet that has arrived.
+    next: u64,
+    acknowledged: u64,
+    /// What has left at once and has not arrived: the number of its last packet, and how many bytes
+    /// were sent up to there.
+    sent: VecDeque<(u64, u64)>,
+    /// The same of the last of it that has arrived.
+    arrived: (u64, u64),
+    /// Packets under way.
+    outstanding: u32,
+    max_outstanding: u32,
+    /// The most is counted anew from this byte on.
+    counted_from: u64,
+    delivered: u32,
+    least_rtt: Option<Duration>,
+}
+
+impl PathState {
+    fn new(segment: u16) -> Self {
+        Self {
+            segment,
+            next: 0,
+            acknowledged: 0,
+            sent: VecDeque::new(),
+            arrived: (0, 0),
+            outstanding: 0,
+            max_outstanding: 0,
+            counted_from: 0,
+            delivered: 0,
+            least_rtt: None,
+        }
+    }
+
+    /// Packets have left at once, the last of them with this number.
+    fn send(&mut self, bytes: u64, number: u64) {
+        self.next += bytes;
+        self.outstanding += packets(bytes + u64::from(self.segment) - 1, self.segment);
+        self.sent.push_back((number, self.next));
+        if self.acknowledged >= self.counted_from {
+            self.counted_from = self.next;
+            self.max_outstanding = 0;
+        }
+        self.max_outstanding = self.max_outstanding.max(self.outstanding);
+    }
+
+    /// The packets up to this one have arrived, or will not.
+    fn arrive_up_to(&mut self, number: u64) {
+        while let Some(&front) = self.sent.front().filter(|(last, _)| *last <= number) {
+            self.sent.pop_front();
+            self.arrived = front;
+            self.acknowledged = front.1;
+        }
+        // Some of what has left at once.
+        let (before, upto) = self.arrived;
+        let bytes = number.saturating_sub(before) * u64::from(self.segment);
+        let most = self.sent.front().map_or(upto, |(_, upto)| upto - 1);
+        self.acknowledged = self.acknowledged.max((upto + bytes).min(most));
+    }
+}
+
+/// What has arrived since the last call of the law.
+#[derive(Debug, Clone, Copy, Default)]
+struct Acked {
+    packets: u32,
+    /// When the newest of them was sent.
+    newest: Option<Instant>,
+}
+
+/// The state of a connection under a law.
+#[derive(Debug)]
+struct Held {
+    flow: NativeFlow,
+    target: FlowTarget,
+    /// Packets.
+    window: u32,
+    threshold: u32,
+    phase: SenderPhase,
+    /// A loss of a packet that left before this was seen already.
+    recovery: Option<Instant>,
+}
+
+struct Sender {
+    /// What it follows while it is not held back.
+    cubic: Box<dyn Controller>,
+    held: Option<Held>,
+    sender: QuicSender,
+    law: CongestionLaw,
+    began: Instant,
+    path: PathState,
+    acked: Acked,
+}
+
+impl Sender {
+    fn parameters(&self, target: FlowTarget) -> CongestionParameters {
+        CongestionParameters::new(self.law, target, SenderCoupling::Apart)
+    }
+
+    fn now_us(&self, now: Instant) -> u64 {
+        let since = now.saturating_duration_since(self.began);
+        BEGINNING_US + u64::try_from(since.as_micros()).unwrap_or(u64::MAX / 2)
+    }
+
+    /// Takes the target as it is now.
+    fn follow_target(&mut self, now: Instant) {
+        let target = self.sender.target();
+        match (target, &mut self.held) {
+            (None, None) => {}
+            (None, Some(held)) => {
+                // CUBIC begins anew, and so finds what it would have.
+                let window = held.window.max(INITIAL_WINDOW);
+                let mut config = CubicConfig::default();
+                config.initial_window(u64::from(window) * u64::from(self.path.segment));
+                self.cubic = Arc::new(config).build(now, self.path.segment);
+                self.held = None;
+            }
+            (Some(target), Some(held)) => {
+                if target != held.target {
+                    held.target = target;
+                    let parameters =
+                        CongestionParameters::new(self.law, target, SenderCoupling::Apart);
+                    held.flow.set(&parameters);
+                }
+            }
+            (Some(target), None) => self.hold(now, target),
+        }
+    }
+
+    fn hold(&mut self, now: Instant, target: FlowTarget) {
+        let parameters = self.parameters(target);
+        let seed = self.now_us(now);
+        let mut held = Held {
+            flow: NativeFlow::new(&parameters, seed, NativeHost::default()),
+            target,
+            window: packets(self.cubic.window(), self.path.segment),
+            threshold: match self.cubic.metrics().ssthresh {
+                Some(bytes) if bytes < u64::from(u32::MAX) => packets(bytes, self.path.segment),
+                _ => INFINITE_THRESHOLD,
+            },
+            phase: SenderPhase::Open,
+            recovery: None,
+        };
+        let mut view = self.view(now, &held, true);
+        held.flow.begin(&mut view);
+        held.take(&view);
+        self.held = Some(held);
+    }
+
+    fn view(&self, now: Instant, held: &Held, is_limited: bool) -> SenderView {
+        let now_us = self.now_us(now);
+        let path = &self.path;
+        SenderView {
+            now_us,
+            next_us: now_us,
+            acknowledged: path.acknowledged as u32,
+            next: path.next as u32,
+            window: held.window,
+            threshold: held.threshold,
+            delivered: path.delivered,
+            outstanding: path.outstanding,
+            max_outstanding: path.max_outstanding,
+            segment: path.segment.into(),
+            least_rtt_us: path.least_rtt.map_or(0, |rtt| rtt.as_micros() as u32),
+            phase: held.phase,
+            is_window_limited: is_limited.into(),
+            is_paced: 0,
+            at_once: 0,
+            offered: u32::MAX,
+            rate: 0,
+        }
+    }
+
+    /// Calls the law, and takes what it has set.
+    fn call(
+        &mut self,
+        now: Instant,
+        is_limited: bool,
+        law: impl FnOnce(&mut Held, &mut SenderView),
+    ) {
+        let Some(mut held) = self.held.take() else {
+            return;
+        };
+        let mut view = self.view(now, &held, is_limited);
+        law(&mut held, &mut view);
+        held.take(&view);
+        self.held = Some(held);
+    }
+
+    fn tell(&self) {
+        let shared = &self.sender.0;
+        shared.window.store(self.window(), Ordering::Relaxed);
+        let told = self.held.as_ref().and_then(|held| held.flow.told());
+        *shared.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+    }
+}
+
+impl Held {
+    fn take(&mut self, view: &SenderView) {
+        (self.window, self.threshold) = (view.window, view.threshold);
+    }
+}
+
+fn packets(bytes: u64, segment: u16) -> u32 {
+    u32::try_from(bytes / u64::from(segment.max(1))).unwrap_or(u32::MAX)
+}
+
+impl Controller for Sender {
+    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        self.path.send(bytes, last_packet_number);
+        self.cubic.on_sent(now, bytes, last_packet_number);
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        self.sender.0.delivered.fetch_add(bytes, Ordering::Relaxed);
+        self.path.delivered = self.path.delivered.wrapping_add(1);
+        self.acked.packets += 1;
+        self.acked.newest = self.acked.newest.max(Some(sent));
+        if self.held.is_none() {
+            self.cubic.on_ack(now, sent, bytes, app_limited, rtt);
+        }
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        largest_packet_num_acked: Option<u64>,
+    ) {
+        if let Some(number) = largest_packet_num_acked {
+            self.path.arrive_up_to(number);
+        }
+        let acked = std::mem::take(&mut self.acked);
+        let rtt = acked.newest.map(|sent| now.saturating_duration_since(sent));
+        self.path.least_rtt = self.path.least_rtt.into_iter().chain(rtt).min();
+        let segment = u64::from(self.path.segment);
+        self.path.outstanding = packets(in_flight + segment - 1, self.path.segment);
+        self.follow_target(now);
+        if self.held.is_none() {
+            self.cubic
+                .on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
+        } else if acked.packets > 0 {
+            self.call(now, !app_limited, |held, view| {
+                held.flow.acknowledged(view, acked.packets, rtt);
+                let is_over = acked.newest > held.recovery;
+                if held.phase != SenderPhase::Open && is_over {
+                    held.flow.changed(view, SenderPhase::Open);
+                    held.phase = SenderPhase::Open;
+                    view.phase = SenderPhase::Open;
+                }
+                if held.phase == SenderPhase::Open {
+                    held.flow.avoid(view, acked.packets);
+                }
+            });
+        }
+        self.tell();
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        let lost = packets(lost_bytes, self.path.segment);
+        self.path.outstanding = self.path.outstanding.saturating_sub(lost);
+        if self.held.is_none() {
+            self.cubic
+                .on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+        }
+        self.call(now, true, |held, view| {
+            if held.recovery.is_some_and(|began| sent <= began) && !is_persistent_congestion {
+                return;
+            }
+            held.recovery = Some(now);
+            let threshold = held.flow.threshold(view).max(2);
+            let phase = match lost_bytes {
+                0 => SenderPhase::Reduction,
+                _ => SenderPhase::Recovery,
+            };
+            held.flow.changed(view, phase);
+            held.phase = phase;
+            view.threshold = threshold;
+            view.window = match is_persistent_congestion {
+                true => 2,
+                false => threshold.min(view.window),
+            };
+        });
+        self.tell();
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.path.segment = new_mtu;
+        self.cubic.on_mtu_update(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        match &self.held {
+            // quinn sends only what leaves a byte free.
+            Some(held) => u64::from(held.window) * u64::from(self.path.segment) + 1,
+            None => self.cubic.window(),
+        }
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.cubic.metrics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self {
+            cubic: self.cubic.clone_box(),
+            held: self.held.as_ref().map(|held| Held {
+                flow: held.flow.duplicate(),
+                ..*held
+            }),
+            sender: self.sender.clone(),
+            law: self.law,
+            began: self.began,
+            path: self.path.clone(),
+            acked: self.acked,
+        })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.cubic.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

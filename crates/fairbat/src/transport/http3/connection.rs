@@ -1,0 +1,302 @@
+//! A QUIC connection that speaks HTTP/3: it opens, carries all requests to its host, and closes
+//! when it has had nothing to do for long.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dalbe::quic::{CountingSocket, QuicReceiver, Seen, WatchedFactory};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use h3::client::SendRequest;
+use h3::error::Code;
+use quinn::congestion::CubicConfig;
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{
+    ClientConfig, Endpoint, EndpointConfig, Runtime, TokioRuntime, TransportConfig, VarInt,
+};
+use rustls::ClientConfig as ClientTls;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::task::JoinSet;
+
+use crate::quic::{Priorities, Streams, code};
+use crate::settings::LocalEnd;
+
+/// The next address of a host is tried after this time, beside those before it (RFC 8305,
+/// section 5).
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
+
+/// Nothing comes on a connection for so long: its other end, or the path, is gone.
+const MAX_SILENCE: Duration = Duration::from_secs(15);
+
+/// A packet keeps the path open after so long a rest.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// A connection without requests is closed after this time, as reqwest does it.
+const MAX_REST: Duration = Duration::from_secs(90);
+
+/// The window of one stream, bytes: more than any path holds, for that of the connection is what
+/// holds the sender.
+const STREAM_WINDOW: u32 = 1 << 30;
+
+/// Unsent and unacknowledged bytes of a connection that sends.
+const SEND_WINDOW: u64 = 64 << 20;
+
+/// Where a connection leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// The name that its certificate has.
+    pub(crate) name: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl std::fmt::Display for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// What connections are opened with.
+#[derive(Debug, Clone)]
+pub(crate) struct Dialer {
+    pub(crate) tls: ClientTls,
+    pub(crate) local_end: Option<LocalEnd>,
+    /// The receive window of a new connection, bytes.
+    pub(crate) window: u32,
+}
+
+/// Why a connection does not open.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DialError {
+    #[error("the host name cannot be resolved: {0}")]
+    Name(#[source] io::Error),
+    #[error("no UDP socket: {0}")]
+    Socket(#[from] io::Error),
+    #[error("QUIC: {0}")]
+    Refused(#[from] quinn::ConnectError),
+    #[error("QUIC: {0}")]
+    Connection(#[from] quinn::ConnectionError),
+    #[error("HTTP/3: {0}")]
+    Http(#[from] h3::error::ConnectionError),
+}
+
+impl DialError {
+    /// What is wrong with the certificate of the server, or with how it wants to be secured.
+    pub(crate) fn insecure(&self) -> Option<&str> {
+        match self {
+            Self::Connection(quinn::ConnectionError::TransportError(error))
+                if (0x100..0x200).contains(&u64::from(error.code)) =>
+            {
+                Some(&error.reason)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Dialer {
+    fn transport(&self, seen: &Seen) -> TransportConfig {
+        let mut config = TransportConfig::default();
+        let silence = MAX_SILENCE.try_into().expect("it is far below the largest");
+        config
+            .max_idle_timeout(Some(silence))
+            .keep_alive_interval(Some(KEEP_ALIVE))
+            .max_concurrent_bidi_streams(VarInt::from_u32(0))
+            .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
+            .receive_window(VarInt::from_u32(self.window))
+            .send_window(SEND_WINDOW)
+            .datagram_receive_buffer_size(None)
+            .congestion_controller_factory(Arc::new(WatchedFactory::new(
+                CubicConfig::default(),
+                seen.clone(),
+            )));
+        config
+    }
+
+    /// Opens a connection to the first address that answers.
+    pub(crate) async fn dial(&self, server: &Server) -> Result<Connection, DialError> {
+        let host = server.host.trim_start_matches('[').trim_end_matches(']');
+        let found = tokio::net::lookup_host((host, server.port)).await;
+        let found = found.map_err(DialError::Name)?;
+        let mut attempts: FuturesUnordered<_> = interleaved(&found.collect::<Vec<_>>())
+            .into_iter()
+            .zip(0..)
+            .map(|(address, turn)| async move {
+                tokio::time::sleep(NEXT_ADDRESS_AFTER * turn).await;
+                self.connect(server, address).await
+            })
+            .collect();
+        let mut last = None;
+        while let Some(attempt) = attempts.next().await {
+            match attempt {
+                Ok(connection) => return Connection::begin(connection).await,
+                Err(error) => last = Some(error),
+            }
+        }
+        let none = || DialError::Name(io::Error::other("it has no address"));
+        Err(last.unwrap_or_else(none))
+    }
+
+    async fn connect(
+        &self,
+        server: &Server,
+        address: SocketAddr,
+    ) -> Result<(Endpoint, QuicReceiver), DialError> {
+        let seen = Seen::default();
+        let runtime = Arc::new(TokioRuntime);
+        let socket = udp_socket(address, self.local_end.as_ref())?;
+        let socket = CountingSocket::new(runtime.wrap_udp_socket(socket)?, seen.clone());
+        let endpoint = Endpoint::new_with_abstract_socket(
+            EndpointConfig::default(),
+            None,
+            Arc::new(socket),
+            runtime,
+        )?;
+        let tls = QuicClientConfig::try_from(self.tls.clone()).map_err(io::Error::other)?;
+        let mut config = ClientConfig::new(Arc::new(tls));
+        config.transport_config(Arc::new(self.transport(&seen)));
+        let connecting = endpoint.connect_with(config, address, &server.name)?;
+        let receiver = QuicReceiver::new(connecting.await?, &endpoint, seen, self.window)?;
+        Ok((endpoint, receiver))
+    }
+}
+
+/// Addresses of both families in turn, the first of each first (RFC 8305, section 4).
+fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let is_like_first = |address: &SocketAddr| address.is_ipv4() == addresses[0].is_ipv4();
+    let (first, second): (Vec<_>, Vec<_>) = addresses.iter().copied().partition(is_like_first);
+    let longest = first.len().max(second.len());
+    (0..longest)
+        .flat_map(|at| [first.get(at).copied(), second.get(at).copied()])
+        .flatten()
+        .collect()
+}
+
+/// A socket that leaves the machine by this end, towards an address of this family.
+pub(crate) fn udp_socket(to: SocketAddr, from: Option<&LocalEnd>) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let local = match from {
+        Some(LocalEnd::Interface(name)) => {
+            socket.bind_device(Some(name.as_bytes()))?;
+            any
+        }
+        Some(LocalEnd::Address(address)) => {
+            if let Some(name) = crate::transport::client::device_of(*address) {
+                socket.bind_device(Some(name.as_bytes()))?;
+            }
+            *address
+        }
+        None => any,
+    };
+    socket.bind(&SocketAddr::new(local, 0).into())?;
+    Ok(socket.into())
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) receiver: QuicReceiver,
+    pub(crate) priorities: Priorities,
+    requests: RequestSender,
+    /// Requests that are under way.
+    active: AtomicUsize,
+    /// Ends with the connection.
+    _tasks: JoinSet<()>,
+}
+
+struct RequestSender(SendRequest<Streams, Bytes>);
+
+impl std::fmt::Debug for RequestSender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RequestSender")
+    }
+}
+
+impl Connection {
+    async fn begin((endpoint, receiver): (Endpoint, QuicReceiver)) -> Result<Self, DialError> {
+        let priorities = Priorities::default();
+        let seen = receiver.seen().clone();
+        let streams = Streams::new(receiver.connection().clone(), priorities.clone(), seen);
+        let (mut control, requests) = h3::client::new(streams).await?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let closed = std::future::poll_fn(|context| control.poll_close(context)).await;
+            tracing::debug!(%closed, "a connection has ended");
+            endpoint.wait_idle().await;
+        });
+        Ok(Self {
+            receiver,
+            priorities,
+            requests: RequestSender(requests),
+            active: AtomicUsize::new(0),
+            _tasks: tasks,
+        })
+    }
+
+    /// Whether it takes another request.
+    pub(crate) fn is_open(&self) -> bool {
+        self.receiver.connection().close_reason().is_none()
+    }
+
+    pub(crate) fn requests(&self) -> SendRequest<Streams, Bytes> {
+        self.requests.0.clone()
+    }
+
+    /// Closes the connection when it has had no request for long.
+    pub(crate) async fn close_after_rest(connection: Weak<Self>) {
+        let mut rest = Duration::ZERO;
+        while rest < MAX_REST {
+            tokio::time::sleep(KEEP_ALIVE).await;
+            let Some(connection) = connection.upgrade().filter(|it| it.is_open()) else {
+                return;
+            };
+            rest = match connection.active.load(Ordering::Relaxed) {
+                0 => rest + KEEP_ALIVE,
+                _ => Duration::ZERO,
+            };
+        }
+        if let Some(connection) = connection.upgrade() {
+            connection.close();
+        }
+    }
+
+    fn close(&self) {
+        let code = code(Code::H3_NO_ERROR);
+        self.receiver.connection().close(code, b"");
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The use of a connection by one request, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct InUse(Arc<Connection>);
+
+impl InUse {
+    pub(crate) fn of(connection: Arc<Connection>) -> Self {
+        connection.active.fetch_add(1, Ordering::Relaxed);
+        Self(connection)
+    }
+
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.0
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,195 @@
+//! One request over HTTP/3 and its answer (RFC 9114, section 4), in the types of reqwest.
+//!
+//! The body of the request leaves in a task of its own: the answer may come before all of it has
+//! left. Who drops the answer, or does not wait for it, ends both.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use h3::client::{RequestStream, SendRequest};
+use h3::error::{Code, StreamError};
+use http::header::{ACCEPT, CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http_body::{Body, Frame, SizeHint};
+use tokio::task::JoinSet;
+use tokio::time::Sleep;
+
+use super::connection::InUse;
+use crate::http::fields::{digits, single};
+use crate::quic::{Receiving, Sending, Streams};
+
+/// Fields of a connection, which HTTP/3 does not have (RFC 9114, section 4.2).
+const OF_CONNECTIONS: [HeaderName; 5] = [HOST, CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    /// The connection or the stream is gone.
+    #[error("HTTP/3: {0}")]
+    Stream(StreamError),
+    /// The body of the answer is not as long as announced.
+    #[error("HTTP/3: the answer ended after {received} of {announced} bytes")]
+    Short { received: u64, announced: u64 },
+    /// Nothing came for too long.
+    #[error("HTTP/3: {0}")]
+    Silent(#[source] io::Error),
+}
+
+impl Broken {
+    pub(super) fn silent() -> Self {
+        Self::Silent(io::Error::new(io::ErrorKind::TimedOut, "no data came"))
+    }
+}
+
+/// Sends a request, and waits for the head of its answer. Nothing may come for so long.
+pub(crate) async fn exchange(
+    mut requests: SendRequest<Streams, Bytes>,
+    request: Request<reqwest::Body>,
+    priority: i32,
+    use_of: InUse,
+    max_silence: Option<Duration>,
+) -> Result<Response<reqwest::Body>, Broken> {
+    let (mut parts, body) = request.into_parts();
+    for name in OF_CONNECTIONS {
+        parts.headers.remove(name);
+    }
+    let any = HeaderValue::from_static("*/*");
+    parts.headers.entry(ACCEPT).or_insert(any);
+    parts.version = Version::HTTP_3;
+    let has_body = !body.is_end_stream();
+    let is_head = parts.method == Method::HEAD;
+    let head = Request::from_parts(parts, ());
+    let opening = async {
+        let stream = requests.send_request(head).await?;
+        use_of.connection().priorities.set(stream.id(), priority);
+        let (mut sending, mut receiving) = stream.split();
+        let mut upload = JoinSet::new();
+        if has_body {
+            upload.spawn(send(sending, body));
+        } else {
+            sending.finish().await?;
+        }
+        let response = loop {
+            let response = receiving.recv_response().await?;
+            if !response.status().is_informational() {
+                break response;
+            }
+        };
+        Ok((response, receiving, upload))
+    };
+    // An upload may take its time until it is answered. Its silence is its caller's business.
+    let limit = max_silence.filter(|_| !has_body);
+    let (response, receiving, upload) = match limit {
+        Some(limit) => tokio::time::timeout(limit, opening)
+            .await
+            .map_err(|_elapsed| Broken::silent())?,
+        None => opening.await,
+    }
+    .map_err(Broken::Stream)?;
+    let has_length = !is_head && response.status() != StatusCode::NOT_MODIFIED;
+    let announced = single(response.headers(), &CONTENT_LENGTH).filter(|_| has_length);
+    let announced = announced.and_then(|value| digits(value.to_str().ok()?)?.parse().ok());
+    let body = Answer {
+        receiving,
+        _upload: upload,
+        _use_of: use_of,
+        announced,
+        received: 0,
+        max_silence,
+        silence: None,
+    };
+    Ok(response.map(|()| reqwest::Body::wrap(body)))
+}
+
+/// Sends the body of a request to its end.
+async fn send(mut stream: RequestStream<Sending, Bytes>, mut body: reqwest::Body) {
+    while !body.is_end_stream() {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        let sent = match frame {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => stream.send_data(data).await,
+                Err(_trailers) => continue,
+            },
+            Some(Err(error)) => {
+                tracing::debug!(%error, "the body of a request broke off");
+                return stream.stop_stream(Code::H3_REQUEST_CANCELLED);
+            }
+            None => break,
+        };
+        if let Err(error) = sent {
+            // The answer says more.
+            return tracing::debug!(%error, "no more of a request is taken");
+        }
+    }
+    let _ = stream.finish().await;
+}
+
+/// The body of an answer.
+struct Answer {
+    receiving: RequestStream<Receiving, Bytes>,
+    /// Ends with the answer.
+    _upload: JoinSet<()>,
+    _use_of: InUse,
+    announced: Option<u64>,
+    received: u64,
+    max_silence: Option<Duration>,
+    /// Ends when nothing has come for too long.
+    silence: Option<Pin<Box<Sleep>>>,
+}
+
+impl Answer {
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Broken> {
+        let Some(limit) = self.max_silence else {
+            return Poll::Pending;
+        };
+        let silence = self
+            .silence
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        silence.as_mut().poll(context).map(|()| Broken::silent())
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let this = &mut *self;
+        let Poll::Ready(data) = this.receiving.poll_recv_data(context) else {
+            let broken = ready!(this.poll_silence(context));
+            return Poll::Ready(Some(Err(broken)));
+        };
+        this.silence = None;
+        Poll::Ready(match data {
+            Ok(Some(mut data)) => {
+                let data = data.copy_to_bytes(data.remaining());
+                this.received += data.len() as u64;
+                Some(Ok(Frame::data(data)))
+            }
+            Ok(None) => {
+                let announced = this.announced.take();
+                let short = announced.filter(|&announced| this.received < announced);
+                short.map(|announced| {
+                    Err(Broken::Short {
+                        received: this.received,
+                        announced,
+                    })
+                })
+            }
+            Err(error) => Some(Err(Broken::Stream(error))),
+        })
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.announced {
+            Some(bytes) => SizeHint::with_exact(bytes.saturating_sub(self.received)),
+            None => SizeHint::new(),
+        }
+    }
+}
