@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::workdir::write_secret;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
+/// The name of an authority's certificate.
+const AUTHORITY: &str = "authority.pem";
+
 /// Files of a certificate authority and of one server certificate it signed.
 #[derive(Debug, Clone)]
 pub struct Identity {
@@ -48,10 +51,16 @@ impl Identity {
             path
         };
         Self {
-            authority: write("authority.pem", authority_certificate.pem()),
+            authority: write(AUTHORITY, authority_certificate.pem()),
             certificate: write("server.pem", certificate.pem()),
             key: write("server.key", key.serialize_pem()),
         }
+    }
+
+    /// Where [`Self::issue`] has put the authority's certificate in this directory.
+    #[must_use]
+    pub fn authority_in(directory: &Path) -> PathBuf {
+        directory.join(AUTHORITY)
     }
 
     /// A certificate for this machine that signed itself, and is its own

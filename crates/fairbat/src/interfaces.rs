@@ -4,7 +4,7 @@
 //! from there: the interfaces are listed anew.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd as _;
 
 use nix::errno::Errno;
@@ -13,6 +13,7 @@ use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::{
     AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType, SockaddrStorage, bind, socket,
 };
+use socket2::{Domain, Socket, Type};
 use tokio::net::UdpSocket;
 
 use crate::settings::LocalEnd;
@@ -161,6 +162,17 @@ impl InterfaceWatch {
         while self.socket.try_recv(&mut buffer).is_ok() {}
         Ok(())
     }
+}
+
+/// The interface that has this address, if it leads out of the machine and sockets may be bound to
+/// it: Linux before 5.7 leaves that to root. The address alone leaves the way out to the routes.
+pub(crate) fn device_of(address: IpAddr) -> Option<String> {
+    let interfaces = Interfaces::list().ok()?;
+    let name = interfaces.leading_out(&address)?;
+    let domain = Domain::for_address(SocketAddr::new(address, 0));
+    let socket = Socket::new(domain, Type::STREAM, None).ok()?;
+    socket.bind_device(Some(name.as_bytes())).ok()?;
+    Some(name.to_owned())
 }
 
 #[cfg(test)]

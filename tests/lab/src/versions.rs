@@ -72,7 +72,10 @@ pub fn of(contender: Contender) -> Vec<String> {
         Contender::Engine | Contender::Queue(_) => {
             vec![format!("fairbat {}", env!("CARGO_PKG_VERSION"))]
         }
-        Contender::Fairbat | Contender::FairbatServed | Contender::FairbatNoDeadline(_) => {
+        Contender::Fairbat
+        | Contender::FairbatServed
+        | Contender::FairbatNoDeadline(_)
+        | Contender::Http3(_) => {
             vec![built(fairbat_binary())]
         }
         Contender::Agent | Contender::AgentStream | Contender::Hosts(Pushing::Alone) => {

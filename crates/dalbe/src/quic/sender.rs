@@ -9,7 +9,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,15 @@ use quinn_proto::RttEstimator;
 
 use crate::ebpf::native::{INFINITE_THRESHOLD, NativeFlow, NativeHost, SenderPhase, SenderView};
 use crate::ebpf::{CongestionLaw, CongestionParameters, CongestionState, SenderCoupling};
+use crate::socket::TcpInfo;
 use crate::weight::FlowTarget;
 
 /// The window to begin with (RFC 9002, section 7.2), packets.
 const INITIAL_WINDOW: u32 = 10;
+
+/// The least that a packet has besides its data, bytes: header, authentication tag, header of a
+/// frame (RFC 9000, sections 17.3.1 and 19.8).
+const MIN_OVERHEAD: u64 = 28;
 
 /// The laws count from a moment that is not 0, µs.
 const BEGINNING_US: u64 = 1_000_000;
@@ -35,10 +40,16 @@ struct Shared {
     /// `None` while it is not held back.
     target: Mutex<Option<FlowTarget>>,
     told: Mutex<Option<CongestionState>>,
-    /// Bytes of packets that have arrived.
+    /// Bytes that have arrived.
     delivered: AtomicU64,
     /// Bytes that may be under way.
     window: AtomicU64,
+    /// Size of a packet, bytes.
+    segment: AtomicU32,
+    /// Packets under way.
+    outstanding: AtomicU32,
+    /// Smoothed round-trip time, µs; 0 before the first packet has arrived.
+    rtt_us: AtomicU64,
 }
 
 impl QuicSender {
@@ -51,10 +62,26 @@ impl QuicSender {
         *self.0.target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that have arrived at the other end, with the headers of their packets.
+    /// Bytes that have arrived at the other end: those of packets, without what every one of them
+    /// has besides its data. It may be a little more than the data.
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.0.delivered.load(Ordering::Relaxed)
+    }
+
+    /// What the kernel would report of a TCP connection.
+    #[must_use]
+    pub fn info(&self) -> TcpInfo {
+        let segment = self.0.segment.load(Ordering::Relaxed);
+        let rtt = self.0.rtt_us.load(Ordering::Relaxed);
+        TcpInfo {
+            snd_mss: segment,
+            snd_cwnd: u32::try_from(self.window() / u64::from(segment.max(1))).unwrap_or(u32::MAX),
+            unacked: self.0.outstanding.load(Ordering::Relaxed),
+            rtt: (rtt > 0).then(|| Duration::from_micros(rtt)),
+            bytes_acked: Some(self.delivered()),
+            ..TcpInfo::NOTHING
+        }
     }
 
     /// The congestion window, bytes.
@@ -294,6 +321,10 @@ impl Sender {
     fn tell(&self) {
         let shared = &self.sender.0;
         shared.window.store(self.window(), Ordering::Relaxed);
+        let segment = self.path.segment.into();
+        shared.segment.store(segment, Ordering::Relaxed);
+        let outstanding = self.path.outstanding;
+        shared.outstanding.store(outstanding, Ordering::Relaxed);
         let told = self.held.as_ref().and_then(|held| held.flow.told());
         *shared.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
     }
@@ -323,7 +354,10 @@ impl Controller for Sender {
         app_limited: bool,
         rtt: &RttEstimator,
     ) {
-        self.sender.0.delivered.fetch_add(bytes, Ordering::Relaxed);
+        let data = bytes.saturating_sub(MIN_OVERHEAD);
+        self.sender.0.delivered.fetch_add(data, Ordering::Relaxed);
+        let rtt_us = u64::try_from(rtt.get().as_micros()).unwrap_or(u64::MAX);
+        self.sender.0.rtt_us.store(rtt_us, Ordering::Relaxed);
         self.path.delivered = self.path.delivered.wrapping_add(1);
         self.acked.packets += 1;
         self.acked.newest = self.acked.newest.max(Some(sent));

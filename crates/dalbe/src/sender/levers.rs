@@ -87,6 +87,12 @@ impl SenderLevers {
         self.kind
     }
 
+    /// Which congestion control of our own is to be used where one can be.
+    #[must_use]
+    pub fn wanted(&self) -> SenderPolicy {
+        self.policy
+    }
+
     /// Which congestion control of our own is used, if any.
     #[must_use]
     pub fn policy(&self) -> Option<SenderPolicy> {

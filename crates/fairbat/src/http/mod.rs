@@ -10,6 +10,7 @@
 //! | [`digest`] | `Repr-Digest`, `Digest`, `Content-Digest`, `Want-Repr-Digest` |
 //! | [`content_disposition`] | the file name that a server suggests |
 //! | [`priority`] | `Priority`, `Fairbat-Deadline` and `Fairbat` |
+//! | `urgency` | the order of requests that share a connection |
 //! | [`netrc`] | credentials in netrc files |
 //! | [`credentials`] | credentials in URLs, the hosts that may see credentials, and advice when they are refused |
 //! | [`link`] | other URLs of a file (RFC 6249) |
@@ -28,6 +29,8 @@ pub mod link;
 pub mod netrc;
 pub mod priority;
 pub mod range;
+#[cfg(feature = "http3")]
+pub(crate) mod urgency;
 pub mod validator;
 
 pub use credentials::without_credentials;

@@ -73,43 +73,6 @@ impl RequestPriority {
     }
 }
 
-/// How urgent a response is among others on its connection: by urgency (RFC 9218, section 4.1),
-/// and then by deadline.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Urgency {
-    /// 0 to 7, the most urgent first.
-    urgency: u8,
-    /// Time until the deadline.
-    due: Option<Duration>,
-}
-
-/// What a request has that states no urgency (RFC 9218, section 4.1).
-const DEFAULT_URGENCY: u8 = 3;
-
-/// Deadlines that are further away than this are alike, s.
-const MAX_ORDERED_DUE: u64 = (1 << 24) - 1;
-
-impl Urgency {
-    /// That of a request with these fields.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let stated = dictionary(headers, &PRIORITY).and_then(|members| integer(&members, "u"));
-        let stated = stated.and_then(|urgency| u8::try_from(urgency).ok());
-        Self {
-            urgency: stated
-                .filter(|urgency| *urgency <= 7)
-                .unwrap_or(DEFAULT_URGENCY),
-            due: DeadlineHint::from_headers(headers).and_then(|hint| hint.due),
-        }
-    }
-
-    /// As a number: the larger, the sooner it is sent.
-    pub(crate) fn to_priority(self) -> i32 {
-        let due = self.due.map_or(MAX_ORDERED_DUE, |due| due.as_secs());
-        let order = u64::from(self.urgency) << 24 | due.min(MAX_ORDERED_DUE);
-        -i32::try_from(order).unwrap_or(i32::MAX)
-    }
-}
-
 impl DeadlineHint {
     fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let members = dictionary(headers, &DEADLINE)?;

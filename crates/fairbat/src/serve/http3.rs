@@ -34,7 +34,7 @@ use super::connection::{TAIL, TakenBytes, log};
 use super::controller::{ConnectionController, ResponseState, ResponseTracker};
 use super::limits::Peers;
 use super::site::Site;
-use crate::http::priority::Urgency;
+use crate::http::urgency::Urgency;
 use crate::quic::{Priorities, Receiving, Sending, Streams, code};
 
 /// Requests at once on a connection.

@@ -136,6 +136,7 @@ impl Peers {
     }
 
     /// With the same limits, and nobody counted.
+    #[cfg(feature = "http3")]
     pub(crate) fn alike(&self) -> Self {
         Self::new(self.max_served, self.max_refused)
     }

@@ -3,7 +3,6 @@
 //! credentials and which redirects are followed.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +11,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Response};
 use rustls::ClientConfig;
-use socket2::{Domain, Socket, Type};
 use url::{Position, Url};
 
 use super::authorities;
@@ -25,7 +23,7 @@ use crate::http::link::Links;
 use crate::http::netrc::Netrc;
 use crate::http::priority::{self, DeadlineHint};
 use crate::http::{CredentialSource, Failure, Identification, TrustAnchors, without_credentials};
-use crate::interfaces::Interfaces;
+use crate::interfaces::device_of;
 use crate::settings::{Checksum, Credentials, HttpSettings, LocalEnd};
 
 /// Redirects in a row that are followed. RFC 9110, section 15.4, asks clients to
@@ -153,7 +151,7 @@ impl HttpClient {
         let tls = authorities::tls(settings.cacert.as_deref())?;
         Ok(Self {
             client: open(settings, &tls, connections, &tap)?,
-            http3: Http3::new(settings, &tls, &tap),
+            http3: Http3::new(settings, &tls, connections, &tap),
             settings: settings.clone(),
             tls,
             connections,
@@ -177,7 +175,7 @@ impl HttpClient {
         let client = open(&self.settings, &self.tls, connections, &tap)?;
         Ok(Self {
             client,
-            http3: Http3::new(&self.settings, &self.tls, &tap),
+            http3: Http3::new(&self.settings, &self.tls, connections, &tap),
             connections,
             tap,
             ..self.clone()
@@ -371,17 +369,6 @@ impl HttpClient {
         };
         (CredentialSource::NotInNetrc { path, why }, None)
     }
-}
-
-/// The interface that has this address, if it leads out of the machine and sockets may be bound to
-/// it: Linux before 5.7 leaves that to root. The address alone leaves the way out to the routes.
-pub(crate) fn device_of(address: IpAddr) -> Option<String> {
-    let interfaces = Interfaces::list().ok()?;
-    let name = interfaces.leading_out(&address)?;
-    let domain = Domain::for_address(SocketAddr::new(address, 0));
-    let socket = Socket::new(domain, Type::STREAM, None).ok()?;
-    socket.bind_device(Some(name.as_bytes())).ok()?;
-    Some(name.to_owned())
 }
 
 /// The connections of a client, none of them open yet.

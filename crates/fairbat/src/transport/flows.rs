@@ -12,7 +12,7 @@ use dalbe::sender::{DeliveredBytes, SenderLever};
 use dalbe::socket::TcpSocket;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::tap::{NewConnection, update_lever};
+use super::sending::{NewConnection, SendingEnd, update_lever};
 use crate::clock::Clock;
 use crate::lane::places::Place;
 use crate::lane::{Lane, Service};
@@ -111,7 +111,11 @@ struct FlowSample {
 
 impl SendingConnection {
     fn new(opened: NewConnection, place: Place, now: Duration) -> Option<Self> {
-        let NewConnection { socket, lever, .. } = opened;
+        let (socket, lever) = match opened.end {
+            SendingEnd::Tcp { socket, lever } => (socket, lever),
+            #[cfg(feature = "http3")]
+            SendingEnd::Quic(_) => return None,
+        };
         let (local, peer) = (socket.local_addr().ok()?, socket.peer_addr().ok()?);
         let mut delivered = DeliveredBytes::default();
         if let Ok(info) = socket.info() {

@@ -9,6 +9,7 @@
 //! | `coding` | content codings, and gzip undone |
 //! | `upload` | one upload request and its answer |
 //! | `connection` | what an answer comes over |
+//! | `sending` | a connection that sends, under its lever |
 //! | `tap` | finds the socket under a connection and prepares it |
 //! | `held_connection` | a connection whose window is held |
 //! | `window_manager` | puts the receive window that the weight asks for on connections that receive |
@@ -33,6 +34,7 @@ mod http3;
 mod path;
 mod remote_file;
 mod request;
+mod sending;
 mod tap;
 #[cfg(test)]
 mod tests;
@@ -59,8 +61,9 @@ pub(crate) use self::remote_file::AnnouncedSize;
 pub use self::remote_file::{Body, Probe, RemoteFile};
 pub use self::request::{BrokenOff, RateLimit, Received, RequestContext};
 use self::request::{RequestBody, hold};
+pub(crate) use self::sending::NewConnection;
 pub use self::tap::ReceiveWindow;
-pub(crate) use self::tap::{NewConnection, SendTap, Tap, update_lever};
+pub(crate) use self::tap::{SendTap, Tap};
 pub(crate) use self::upload::{Put, PutAnswer, unread_answer};
 pub(crate) use self::window_manager::{WindowGuard, WindowManager};
 use crate::clock::Clock;

@@ -11,16 +11,16 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use dalbe::receive_window::{LeverKind, WindowLever};
-use dalbe::sender::{SenderCoupling, SenderLever, SenderLevers};
+use dalbe::sender::{SenderCoupling, SenderLevers};
 use dalbe::socket::TcpSocket;
-use dalbe::weight::FlowTarget;
 use hyper_util::client::legacy::connect::{Connection, HttpInfo};
 use tokio::sync::mpsc::UnboundedSender;
 use tower_layer::Layer;
 use tower_service::Service;
+
+use super::sending::{NewConnection, SendingEnd};
 
 /// What is done to the receive window of every new connection, before any data
 /// comes.
@@ -76,36 +76,6 @@ pub(crate) struct SendTap {
     pub(crate) opened: UnboundedSender<NewConnection>,
 }
 
-/// A new connection for uploads.
-#[derive(Debug)]
-pub(crate) struct NewConnection {
-    pub(crate) socket: TcpSocket,
-    pub(crate) lever: SenderLever,
-    /// Bytes that the peer acknowledged before the request: those of TLS, of a proxy, and of
-    /// earlier requests. `None` where the kernel does not count them.
-    pub(crate) acked_before: Option<u64>,
-}
-
-/// Shortest time between two updates of a sender lever.
-const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(1);
-
-/// Updates a lever towards `target`. Returns when the next update is due, or `None` after
-/// the lever has failed.
-pub(crate) fn update_lever(
-    lever: &mut SenderLever,
-    now: Duration,
-    socket: &TcpSocket,
-    target: FlowTarget,
-) -> Option<Duration> {
-    match lever.update(now, socket, target) {
-        Ok(after) => Some(now + after.max(MIN_UPDATE_INTERVAL)),
-        Err(error) => {
-            tracing::debug!(%error, "the lever does not act any more");
-            None
-        }
-    }
-}
-
 impl SendTap {
     fn apply(&self, socket: TcpSocket) {
         if let Err(error) = socket.sender().limit_unsent(MAX_UNSENT) {
@@ -114,9 +84,11 @@ impl SendTap {
         let acked_before = socket.info().ok().and_then(|info| info.bytes_acked);
         // This fails if the upload was stopped while it connected.
         let _ = self.opened.send(NewConnection {
-            lever: self.levers.take(&socket, SenderCoupling::EQUAL),
+            end: SendingEnd::Tcp {
+                lever: self.levers.take(&socket, SenderCoupling::EQUAL),
+                socket,
+            },
             acked_before,
-            socket,
         });
     }
 }

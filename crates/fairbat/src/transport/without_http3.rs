@@ -24,7 +24,12 @@ pub(crate) enum Sent {
 }
 
 impl Http3 {
-    pub(crate) fn new(settings: &HttpSettings, _tls: &ClientConfig, _tap: &Tap) -> Self {
+    pub(crate) fn new(
+        settings: &HttpSettings,
+        _tls: &ClientConfig,
+        _connections: u32,
+        _tap: &Tap,
+    ) -> Self {
         let policy = settings.http3;
         Self { policy }
     }

@@ -11,7 +11,7 @@ use dalbe::receive_window::ReceiveWindowState;
 use dalbe::sender::DeliveredBytes;
 use dalbe::weight::FlowTarget;
 
-use crate::transport::{NewConnection, PutAnswer, unread_answer, update_lever};
+use crate::transport::{NewConnection, PutAnswer, unread_answer};
 
 /// Connections that are kept for the next request: the last one, and one more.
 const MAX_OPEN: usize = 2;
@@ -43,9 +43,7 @@ impl UploadConnections {
     /// so far: the server would take it for a new one.
     pub(crate) fn discard_unsent(&self) {
         for open in &self.0 {
-            if let Err(error) = open.connection.socket.discard_on_close() {
-                tracing::debug!(%error, "the rest of a request may still be sent");
-            }
+            open.connection.end.discard_unsent();
         }
     }
 
@@ -86,7 +84,7 @@ impl UploadConnections {
     /// sent one.
     pub(crate) fn unread_answer(&self) -> Option<PutAnswer> {
         let mut open = self.0.iter();
-        open.find_map(|open| unread_answer(&open.connection.socket))
+        open.find_map(|open| unread_answer(open.connection.end.socket()?))
     }
 }
 
@@ -122,7 +120,7 @@ impl UploadConnection {
     fn begin(&mut self, now: Duration) {
         (self.began, self.moved_at, self.acked) = (now, now, 0);
         self.update_at = self.update_at.map(|_| now);
-        let info = self.connection.socket.info().ok();
+        let info = self.connection.end.info();
         self.connection.acked_before = info.and_then(|info| info.bytes_acked);
     }
 
@@ -133,7 +131,7 @@ impl UploadConnection {
     /// The connection also counts the head of the request and what TLS adds, together some
     /// hundred bytes and 0.2 %. The body seems to be through that much too early.
     fn measure(&mut self, now: Duration, handed: u64) -> (u64, u64) {
-        let info = self.connection.socket.info().ok();
+        let info = self.connection.end.info();
         let counted = info.as_ref().and_then(|info| {
             Some(
                 info.bytes_acked?
@@ -172,13 +170,12 @@ impl UploadConnection {
 
     /// Updates the lever towards this target.
     fn follow(&mut self, now: Duration, target: FlowTarget) {
-        let NewConnection { socket, lever, .. } = &mut self.connection;
-        self.update_at = update_lever(lever, now, socket, target);
+        self.update_at = self.connection.end.follow(now, target);
     }
 
     /// What its lever does, at this weight.
     pub(crate) fn window_state(&self, w: f64) -> Option<ReceiveWindowState> {
-        Some(match self.connection.lever.is_yielding()? {
+        Some(match self.connection.end.is_yielding()? {
             true => ReceiveWindowState::Yielding,
             false if w >= 1.0 => ReceiveWindowState::Free,
             false => ReceiveWindowState::Filling,
@@ -187,11 +184,11 @@ impl UploadConnection {
 
     /// CDG's back-off scale, ms; see [`Control::g_ms`](crate::event::Control::g_ms).
     pub(crate) fn g_ms(&self) -> Option<f64> {
-        Some(self.connection.lever.g()? * 1e3)
+        Some(self.connection.end.g()? * 1e3)
     }
 
     /// Round-trip time.
     pub(crate) fn rtt(&self) -> Option<Duration> {
-        self.connection.socket.info().ok()?.rtt
+        self.connection.end.info()?.rtt
     }
 }

@@ -122,6 +122,28 @@ impl Receiver {
     }
 }
 
+/// Which end holds back a download by `fairbat get` over HTTP/3 from `fairbat serve`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldOver {
+    /// None: quinn's CUBIC alone decides.
+    Neither,
+    /// The one that receives, by its credit.
+    Receiver,
+    /// The one that sends, by its congestion control.
+    Sender,
+}
+
+impl HeldOver {
+    /// What to say for this end to do it, and the other one not.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Neither => &["--weight", "1", "--header", "Priority: u=3"],
+            Self::Receiver => &["--header", "Priority: u=3"],
+            Self::Sender => &["--weight", "1", "--header", "Priority: u=7"],
+        }
+    }
+}
+
 /// Congestion control of a kernel's TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionControl {

@@ -47,8 +47,8 @@ pub use crate::contender::error::ContenderError;
 use crate::contender::error::require;
 use crate::contender::fleet::Fleet;
 pub use crate::contender::kind::{
-    Admitting, CongestionControl, Downloader, Fault, Pushing, Receiver, Restraint, Sending,
-    TargetDelay, Uploader,
+    Admitting, CongestionControl, Downloader, Fault, HeldOver, Pushing, Receiver, Restraint,
+    Sending, TargetDelay, Uploader,
 };
 pub use crate::contender::name::Contender;
 use crate::contender::process::{End, Over};
@@ -212,7 +212,7 @@ impl Contender {
                 None => File::create(&path)?.set_len(served.size())?,
             }
         }
-        if self == Self::FairbatServed {
+        if matches!(self, Self::FairbatServed | Self::Http3(_)) {
             let names = all.iter().map(|served| served.name.as_str());
             servers::settle(&origin, names, work)?;
         }
@@ -273,6 +273,7 @@ impl Contender {
             Self::Fairbat
             | Self::FairbatServed
             | Self::FairbatNoDeadline(_)
+            | Self::Http3(_)
             | Self::Curl
             | Self::Aria2
             | Self::Rclone

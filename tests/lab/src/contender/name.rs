@@ -7,8 +7,8 @@ use dalbe::ebpf::CongestionLaw;
 use serde::Deserialize;
 
 use crate::contender::kind::{
-    Admitting, CongestionControl, Downloader, Fault, Pushing, Receiver, Restraint, Sending,
-    TargetDelay, Uploader,
+    Admitting, CongestionControl, Downloader, Fault, HeldOver, Pushing, Receiver, Restraint,
+    Sending, TargetDelay, Uploader,
 };
 use crate::rivals::Rival;
 
@@ -27,6 +27,8 @@ pub enum Contender {
     FairbatServed,
     /// `fairbat get` of the same without its deadline, with a receiver lever.
     FairbatNoDeadline(Receiver),
+    /// `fairbat get` of `fairbat serve` over HTTP/3, without its deadline.
+    Http3(HeldOver),
     /// curl.
     Curl,
     /// aria2c with four connections.
@@ -76,7 +78,7 @@ pub enum Contender {
 impl Contender {
     /// All of them, with what they are called in files and on the command line, and in
     /// tables and pictures.
-    const NAMES: [(Self, &str, &str); 75] = {
+    const NAMES: [(Self, &str, &str); 78] = {
         use CongestionControl::{Bbr, Cubic, Reno};
         use CongestionLaw::{Cdg, CdgPaper, CubicBeta, CubicPhantom, Vegas, VegasPaper};
         use Downloader::{Aria2, Clients, Curl, Gets, Many, Pip, Rclone, Wget};
@@ -109,6 +111,21 @@ impl Contender {
                 Self::FairbatNoDeadline(Receiver::VultureObserved),
                 "fairbat-vulture-observed",
                 "Vulture, observed",
+            ),
+            (
+                Self::Http3(HeldOver::Neither),
+                "http3",
+                "HTTP/3, quinn's CUBIC",
+            ),
+            (
+                Self::Http3(HeldOver::Receiver),
+                "http3-get",
+                "fairbat get over HTTP/3",
+            ),
+            (
+                Self::Http3(HeldOver::Sender),
+                "http3-served",
+                "fairbat serve over HTTP/3",
             ),
             (Self::Curl, "curl", "curl"),
             (Self::Aria2, "aria2c", "aria2c -x4"),
@@ -433,7 +450,7 @@ mod tests {
             error.to_string(),
             "there is no contender \"lynx\"; there are none, engine, fairbat, \
              fairbat-served, fairbat-no-deadline, fairbat-observed, fairbat-vulture, fairbat-vulture-observed, \
-             curl, aria2c, rclone, agent, agent-stream, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
+             http3, http3-get, http3-served, curl, aria2c, rclone, agent, agent-stream, rclone-push, utp, utp-25, iperf3-reno, iperf3-cubic, iperf3-bbr, tcp, tcp-reno, fairbat-plain, \
              fairbat-undamped, fairbat-paper, fairbat-levers, fixed-1, fixed-4, sender-vegas, sender-vegas-paper, sender-cdg, sender-cdg-paper, sender-cubic-phantom, \
              sender-cubic-beta, sender-paced, sender-kernel-reno, sender-kernel-cubic, \
              ledbat, ledbat-pp, ledbat-a, ledbat-25, tcp-lp, tcp-lp-linux, rledbat, wget, aria2c-16, rclone-free, pip, many, run-curl, run-wget, \

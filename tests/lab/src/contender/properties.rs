@@ -39,7 +39,7 @@ impl Contender {
             | Self::Rival(_)
             | Self::Rledbat
             | Self::Other(..) => Server::Nginx,
-            Self::FairbatServed => Server::Serve,
+            Self::FairbatServed | Self::Http3(_) => Server::Serve,
             Self::Agent | Self::RclonePush | Self::Hosts(_) => Server::Store,
             Self::Utp(_) | Self::Iperf3(_) | Self::Sender(_) | Self::Upload(..) => Server::Own,
         }
@@ -68,7 +68,7 @@ impl Contender {
     /// Whether this is the program `fairbat`.
     #[must_use]
     pub fn is_fairbat(self) -> bool {
-        self.has_deadline() || matches!(self, Self::FairbatNoDeadline(_))
+        self.has_deadline() || matches!(self, Self::FairbatNoDeadline(_) | Self::Http3(_))
     }
 
     /// Whether it pushes directories to a store, in place of files that are fetched.

@@ -1,5 +1,6 @@
 //! The web server that has the files.
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::fs::symlink;
@@ -10,6 +11,7 @@ use std::{fs, io};
 
 use fairbat_tests::bin::{fairbat_binary, s3_server_binary};
 use fairbat_tests::nginx::{Config, Nginx};
+use fairbat_tests::tls::Identity;
 use serde::Deserialize;
 use url::Url;
 
@@ -39,7 +41,8 @@ enum Server {
         watch: Option<LeverWatch>,
     },
     Serve {
-        watch: LeverWatch,
+        /// None over HTTP/3, where the program has its congestion control itself.
+        watch: Option<LeverWatch>,
         _serve: Serve,
     },
 }
@@ -49,6 +52,7 @@ impl Origin {
     pub(crate) fn start(site: &Site, contender: Contender) -> Result<Self, ContenderError> {
         let origin = match contender {
             Contender::FairbatServed => Self::serve(site),
+            Contender::Http3(_) => Self::serve_http3(site),
             _ => Self::nginx(site, contender),
         };
         origin.map_err(ContenderError::cannot("start the web server"))
@@ -104,11 +108,33 @@ impl Origin {
             &site.work,
             "fairbat-serve",
             &site.origin,
+            &[],
         )?;
         Ok(Self {
             base: serve.url().to_owned(),
             server: Server::Serve {
-                watch: serve.watch(start.saturating_sub(site.clock.now()))?,
+                watch: Some(serve.watch(start.saturating_sub(site.clock.now()))?),
+                _serve: serve,
+            },
+        })
+    }
+
+    fn serve_http3(site: &Site) -> io::Result<Self> {
+        let address = site.server_address();
+        let identity = Identity::issue(&site.work, &[&address.to_string()], CERTIFIED_UNTIL);
+        let words = [
+            "--http3".as_ref(),
+            "--tls-cert".as_ref(),
+            identity.certificate.as_os_str(),
+            "--tls-key".as_ref(),
+            identity.key.as_os_str(),
+        ];
+        let (work, origin) = (&site.work, &site.origin);
+        let serve = Serve::start(&site.server, address, work, "fairbat-serve", origin, &words)?;
+        Ok(Self {
+            base: serve.url().to_owned(),
+            server: Server::Serve {
+                watch: None,
                 _serve: serve,
             },
         })
@@ -118,11 +144,13 @@ impl Origin {
     /// the server was to do and whether it did.
     pub(crate) fn finish(self, record: &mut BackgroundRecord) {
         match self.server {
-            Server::Nginx { watch: None, .. } => {}
             Server::Nginx {
                 watch: Some(watch), ..
             }
-            | Server::Serve { watch, .. } => watch.finish(record),
+            | Server::Serve {
+                watch: Some(watch), ..
+            } => watch.finish(record),
+            Server::Nginx { .. } | Server::Serve { .. } => {}
         }
     }
 
@@ -174,6 +202,9 @@ fn watch(site: &Site, base: &str) -> io::Result<LeverWatch> {
     ))
 }
 
+/// The last year of its certificate.
+const CERTIFIED_UNTIL: i32 = 2090;
+
 /// How long it may take to listen.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -197,19 +228,21 @@ struct Listening {
 }
 
 impl Serve {
-    /// Starts it at this host and its address, for the files in `directory`. What it
-    /// prints goes to files in `work`, which begin with `name`.
+    /// Starts it at this host and its address, for the files in `directory`, with these words
+    /// besides. What it prints goes to files in `work`, which begin with `name`.
     pub(crate) fn start(
         host: &Host,
         address: IpAddr,
         work: &Path,
         name: &str,
         directory: &Path,
+        words: &[&OsStr],
     ) -> io::Result<Self> {
         let listen = SocketAddr::new(address, 0).to_string();
         let mut command = Command::new(fairbat_binary());
         command
             .args(["serve", "--json", "--listen", &listen])
+            .args(words)
             .arg(directory);
         let mut program = Program::start(host, work, name, command)?;
         let listening = program.tells(GRACE, |program| listening(&program.stdout()))?;
@@ -262,7 +295,8 @@ pub(crate) fn settle<'a>(
 ) -> io::Result<()> {
     let host = Host::new(0)?;
     let address = host.address(Class::Background).into();
-    let serve = Serve::start(&host, address, work, "fairbat-serve-settling", directory)?;
+    let name = "fairbat-serve-settling";
+    let serve = Serve::start(&host, address, work, name, directory, &[])?;
     let mut waited = Duration::ZERO;
     for name in names {
         while !is_vouched_for(&serve, name)? {

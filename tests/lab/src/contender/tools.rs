@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus};
 use std::{fs, io};
 
 use fairbat_tests::bin::fairbat_binary;
+use fairbat_tests::tls::Identity;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -186,7 +187,10 @@ impl Tool {
                     arguments: words,
                 };
             }
-            Contender::Fairbat | Contender::FairbatServed | Contender::FairbatNoDeadline(_) => {
+            Contender::Fairbat
+            | Contender::FairbatServed
+            | Contender::FairbatNoDeadline(_)
+            | Contender::Http3(_) => {
                 let mut words = words(&["get", "--json", "-d", &directory]);
                 let deadline = site.background.deadline_s;
                 if let Some(deadline) = deadline.filter(|_| contender.has_deadline()) {
@@ -194,6 +198,12 @@ impl Tool {
                 }
                 if let Contender::FairbatNoDeadline(receiver) = contender {
                     words.extend(receiver.words().iter().map(ToString::to_string));
+                }
+                if let Contender::Http3(held) = contender {
+                    let authority = Identity::authority_in(&site.work);
+                    words.extend(["--cacert".to_owned(), authority.display().to_string()]);
+                    words.extend(["--http3", "only"].map(str::to_owned));
+                    words.extend(held.words().iter().map(ToString::to_string));
                 }
                 words.extend(flags(&site.background));
                 if let Some(interfaces) = &site.interfaces {

@@ -8,7 +8,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dalbe::quic::{CountingSocket, QuicReceiver, Seen, WatchedFactory};
+use dalbe::ebpf::CongestionLaw;
+use dalbe::quic::{CountingSocket, QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use h3::client::SendRequest;
@@ -22,6 +23,7 @@ use rustls::ClientConfig as ClientTls;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::task::JoinSet;
 
+use crate::interfaces::device_of;
 use crate::quic::{Priorities, Streams, code};
 use crate::settings::LocalEnd;
 
@@ -67,6 +69,8 @@ pub(crate) struct Dialer {
     pub(crate) local_end: Option<LocalEnd>,
     /// The receive window of a new connection, bytes.
     pub(crate) window: u32,
+    /// The law of a connection that sends, while it is held back; `None` leaves it to CUBIC.
+    pub(crate) law: Option<CongestionLaw>,
 }
 
 /// Why a connection does not open.
@@ -99,7 +103,7 @@ impl DialError {
 }
 
 impl Dialer {
-    fn transport(&self, seen: &Seen) -> TransportConfig {
+    fn transport(&self, seen: &Seen, sender: &QuicSender) -> TransportConfig {
         let mut config = TransportConfig::default();
         let silence = MAX_SILENCE.try_into().expect("it is far below the largest");
         config
@@ -109,11 +113,15 @@ impl Dialer {
             .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
             .receive_window(VarInt::from_u32(self.window))
             .send_window(SEND_WINDOW)
-            .datagram_receive_buffer_size(None)
-            .congestion_controller_factory(Arc::new(WatchedFactory::new(
+            .datagram_receive_buffer_size(None);
+        match self.law {
+            Some(law) => config
+                .congestion_controller_factory(Arc::new(SenderFactory::new(sender.clone(), law))),
+            None => config.congestion_controller_factory(Arc::new(WatchedFactory::new(
                 CubicConfig::default(),
                 seen.clone(),
-            )));
+            ))),
+        };
         config
     }
 
@@ -141,12 +149,8 @@ impl Dialer {
         Err(last.unwrap_or_else(none))
     }
 
-    async fn connect(
-        &self,
-        server: &Server,
-        address: SocketAddr,
-    ) -> Result<(Endpoint, QuicReceiver), DialError> {
-        let seen = Seen::default();
+    async fn connect(&self, server: &Server, address: SocketAddr) -> Result<Dialed, DialError> {
+        let (seen, sender) = (Seen::default(), QuicSender::default());
         let runtime = Arc::new(TokioRuntime);
         let socket = udp_socket(address, self.local_end.as_ref())?;
         let socket = CountingSocket::new(runtime.wrap_udp_socket(socket)?, seen.clone());
@@ -158,10 +162,14 @@ impl Dialer {
         )?;
         let tls = QuicClientConfig::try_from(self.tls.clone()).map_err(io::Error::other)?;
         let mut config = ClientConfig::new(Arc::new(tls));
-        config.transport_config(Arc::new(self.transport(&seen)));
+        config.transport_config(Arc::new(self.transport(&seen, &sender)));
         let connecting = endpoint.connect_with(config, address, &server.name)?;
         let receiver = QuicReceiver::new(connecting.await?, &endpoint, seen, self.window)?;
-        Ok((endpoint, receiver))
+        Ok(Dialed {
+            endpoint,
+            receiver,
+            sender,
+        })
     }
 }
 
@@ -189,7 +197,7 @@ pub(crate) fn udp_socket(to: SocketAddr, from: Option<&LocalEnd>) -> io::Result<
             any
         }
         Some(LocalEnd::Address(address)) => {
-            if let Some(name) = crate::transport::client::device_of(*address) {
+            if let Some(name) = device_of(*address) {
                 socket.bind_device(Some(name.as_bytes()))?;
             }
             *address
@@ -200,10 +208,18 @@ pub(crate) fn udp_socket(to: SocketAddr, from: Option<&LocalEnd>) -> io::Result<
     Ok(socket.into())
 }
 
+/// A connection on which nothing was said yet.
+struct Dialed {
+    endpoint: Endpoint,
+    receiver: QuicReceiver,
+    sender: QuicSender,
+}
+
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) receiver: QuicReceiver,
+    pub(crate) sender: QuicSender,
     pub(crate) priorities: Priorities,
     requests: RequestSender,
     /// Requests that are under way.
@@ -221,7 +237,12 @@ impl std::fmt::Debug for RequestSender {
 }
 
 impl Connection {
-    async fn begin((endpoint, receiver): (Endpoint, QuicReceiver)) -> Result<Self, DialError> {
+    async fn begin(dialed: Dialed) -> Result<Self, DialError> {
+        let Dialed {
+            endpoint,
+            receiver,
+            sender,
+        } = dialed;
         let priorities = Priorities::default();
         let seen = receiver.seen().clone();
         let streams = Streams::new(receiver.connection().clone(), priorities.clone(), seen);
@@ -234,6 +255,7 @@ impl Connection {
         });
         Ok(Self {
             receiver,
+            sender,
             priorities,
             requests: RequestSender(requests),
             active: AtomicUsize::new(0),

@@ -20,14 +20,17 @@ use dalbe::quic::FREE_WINDOW;
 use http::Request;
 use reqwest::Response;
 use rustls::ClientConfig;
+use tokio::sync::mpsc::UnboundedSender;
 use url::{Origin, Url};
 
 use self::connection::{Connection, DialError, Dialer, InUse, Server};
 use self::exchange::Broken;
+use super::sending::{NewConnection, SendingEnd};
 use super::tap::{ReceiveWindow, Tap};
 use crate::clock::Clock;
 use crate::error::ErrorKind;
 use crate::http::alternative::Offer;
+use crate::http::urgency::Urgency;
 use crate::http::{Failure, Transient};
 use crate::settings::{Http3Policy, HttpSettings};
 
@@ -51,6 +54,10 @@ pub(crate) struct Http3 {
     dialer: Dialer,
     patience: Duration,
     max_silence: Option<Duration>,
+    /// Who hears of connections that send.
+    opened: Option<UnboundedSender<NewConnection>>,
+    /// Whether a connection carries more than one request.
+    keeps_connections: bool,
     hosts: Arc<Mutex<HashMap<Origin, Host>>>,
 }
 
@@ -76,7 +83,12 @@ pub(crate) enum Sent {
 
 impl Http3 {
     /// None of its connections is open yet.
-    pub(crate) fn new(settings: &HttpSettings, tls: &ClientConfig, tap: &Tap) -> Self {
+    pub(crate) fn new(
+        settings: &HttpSettings,
+        tls: &ClientConfig,
+        connections: u32,
+        tap: &Tap,
+    ) -> Self {
         let mut tls = tls.clone();
         tls.alpn_protocols = vec![b"h3".to_vec()];
         let patience = match settings.http3 {
@@ -90,9 +102,18 @@ impl Http3 {
                 tls,
                 local_end: settings.local_end.clone(),
                 window: first_window(tap),
+                law: match tap {
+                    Tap::Receive(_) => None,
+                    Tap::Send(tap) => Some(tap.levers.wanted().law()),
+                },
             },
             patience,
             max_silence: settings.stall_timeout,
+            opened: match tap {
+                Tap::Receive(_) => None,
+                Tap::Send(tap) => Some(tap.opened.clone()),
+            },
+            keeps_connections: connections > 0,
             hosts: Arc::default(),
         }
     }
@@ -116,11 +137,12 @@ impl Http3 {
             }
         };
         let receiver = connection.receiver.clone();
+        let urgency = Urgency::of(request.headers());
         let request = Request::<reqwest::Body>::try_from(request).map_err(Failure::from)?;
         let answer = exchange::exchange(
             connection.requests(),
             request,
-            0,
+            urgency.to_priority(),
             InUse::of(connection),
             self.max_silence,
         );
@@ -183,13 +205,22 @@ impl Http3 {
     /// The connection to a server, which is opened if there is none.
     async fn connection(&self, server: &Server, slot: &Slot) -> Result<Arc<Connection>, DialError> {
         let mut slot = slot.lock().await;
-        if let Some(open) = slot.as_ref().filter(|connection| connection.is_open()) {
+        let open = slot.as_ref().filter(|connection| connection.is_open());
+        if let Some(open) = open.filter(|_| self.keeps_connections) {
             return Ok(Arc::clone(open));
         }
         let dialed = tokio::time::timeout(self.patience, self.dialer.dial(server)).await;
         let dialed =
             dialed.unwrap_or(Err(DialError::Connection(quinn::ConnectionError::TimedOut)))?;
         let connection = Arc::new(dialed);
+        if let Some(opened) = &self.opened {
+            let sender = connection.sender.clone();
+            // This fails if the upload was stopped while it connected.
+            let _ = opened.send(NewConnection {
+                acked_before: Some(sender.delivered()),
+                end: SendingEnd::Quic(sender),
+            });
+        }
         tokio::spawn(Connection::close_after_rest(Arc::downgrade(&connection)));
         *slot = Some(Arc::clone(&connection));
         Ok(connection)
