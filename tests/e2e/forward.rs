@@ -13,9 +13,10 @@ use fairbat_tests::content::Content;
 use fairbat_tests::metrics::metric;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_for;
+use fairbat_tests::secret::write_secret;
 use fairbat_tests::ss::connections;
 use fairbat_tests::tls::Identity;
-use fairbat_tests::workdir::{Workdir, write_secret};
+use fairbat_tests::workdir::Workdir;
 
 const FILE: Content = Content::new(13, 3_000_000);
 

@@ -27,6 +27,7 @@ mod failing_disk;
 mod follow;
 mod forward;
 mod harness;
+mod http3;
 mod input;
 mod integrity;
 mod joined;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::front;
 use crate::outcome::{Outcome, parse_events};
 use crate::poll::wait_until;
 
@@ -139,7 +140,9 @@ impl Fairbat {
     /// short first delay keeps tests with retries fast.
     #[must_use]
     pub fn get(directory: &Path) -> Self {
-        Self::new(directory).args(["get", "--json", "--retry-wait", "50ms"])
+        Self::new(directory)
+            .args(["get", "--json", "--retry-wait", "50ms"])
+            .args(front::words())
     }
 
     /// `fairbat put --json --retry-wait 50ms` in this working directory.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::front;
 use crate::message::{End, Reply, Request, Waiting, is_timeout, peek_request};
 use crate::rate::{Sender, SharedRate};
 use crate::version::Version;
@@ -114,7 +115,7 @@ impl FaultServer {
     /// The URL of a path, by address: `http://127.0.0.1:PORT/path`, unless [`Reach`] has another.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        front::url(self.address, path)
     }
 
     /// The URL of a path, by name: another host than [`Self::url`]'s, as far

@@ -13,12 +13,15 @@
 
 pub mod bench;
 pub mod bin;
+pub mod caddy;
 pub mod chart;
 pub mod cpu;
 pub mod date;
 pub mod environment;
 pub mod expect;
 pub mod fault;
+pub mod front;
+mod keeper;
 pub mod message;
 pub mod metrics;
 pub mod nats;
@@ -30,6 +33,7 @@ pub mod poll;
 pub mod proxy;
 mod rate;
 pub mod seccomp;
+pub mod secret;
 pub mod special;
 pub mod ss;
 pub mod stores;

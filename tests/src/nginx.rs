@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 use crate::content::Content;
+use crate::front;
 use crate::poll::wait_until;
 use crate::tls::Identity;
 
@@ -225,7 +226,10 @@ impl Nginx {
     /// The URL of a file, by address.
     #[must_use]
     pub fn url(&self, name: &str) -> String {
-        format!("{}://{}/{name}", self.scheme, self.address)
+        match self.scheme {
+            "http" => front::url(self.address, &format!("/{name}")),
+            scheme => format!("{scheme}://{}/{name}", self.address),
+        }
     }
 
     /// The URL of a file, by the name `localhost`.

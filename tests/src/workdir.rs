@@ -1,7 +1,6 @@
 //! The directory a test downloads into, and what it says about it afterwards.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -10,15 +9,6 @@ use crate::bin::Fairbat;
 use crate::content::Content;
 use crate::expect::{assert_absent, assert_content, assert_only};
 use crate::outcome::Outcome;
-
-/// Writes what only this user may read, as a token.
-///
-/// # Panics
-/// When it cannot be written.
-pub fn write_secret(path: &Path, text: &str) {
-    fs::write(path, text).expect("write a secret");
-    fs::set_permissions(path, Permissions::from_mode(0o600)).expect("change its mode");
-}
 
 /// An empty directory of a test's own; removed when dropped.
 #[derive(Debug)]

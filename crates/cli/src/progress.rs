@@ -187,11 +187,12 @@ impl Progress {
                 bytes,
                 elapsed_s,
                 deadline_met,
+                protocol,
                 ..
             } if results => {
                 let resumed = self.resumed.get(url).copied().unwrap_or_default();
-                let saved = messages::saved(path, *bytes, resumed, *elapsed_s, *deadline_met);
-                Some(saved)
+                let fetched = (bytes.saturating_sub(resumed), *elapsed_s, *protocol);
+                Some(messages::saved(path, *bytes, fetched, *deadline_met))
             }
             Event::Sent {
                 path,
@@ -199,14 +200,12 @@ impl Progress {
                 elapsed_s,
                 status,
                 deadline_met,
+                protocol,
                 ..
-            } if results => Some(messages::sent(
-                path,
-                *bytes,
-                *elapsed_s,
-                *status,
-                *deadline_met,
-            )),
+            } if results => {
+                let sent = (*bytes, *elapsed_s, *protocol);
+                Some(messages::sent(path, sent, *status, *deadline_met))
+            }
             Event::Forecast {
                 url,
                 late_s,

@@ -154,7 +154,20 @@ pub(crate) fn http(
         connect_timeout: nonzero(timeouts.connect_timeout),
         stall_timeout: nonzero(timeouts.stall_timeout),
         http3: flags.http3.into(),
+        http3_memory: cache_directory(variable).map(|cache| cache.join("http3.json")),
     })
+}
+
+/// Where FAIRBAT keeps what can be found out again (XDG Base Directory Specification).
+fn cache_directory(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        variable(name)
+            .map(PathBuf::from)
+            .filter(|it| it.is_absolute())
+    };
+    let home = || Some(absolute("HOME")?.join(".cache"));
+    let cache = absolute("XDG_CACHE_HOME").or_else(home)?;
+    Some(cache.join("fairbat"))
 }
 
 /// Parses `Name: value`. Errors never show the value: it may be a secret.

@@ -25,6 +25,17 @@ pub struct TimedEvent {
     pub event: Event,
 }
 
+/// What answers come over, by its name in TLS (ALPN).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Protocol {
+    /// HTTP/1.1 over TCP.
+    #[serde(rename = "http/1.1")]
+    Http1,
+    /// HTTP/3 over QUIC.
+    #[serde(rename = "h3")]
+    Http3,
+}
+
 /// What happened.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -144,6 +155,8 @@ pub enum Event {
         elapsed_s: f64,
         /// Its SHA-256 in hex, if it was asked for or the server sent one.
         sha256: Option<String>,
+        /// What the last bytes of it came over; `None` if none had to come.
+        protocol: Option<Protocol>,
         /// Whether the soft deadline was met; `None` without a deadline.
         deadline_met: Option<bool>,
     },
@@ -160,6 +173,8 @@ pub enum Event {
         elapsed_s: f64,
         /// The status of the answer (RFC 9110 section 15.3); 202 is only a promise.
         status: u16,
+        /// What it went over; `None` if that is not known.
+        protocol: Option<Protocol>,
         /// Whether the soft deadline was met; `None` without a deadline.
         deadline_met: Option<bool>,
     },

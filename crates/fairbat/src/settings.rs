@@ -160,6 +160,9 @@ pub struct HttpSettings {
     pub stall_timeout: Option<Duration>,
     /// When HTTP/3 is spoken.
     pub http3: Http3Policy,
+    /// Where it is remembered which hosts offer HTTP/3, and where it does not work; `None` forgets
+    /// it with the run.
+    pub http3_memory: Option<PathBuf>,
 }
 
 /// When HTTP/3 is spoken.

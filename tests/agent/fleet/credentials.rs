@@ -7,7 +7,7 @@ use std::process::Command;
 use fairbat_tests::nats::Nats;
 use fairbat_tests::netns::skipped;
 use fairbat_tests::poll::wait_until;
-use fairbat_tests::workdir::write_secret;
+use fairbat_tests::secret::write_secret;
 use tempfile::TempDir;
 
 use super::{fleet, said_by};

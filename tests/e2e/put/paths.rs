@@ -30,7 +30,7 @@ const PORT: u16 = 8080;
 /// Starts a FAIRBAT server of this directory.
 fn serve(link: &Link, directory: &Workdir, token: &Workdir) -> Running {
     let token = token.join("token");
-    fairbat_tests::workdir::write_secret(&token, "0123456789abcdef0123456789abcdef");
+    fairbat_tests::secret::write_secret(&token, "0123456789abcdef0123456789abcdef");
     let running = Fairbat::new(directory.path())
         .namespace(link.server())
         .timeout(Duration::from_secs(200))

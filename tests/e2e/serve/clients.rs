@@ -6,8 +6,9 @@ use std::net::Shutdown;
 
 use fairbat_tests::content::repr_digest;
 use fairbat_tests::poll::wait_until;
+use fairbat_tests::secret::write_secret;
 use fairbat_tests::tls::Identity;
-use fairbat_tests::workdir::{Workdir, write_secret};
+use fairbat_tests::workdir::Workdir;
 
 use super::{Content, FILE, SOON, Serving, curl, own_address, value};
 

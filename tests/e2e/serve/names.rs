@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fairbat::http::host::HostPattern;
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::poll::wait_until;
-use fairbat_tests::workdir::{Workdir, write_secret};
+use fairbat_tests::secret::write_secret;
+use fairbat_tests::workdir::Workdir;
 
 use super::{FILE, OnDrop, SOON, Serving, curl, value};
 

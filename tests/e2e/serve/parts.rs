@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::thread;
 
 use fairbat_tests::expect::{assert_absent, assert_content};
-use fairbat_tests::workdir::{Workdir, write_secret};
+use fairbat_tests::secret::write_secret;
+use fairbat_tests::workdir::Workdir;
 
 use super::uploads::writable;
 use super::{Content, FILE, SOON, Serving, curl, value, wait_until};

@@ -6,8 +6,9 @@ use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 
 use fairbat_tests::bin::Fairbat;
+use fairbat_tests::secret::write_secret;
 use fairbat_tests::tls::Identity;
-use fairbat_tests::workdir::{Workdir, write_secret};
+use fairbat_tests::workdir::Workdir;
 
 use super::{Content, SOON, Serving, curl, wait_until};
 

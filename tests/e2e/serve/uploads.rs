@@ -9,7 +9,8 @@ use std::thread::{self, ScopedJoinHandle};
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::repr_digest;
 use fairbat_tests::expect::{assert_content, assert_only};
-use fairbat_tests::workdir::{Workdir, write_secret};
+use fairbat_tests::secret::write_secret;
+use fairbat_tests::workdir::Workdir;
 
 use super::{Content, FILE, SOON, Serving, curl, value, wait_until};
 

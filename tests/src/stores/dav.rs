@@ -8,8 +8,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::keeper;
-use super::server::{Server, beside_this_program, data};
+use super::server::{Server, data};
+use crate::keeper;
+use crate::target::python;
 
 const USER: &str = "owner";
 const PASSWORD: &str = "a password: with signs";
@@ -99,7 +100,7 @@ impl Dav {
 }
 
 fn wsgidav(home: &Path, port: u16) -> Command {
-    let python = beside_this_program("python/bin/python", ".ci/deps");
+    let python = python();
     let mut command = keeper::command(&python, home);
     command.args(["-c", WSGIDAV]).arg(data(home));
     command.args([&port.to_string(), USER, PASSWORD]);

@@ -6,7 +6,6 @@
 
 mod dav;
 mod fault;
-mod keeper;
 mod passage;
 mod proxy;
 mod relay;

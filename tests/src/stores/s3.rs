@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::keeper;
-use super::server::{Server, beside_this_program, data};
+use super::server::{Server, data};
+use crate::keeper;
+use crate::target::{beside_this_program, python};
 
 const BUCKET: &str = "bucket";
 const ACCESS_KEY: &str = "test-access";
@@ -175,7 +176,7 @@ fn s3s_fs(home: &Path, port: u16) -> Command {
 }
 
 fn moto(home: &Path, port: u16) -> Command {
-    let python = beside_this_program("python/bin/python", ".ci/deps");
+    let python = python();
     let mut command = keeper::command(&python, home);
     command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p"]);
     command.arg(port.to_string());

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::keeper;
 use super::server::{Server, data};
 use crate::bin::fairbat_binary;
-use crate::workdir::write_secret;
+use crate::keeper;
+use crate::secret::write_secret;
 
 const TOKEN: &str = "a-token-of-4711";
 

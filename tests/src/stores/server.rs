@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::keeper;
+use crate::keeper;
 use crate::poll::wait_for;
 
 /// How long a server may take to come up: moto reads many files first.
@@ -81,19 +81,6 @@ impl Drop for Server {
 /// The directory that the server in `home` serves.
 pub(super) fn data(home: &Path) -> PathBuf {
     home.join("data")
-}
-
-/// What was built or installed beside this program, somewhere above it.
-///
-/// # Panics
-/// When it is nowhere; `remedy` says what to do.
-pub(super) fn beside_this_program(name: &str, remedy: &str) -> PathBuf {
-    let own = std::env::current_exe().expect("the path of this program");
-    let places = own.ancestors().skip(1);
-    places
-        .map(|directory| directory.join(name))
-        .find(|path| path.exists())
-        .unwrap_or_else(|| panic!("no {name} above {}: {remedy}", own.display()))
 }
 
 fn up(launch: Launch, home: &Path, port: u16) -> (Child, u16) {

@@ -6,6 +6,7 @@ use dalbe::receive_window::LeverKind;
 use dalbe::receive_window::ReceiverPolicy;
 use dalbe::sender::{SenderLeverKind, SenderPolicy};
 use fairbat::error::{ErrorKind, TransferError};
+use fairbat::event::Protocol;
 use fairbat::printable::printable;
 use indicatif::BinaryBytes;
 
@@ -126,17 +127,15 @@ pub(crate) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
     }
 }
 
-/// A finished file of `bytes`, of which earlier runs had fetched `resumed_bytes`. This run
-/// took `elapsed_s` seconds.
+/// A finished file of `bytes`, so many of which this run has fetched, in how many seconds, and over
+/// what.
 pub(crate) fn saved(
     path: &Path,
     bytes: u64,
-    resumed_bytes: u64,
-    elapsed_s: f64,
+    (fetched, elapsed_s, protocol): (u64, f64, Option<Protocol>),
     deadline_met: Option<bool>,
 ) -> String {
     let (path, size) = (path.display(), BinaryBytes(bytes));
-    let fetched = bytes.saturating_sub(resumed_bytes);
     let mut text = if fetched == 0 && bytes > 0 {
         format!("{path} is complete already ({size})")
     } else {
@@ -144,24 +143,24 @@ pub(crate) fn saved(
         if fetched < bytes {
             text += &format!(", {} of them now,", BinaryBytes(fetched));
         }
-        text += &taking(fetched, elapsed_s);
+        text += &taking(fetched, elapsed_s, protocol);
         text
     };
     text += in_time(deadline_met);
     text
 }
 
-/// A file of `bytes` that a server has accepted with this status, after `elapsed_s` seconds.
+/// A file of so many bytes that a server has accepted with this status, after how many seconds, and
+/// over what.
 pub(crate) fn sent(
     path: &Path,
-    bytes: u64,
-    elapsed_s: f64,
+    (bytes, elapsed_s, protocol): (u64, f64, Option<Protocol>),
     status: u16,
     deadline_met: Option<bool>,
 ) -> String {
     let (path, size) = (path.display(), BinaryBytes(bytes));
     let mut text = format!("uploaded {path}: {size}");
-    text += &taking(bytes, elapsed_s);
+    text += &taking(bytes, elapsed_s, protocol);
     text += in_time(deadline_met);
     if status == ACCEPTED {
         text += "; the server has accepted it and will store it later";
@@ -169,13 +168,16 @@ pub(crate) fn sent(
     text
 }
 
-/// The duration and the rate of a transfer.
-fn taking(bytes: u64, seconds: f64) -> String {
+/// The duration and the rate of a transfer, and the protocol if it is another than usual.
+fn taking(bytes: u64, seconds: f64, protocol: Option<Protocol>) -> String {
     let mut text = format!(" in {seconds:.1} s");
     if seconds > 0.0 {
         // The cast saturates, which is enough for a message.
         let rate = BinaryBytes((bytes as f64 / seconds) as u64);
         text += &format!(" ({rate}/s)");
+    }
+    if protocol == Some(Protocol::Http3) {
+        text += " over HTTP/3";
     }
     text
 }

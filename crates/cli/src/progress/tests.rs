@@ -125,6 +125,7 @@ fn done(deadline_met: Option<bool>) -> Event {
         bytes: 4 << 20,
         elapsed_s: 2.0,
         sha256: None,
+        protocol: None,
         deadline_met,
     }
 }

@@ -92,6 +92,7 @@ fn samples() -> Vec<Event> {
             bytes: 1,
             elapsed_s: 1.0,
             sha256: Some("00".to_owned()),
+            protocol: None,
             deadline_met: Some(true),
         },
         Event::Sending {
@@ -107,6 +108,7 @@ fn samples() -> Vec<Event> {
             bytes: 1,
             elapsed_s: 1.0,
             status: 201,
+            protocol: None,
             deadline_met: Some(true),
         },
         Event::Error {
@@ -300,6 +302,7 @@ fn a_path_that_is_not_unicode_is_written_with_replacements() {
         bytes: 1,
         elapsed_s: 1.0,
         sha256: None,
+        protocol: None,
         deadline_met: None,
     });
     assert_eq!(object["path"], "caf\u{fffd}.bin");

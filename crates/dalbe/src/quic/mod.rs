@@ -5,6 +5,7 @@
 //! - [`QuicReceiver`]: a connection that receives. Its receive window is the credit of the
 //!   connection (RFC 9000, section 4.1).
 //! - [`QuicSender`]: what a connection that sends is to do.
+//! - `credit`: what a sender is granted.
 //! - `watched`: a congestion control that also tells round-trip times.
 //! - `socket`: a UDP socket that counts what arrives.
 //!
@@ -14,6 +15,7 @@
 //! delay, and a queue on the way to the server looks like one on the way from it. Vulture's
 //! variations of packet intervals cannot be told.
 
+mod credit;
 mod sender;
 mod socket;
 mod watched;
@@ -22,8 +24,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use self::credit::Credit;
 pub use self::sender::{QuicSender, SenderFactory};
 pub use self::socket::CountingSocket;
 pub use self::watched::WatchedFactory;
@@ -39,6 +42,19 @@ pub const FREE_WINDOW: u32 = 64 << 20;
 
 /// Times are compared with each other only.
 const TICK: Duration = Duration::from_micros(1);
+
+/// The window that quinn is told of, to grant so many bytes.
+fn window_of(bytes: u64) -> quinn::VarInt {
+    quinn::VarInt::from_u64(credit::LEAST + bytes).unwrap_or(quinn::VarInt::MAX)
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "when something is read no argument can tell"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
 
 /// What a connection has seen. Clones are the same.
 #[derive(Debug, Clone, Default)]
@@ -60,20 +76,38 @@ struct Counters {
 /// Round-trip times of packets.
 #[derive(Debug, Default)]
 struct Rtts {
-    /// The smoothed one when it was last looked at.
-    smoothed: Option<Duration>,
+    /// By the smoothed one.
+    smoothed: LatestRtt,
     /// The least since it was last asked for.
     least: Option<Duration>,
     /// The latest that was given.
     latest: Option<Duration>,
+    /// The least of data, and the least of acknowledgements.
+    bases: [Option<Duration>; 2],
+}
+
+/// What quinn takes for the round-trip time before the first one (RFC 9002, section 6.2.2).
+const INITIAL_RTT: Duration = Duration::from_millis(333);
+
+/// The latest round-trip time, without the time for which an acknowledgement was held back: quinn
+/// tells only the smoothed one, which moves by an eighth of the way to it (RFC 9002, section 5.3).
+#[derive(Debug, Clone, Copy, Default)]
+struct LatestRtt(Option<Duration>);
+
+impl LatestRtt {
+    /// Takes the smoothed one. To be called after each update. `None` if there was none.
+    fn update(&mut self, smoothed: Duration) -> Option<Duration> {
+        let before = self.0.replace(smoothed)?;
+        match before {
+            // The first one is taken as it is.
+            INITIAL_RTT => Some(smoothed).filter(|_| smoothed != INITIAL_RTT),
+            before if before == smoothed => None,
+            before => Some((8 * smoothed).saturating_sub(7 * before)),
+        }
+    }
 }
 
 impl Seen {
-    /// A piece of a stream has arrived before one that comes before it.
-    pub fn out_of_order(&self) {
-        self.0.out_of_order.fetch_add(1, Ordering::Relaxed);
-    }
-
     fn datagram(&self, bytes: u64) {
         let Some(data) = bytes.checked_sub(OVERHEAD).filter(|&data| data > 0) else {
             return;
@@ -87,7 +121,7 @@ impl Seen {
     /// From now on, the smoothed round-trip time moves from this one.
     fn begin(&self, smoothed: Duration) {
         *self.rtts() = Rtts {
-            smoothed: Some(smoothed),
+            smoothed: LatestRtt(Some(smoothed)),
             ..Rtts::default()
         };
     }
@@ -97,27 +131,29 @@ impl Seen {
         rtts.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the smoothed round-trip time (RFC 9002, section 5.3): it moves by an eighth of the
-    /// way to the latest.
+    /// Takes the smoothed round-trip time as it is now.
     fn smoothed(&self, now: Duration) {
         let mut rtts = self.rtts();
-        let Some(before) = rtts.smoothed else {
-            return;
-        };
-        rtts.smoothed = Some(now);
-        if before != now {
-            let latest = (8 * now).saturating_sub(7 * before);
+        if let Some(latest) = rtts.smoothed.update(now) {
             rtts.least = Some(rtts.least.map_or(latest, |least| least.min(latest)));
         }
     }
 
-    /// The least since it was last asked for; if there was none, the last one that was given, and
-    /// `false`.
-    fn take_rtt(&self) -> (Option<Duration>, bool) {
+    /// The round-trip time of data since this was last asked. A sender that has to wait for a grant
+    /// shows it by the data (`granted`). One that does not shows it by what it acknowledges, which
+    /// is by the time of a packet shorter: an acknowledgement is small.
+    fn take_rtt(&self, granted: Option<Duration>) -> Option<Duration> {
         let mut rtts = self.rtts();
-        let fresh = rtts.least.take();
-        rtts.latest = fresh.or(rtts.latest);
-        (rtts.latest, fresh.is_some())
+        let acknowledged = rtts.least.take();
+        for (base, rtt) in [(0, granted), (1, acknowledged)] {
+            rtts.bases[base] = rtts.bases[base].into_iter().chain(rtt).min();
+        }
+        let [data, small] = rtts.bases.map(Option::unwrap_or_default);
+        let packet = data.saturating_sub(small);
+        let acknowledged = acknowledged.map(|rtt| rtt + packet);
+        let rtt = granted.into_iter().chain(acknowledged).min();
+        rtts.latest = rtt.or(rtts.latest);
+        rtt
     }
 }
 
@@ -129,8 +165,30 @@ pub struct QuicReceiver {
     seen: Seen,
     /// The round-trip time of the handshake.
     handshake: Duration,
-    /// The window on offer, bytes.
-    window: Arc<AtomicU32>,
+    credit: Arc<Mutex<Credit>>,
+    /// How many answers are coming.
+    answers: Arc<AtomicU32>,
+    opened: Instant,
+}
+
+/// An answer that is coming.
+#[derive(Debug)]
+pub struct AnswerGuard(QuicReceiver);
+
+impl AnswerGuard {
+    /// Nobody reads the rest of it.
+    pub fn lose(&self) {
+        self.0.credit().lose();
+    }
+}
+
+impl Drop for AnswerGuard {
+    fn drop(&mut self) {
+        if self.0.answers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let more = self.0.credit().settle(self.0.now());
+            self.0.grant(more);
+        }
+    }
 }
 
 impl QuicReceiver {
@@ -146,12 +204,17 @@ impl QuicReceiver {
         window: u32,
     ) -> io::Result<Self> {
         seen.begin(connection.rtt());
+        // From now on, all that is read counts towards what was granted before.
+        connection.set_receive_window(window_of(0));
+        let credit = Credit::new(window.into(), window < FREE_WINDOW);
         Ok(Self {
             local: endpoint.local_addr()?,
             handshake: connection.rtt(),
             connection,
             seen,
-            window: Arc::new(AtomicU32::new(window)),
+            credit: Arc::new(Mutex::new(credit)),
+            answers: Arc::default(),
+            opened: now(),
         })
     }
 
@@ -167,44 +230,70 @@ impl QuicReceiver {
         &self.connection
     }
 
-    /// What it has seen.
-    #[must_use]
-    pub fn seen(&self) -> &Seen {
-        &self.seen
-    }
-
     /// The window on offer, bytes.
     #[must_use]
     pub fn window(&self) -> u32 {
-        self.window.load(Ordering::Relaxed)
+        u32::try_from(self.credit().window()).unwrap_or(u32::MAX)
     }
 
-    /// Sets the window, bytes. The sender may use what it was granted before. What has been read
-    /// of it, quinn grants again in eighths of the window. What it grants here it tells at once,
-    /// and the answer tells the round-trip time: so there is always something, if only a byte.
-    pub(crate) fn set_window(&self, bytes: u32) {
-        let before = self.window.swap(bytes, Ordering::Relaxed);
-        if bytes <= before {
-            let less = bytes.saturating_sub(1);
-            self.connection.set_receive_window(less.into());
+    /// Since it was opened.
+    fn now(&self) -> Duration {
+        now().saturating_duration_since(self.opened)
+    }
+
+    fn credit(&self) -> MutexGuard<'_, Credit> {
+        self.credit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A piece has been read from a stream of the connection, in its order or not.
+    pub fn read(&self, bytes: usize, in_order: bool) {
+        if !in_order {
+            self.seen.0.out_of_order.fetch_add(1, Ordering::Relaxed);
         }
-        self.connection.set_receive_window(bytes.into());
+        let more = self.credit().read(self.now(), bytes as u64, in_order);
+        self.grant(more);
+    }
+
+    /// An answer begins to come, and counts until what this returns is dropped.
+    #[must_use]
+    pub fn begin_answer(&self) -> AnswerGuard {
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        AnswerGuard(self.clone())
+    }
+
+    /// Sets the window, bytes. The sender may use what it was granted before. Each grant is
+    /// acknowledged, which tells the round-trip time.
+    pub(crate) fn set_window(&self, bytes: u32, is_held: bool) {
+        let more = self.credit().set_window(self.now(), bytes.into(), is_held);
+        self.grant(more);
+    }
+
+    /// quinn tells a larger window at once, and takes a smaller one back out of what is read.
+    fn grant(&self, bytes: u64) {
+        if bytes > 0 {
+            self.connection.set_receive_window(window_of(bytes));
+            self.connection.set_receive_window(window_of(0));
+        }
     }
 
     /// Lets the sender send as much as it likes.
     pub(crate) fn release(&self) {
-        self.set_window(FREE_WINDOW);
+        self.set_window(FREE_WINDOW, false);
     }
 
     /// What the kernel would report of a TCP connection.
     #[must_use]
     pub fn info(&self) -> TcpInfo {
         let seen = &self.seen.0;
-        let (rtt, _) = self.latest_rtt();
+        let (rtt, small) = {
+            let rtts = self.seen.rtts();
+            (rtts.latest, rtts.bases[1])
+        };
         TcpInfo {
             rcv_mss: seen.largest.load(Ordering::Relaxed),
             rtt: Some(self.handshake),
             rcv_rtt: rtt,
+            min_rtt: small,
             bytes_received: Some(seen.arrived.load(Ordering::Relaxed)),
             data_segs_in: Some(seen.packets.load(Ordering::Relaxed)),
             rcv_ooopack: Some(seen.out_of_order.load(Ordering::Relaxed)),
@@ -213,16 +302,10 @@ impl QuicReceiver {
         }
     }
 
-    fn latest_rtt(&self) -> (Option<Duration>, bool) {
-        let rtts = self.seen.rtts();
-        (rtts.least.or(rtts.latest), rtts.least.is_some())
-    }
-
     /// What has arrived since this was last asked.
     pub(crate) fn arrivals(&self) -> PacketArrivals {
         self.seen.smoothed(self.connection.rtt());
-        let (rtt, is_fresh) = self.seen.take_rtt();
-        let rtt = rtt.filter(|_| is_fresh);
+        let rtt = self.seen.take_rtt(self.credit().take_rtt());
         PacketArrivals {
             delay_us: rtt.map(|rtt| i64::try_from(rtt.as_micros()).unwrap_or(i64::MAX)),
             tick: TICK,

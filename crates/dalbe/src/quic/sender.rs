@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicConfig};
 use quinn_proto::RttEstimator;
 
+use super::LatestRtt;
 use crate::ebpf::native::{INFINITE_THRESHOLD, NativeFlow, NativeHost, SenderPhase, SenderView};
 use crate::ebpf::{CongestionLaw, CongestionParameters, CongestionState, SenderCoupling};
 use crate::socket::TcpInfo;
@@ -121,6 +122,7 @@ impl ControllerFactory for SenderFactory {
             law: self.law,
             began: now,
             path: PathState::new(current_mtu),
+            rtts: LatestRtt::default(),
             acked: Acked::default(),
         })
     }
@@ -197,6 +199,9 @@ struct Acked {
     packets: u32,
     /// When the newest of them was sent.
     newest: Option<Instant>,
+    /// The round-trip time of the newest of those before, without the time for which its
+    /// acknowledgement was held back.
+    rtt: Option<Duration>,
 }
 
 /// The state of a connection under a law.
@@ -220,6 +225,7 @@ struct Sender {
     law: CongestionLaw,
     began: Instant,
     path: PathState,
+    rtts: LatestRtt,
     acked: Acked,
 }
 
@@ -361,6 +367,7 @@ impl Controller for Sender {
         self.path.delivered = self.path.delivered.wrapping_add(1);
         self.acked.packets += 1;
         self.acked.newest = self.acked.newest.max(Some(sent));
+        self.acked.rtt = self.acked.rtt.or(self.rtts.update(rtt.get()));
         if self.held.is_none() {
             self.cubic.on_ack(now, sent, bytes, app_limited, rtt);
         }
@@ -377,7 +384,7 @@ impl Controller for Sender {
             self.path.arrive_up_to(number);
         }
         let acked = std::mem::take(&mut self.acked);
-        let rtt = acked.newest.map(|sent| now.saturating_duration_since(sent));
+        let rtt = acked.rtt;
         self.path.least_rtt = self.path.least_rtt.into_iter().chain(rtt).min();
         let segment = u64::from(self.path.segment);
         self.path.outstanding = packets(in_flight + segment - 1, self.path.segment);
@@ -464,6 +471,7 @@ impl Controller for Sender {
             law: self.law,
             began: self.began,
             path: self.path.clone(),
+            rtts: self.rtts,
             acked: self.acked,
         })
     }

@@ -344,8 +344,8 @@ impl WindowLever {
             #[cfg(feature = "quic")]
             ReceivingConnection::Quic(connection) => Some(connection.arrivals()),
         };
-        if let Some(arrivals) = arrivals {
-            self.limiter.arrived(now, &arrivals);
+        if let Some(arrivals) = &arrivals {
+            self.limiter.arrived(now, arrivals);
         }
         let Some(window) = self.limiter.update(now, &info, target, remaining) else {
             return Ok(None);
@@ -368,7 +368,7 @@ impl WindowLever {
             ReceivingConnection::Tcp(socket) => socket,
             #[cfg(feature = "quic")]
             ReceivingConnection::Quic(connection) => {
-                connection.set_window(window);
+                connection.set_window(window, target.w < 1.0);
                 return Ok(Some(WindowOffer { window, pause }));
             }
         };

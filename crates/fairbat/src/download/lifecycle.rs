@@ -261,6 +261,7 @@ impl Run {
                     bytes: finished.bytes,
                     elapsed_s: now.saturating_sub(started).as_secs_f64(),
                     sha256: finished.sha256,
+                    protocol: transfer.sources.protocol,
                     deadline_met,
                 };
                 let late = deadline_met == Some(false);

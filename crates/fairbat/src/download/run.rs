@@ -328,10 +328,12 @@ impl Run {
             Action::Message(Message::Connected(worker, connection)) => {
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     let info = connection.info().ok();
+                    let protocol = connection.protocol();
                     worker.connection = Some(connection);
                     worker.pace.rtt = info.and_then(|info| info.min_rtt.or(info.rtt));
                     let (id, way, rtt) = (worker.transfer, worker.way, worker.pace.rtt);
                     self.note_rtt(id, way, rtt);
+                    self.transfer(id).sources.protocol = Some(protocol);
                 }
                 return;
             }

@@ -14,6 +14,7 @@ use super::inquiry::{ExpectedFile, Inquiry, hash_of};
 use super::part::name::{FileName, name_for};
 use super::ways::Tries;
 use crate::error::ErrorKind;
+use crate::event::Protocol;
 use crate::http::is_downgrade;
 use crate::http::priority::DeadlineHint;
 use crate::metalink::MetalinkFile;
@@ -46,6 +47,8 @@ pub(crate) struct Sources {
     /// The digest of the file that a server has told, where the user knows no hash, and which
     /// source that was. All others are held to it.
     told: Option<(usize, Checksum)>,
+    /// What the last answer came over.
+    pub(crate) protocol: Option<Protocol>,
 }
 
 /// One of them.
@@ -88,6 +91,7 @@ impl Sources {
             }),
             hash: hash_of(request.checksum.as_ref(), request.known.pieces.as_ref()),
             told: None,
+            protocol: None,
         };
         let url = request.url.clone();
         sources.add(match request.known.is_found {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use dalbe::quic::Seen;
+use dalbe::quic::{AnswerGuard, QuicReceiver};
 use h3::error::Code;
 use h3::quic::{
     self, ConnectionErrorIncoming as ConnectionError, StreamErrorIncoming as StreamError, StreamId,
@@ -55,7 +55,8 @@ impl Priorities {
 pub(crate) struct Streams {
     connection: quinn::Connection,
     priorities: Priorities,
-    seen: Seen,
+    /// What hears of what comes, where a receive window is held.
+    receiver: Option<QuicReceiver>,
     opening: Option<Opening<Both>>,
     opening_send: Option<Opening<quinn::SendStream>>,
     accepting: Option<Opening<Both>>,
@@ -63,12 +64,16 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// What comes out of order is told to `seen`.
-    pub(crate) fn new(connection: quinn::Connection, priorities: Priorities, seen: Seen) -> Self {
+    /// The `receiver` hears of what comes.
+    pub(crate) fn new(
+        connection: quinn::Connection,
+        priorities: Priorities,
+        receiver: Option<QuicReceiver>,
+    ) -> Self {
         Self {
             connection,
             priorities,
-            seen,
+            receiver,
             opening: None,
             opening_send: None,
             accepting: None,
@@ -79,7 +84,11 @@ impl Streams {
     fn both(&self, (send, receive): Both) -> Stream {
         Stream {
             sending: Sending::new(send, self.priorities.clone()),
-            receiving: Receiving::new(receive, self.seen.clone()),
+            receiving: Receiving::new(
+                receive,
+                self.receiver.clone(),
+                self.receiver.as_ref().map(QuicReceiver::begin_answer),
+            ),
         }
     }
 }
@@ -90,7 +99,7 @@ impl Clone for Streams {
         Self::new(
             self.connection.clone(),
             self.priorities.clone(),
-            self.seen.clone(),
+            self.receiver.clone(),
         )
     }
 }
@@ -151,7 +160,7 @@ impl quic::Connection<Bytes> for Streams {
             Box::pin(async move { connection.accept_uni().await })
         };
         let accepted = ready!(poll_opening(&mut self.accepting_receive, context, begin));
-        let accepted = accepted.map(|stream| Receiving::new(stream, self.seen.clone()));
+        let accepted = accepted.map(|stream| Receiving::new(stream, self.receiver.clone(), None));
         Poll::Ready(accepted.map_err(lost))
     }
 
@@ -309,7 +318,9 @@ impl Drop for Sending {
 /// What comes over a stream.
 pub(crate) struct Receiving {
     stream: quinn::RecvStream,
-    seen: Seen,
+    receiver: Option<QuicReceiver>,
+    /// For a stream that brings an answer.
+    answer: Option<AnswerGuard>,
     /// Up to here it was handed on.
     next: u64,
     /// What has come beyond a hole, by where it begins. It is taken from the connection at once,
@@ -319,13 +330,27 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    fn new(stream: quinn::RecvStream, seen: Seen) -> Self {
+    fn new(
+        stream: quinn::RecvStream,
+        receiver: Option<QuicReceiver>,
+        answer: Option<AnswerGuard>,
+    ) -> Self {
         Self {
             stream,
-            seen,
+            receiver,
+            answer,
             next: 0,
             ahead: BTreeMap::new(),
             has_ended: false,
+        }
+    }
+
+    /// Nobody reads the rest.
+    fn stop(&mut self, code: u64) {
+        self.has_ended = true;
+        let _ = self.stream.stop(number(code));
+        if let Some(answer) = &self.answer {
+            answer.lose();
         }
     }
 
@@ -353,8 +378,8 @@ impl quic::RecvStream for Receiving {
             let read = pin!(self.stream.read_chunk(usize::MAX, false)).poll(context);
             match ready!(read) {
                 Ok(Some(chunk)) => {
-                    if chunk.offset != self.next {
-                        self.seen.out_of_order();
+                    if let Some(receiver) = &self.receiver {
+                        receiver.read(chunk.bytes.len(), chunk.offset == self.next);
                     }
                     self.ahead.insert(chunk.offset, chunk.bytes);
                 }
@@ -365,7 +390,7 @@ impl quic::RecvStream for Receiving {
                 }
             }
             if self.ahead.len() > MAX_AHEAD {
-                self.stop_sending(Code::H3_EXCESSIVE_LOAD.value());
+                self.stop(Code::H3_EXCESSIVE_LOAD.value());
                 let error = io::Error::other("too many pieces out of order");
                 return Poll::Ready(Err(StreamError::Unknown(Box::new(error))));
             }
@@ -373,8 +398,7 @@ impl quic::RecvStream for Receiving {
     }
 
     fn stop_sending(&mut self, code: u64) {
-        self.has_ended = true;
-        let _ = self.stream.stop(number(code));
+        self.stop(code);
     }
 
     fn recv_id(&self) -> StreamId {
@@ -385,8 +409,7 @@ impl quic::RecvStream for Receiving {
 impl Drop for Receiving {
     fn drop(&mut self) {
         if !self.has_ended {
-            let code = Code::H3_REQUEST_CANCELLED.value();
-            let _ = self.stream.stop(number(code));
+            self.stop(Code::H3_REQUEST_CANCELLED.value());
         }
     }
 }

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use dalbe::quic::{QuicSender, Seen, SenderFactory};
+use dalbe::quic::{QuicSender, SenderFactory};
 use dalbe::sender::SenderPolicy;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
@@ -215,7 +215,7 @@ impl Requests {
         &self,
         connection: quinn::Connection,
     ) -> Result<(), h3::error::ConnectionError> {
-        let streams = Streams::new(connection, self.priorities.clone(), Seen::default());
+        let streams = Streams::new(connection, self.priorities.clone(), None);
         let mut requests = h3::server::Connection::new(streams).await?;
         let mut answers = JoinSet::new();
         loop {

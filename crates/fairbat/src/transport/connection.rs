@@ -11,6 +11,7 @@ use dalbe::receive_window::ReceivingConnection;
 use dalbe::socket::{TcpInfo, TcpSocket};
 
 use super::tap::socket_of;
+use crate::event::Protocol;
 
 /// The addresses of a connection: local, then peer.
 pub(crate) type Addresses = (SocketAddr, SocketAddr);
@@ -22,7 +23,7 @@ pub enum Connection {
     Tcp(Arc<TcpSocket>),
     /// It brings several answers at once.
     #[cfg(feature = "http3")]
-    Quic(QuicReceiver),
+    Quic(Arc<QuicReceiver>),
 }
 
 impl Connection {
@@ -30,7 +31,7 @@ impl Connection {
     pub(crate) fn of(response: &reqwest::Response) -> Option<Self> {
         #[cfg(feature = "http3")]
         if let Some(connection) = response.extensions().get::<QuicReceiver>() {
-            return Some(Self::Quic(connection.clone()));
+            return Some(Self::Quic(Arc::new(connection.clone())));
         }
         Some(Self::Tcp(Arc::new(socket_of(response)?)))
     }
@@ -66,6 +67,14 @@ impl Connection {
             Self::Tcp(socket) => socket.receiver().window_clamp().ok(),
             #[cfg(feature = "http3")]
             Self::Quic(connection) => Some(connection.window()),
+        }
+    }
+
+    pub(crate) fn protocol(&self) -> Protocol {
+        match self {
+            Self::Tcp(_) => Protocol::Http1,
+            #[cfg(feature = "http3")]
+            Self::Quic(_) => Protocol::Http3,
         }
     }
 

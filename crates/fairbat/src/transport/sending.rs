@@ -8,6 +8,8 @@ use dalbe::sender::SenderLever;
 use dalbe::socket::{TcpInfo, TcpSocket};
 use dalbe::weight::FlowTarget;
 
+use crate::event::Protocol;
+
 /// A new connection for uploads.
 #[derive(Debug)]
 pub(crate) struct NewConnection {
@@ -62,6 +64,14 @@ impl SendingEnd {
             Self::Tcp { socket, .. } => socket.info().ok(),
             #[cfg(feature = "http3")]
             Self::Quic(sender) => Some(sender.info()),
+        }
+    }
+
+    pub(crate) fn protocol(&self) -> Protocol {
+        match self {
+            Self::Tcp { .. } => Protocol::Http1,
+            #[cfg(feature = "http3")]
+            Self::Quic(_) => Protocol::Http3,
         }
     }
 

@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::download::pieces::{ChunkSizer, FinishedChunk};
 use crate::download::ways::{self, WayMeter};
 use crate::error::{ErrorKind, TransferError};
+use crate::event::Protocol;
 use crate::http::Failure;
 use crate::lane::core::Core;
 use crate::lane::handle::control_periods;
@@ -93,6 +94,8 @@ pub(super) struct State {
     pub(super) is_exhausted: bool,
     /// Whether a connection was ever open.
     pub(super) is_known: bool,
+    /// What the last one spoke.
+    pub(super) protocol: Option<Protocol>,
     /// The part of what is left that it is to carry, 0 to 1.
     pub(super) share: f64,
     pub(super) backoff: Backoff,
@@ -168,6 +171,7 @@ impl UploadPath {
                 backs_off: false,
                 is_exhausted: false,
                 is_known: false,
+                protocol: None,
                 share: 1.0,
                 backoff: Backoff::new(upload.retry),
                 meter: WayMeter::new(ChunkSizer::new(None)),
@@ -303,6 +307,7 @@ impl UploadPath {
         // So the host exists.
         state.backoff.answered();
         state.is_known = true;
+        state.protocol = Some(connection.end.protocol());
         state.open.add(connection, self.clock.now());
     }
 

@@ -280,6 +280,7 @@ impl Upload {
             bytes: self.total(),
             elapsed_s: now.as_secs_f64(),
             status: status.as_u16(),
+            protocol: self.paths.iter().find_map(|path| path.state().protocol),
             deadline_met,
         });
         deadline_met

@@ -21,6 +21,7 @@ fn sent(status: u16, deadline_met: Option<bool>) -> Event {
         bytes: 4 << 20,
         elapsed_s: 2.0,
         status,
+        protocol: None,
         deadline_met,
     }
 }

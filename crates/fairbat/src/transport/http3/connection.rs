@@ -20,6 +20,7 @@ use quinn::{
     ClientConfig, Endpoint, EndpointConfig, Runtime, TokioRuntime, TransportConfig, VarInt,
 };
 use rustls::ClientConfig as ClientTls;
+use serde::{Deserialize, Serialize};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::task::JoinSet;
 
@@ -48,7 +49,7 @@ const STREAM_WINDOW: u32 = 1 << 30;
 const SEND_WINDOW: u64 = 64 << 20;
 
 /// Where a connection leads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Server {
     /// The name that its certificate has.
     pub(crate) name: String,
@@ -244,8 +245,11 @@ impl Connection {
             sender,
         } = dialed;
         let priorities = Priorities::default();
-        let seen = receiver.seen().clone();
-        let streams = Streams::new(receiver.connection().clone(), priorities.clone(), seen);
+        let streams = Streams::new(
+            receiver.connection().clone(),
+            priorities.clone(),
+            Some(receiver.clone()),
+        );
         let (mut control, requests) = h3::client::new(streams).await?;
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {

@@ -5,19 +5,22 @@
 //! |---|---|
 //! | `connection` | a QUIC connection: opens, closes |
 //! | `exchange` | one request and its answer |
+//! | `memory` | what is remembered from one run to the next |
 //!
 //! A host offers it by `Alt-Svc`. If no connection opens within [`PATIENCE`], the request goes over
-//! TCP, and so do all others for a while.
+//! TCP, and so do all others in the same network for a while.
 
 mod connection;
 mod exchange;
+mod memory;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dalbe::quic::FREE_WINDOW;
-use http::Request;
+use http::{Request, Uri};
+use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Response;
 use rustls::ClientConfig;
 use tokio::sync::mpsc::UnboundedSender;
@@ -25,9 +28,9 @@ use url::{Origin, Url};
 
 use self::connection::{Connection, DialError, Dialer, InUse, Server};
 use self::exchange::Broken;
+use self::memory::Memory;
 use super::sending::{NewConnection, SendingEnd};
 use super::tap::{ReceiveWindow, Tap};
-use crate::clock::Clock;
 use crate::error::ErrorKind;
 use crate::http::alternative::Offer;
 use crate::http::urgency::Urgency;
@@ -40,16 +43,12 @@ const PATIENCE: Duration = Duration::from_millis(800);
 /// The same where TCP is no choice, and the user has set no limit.
 const PATIENCE_WITHOUT_TCP: Duration = Duration::from_secs(30);
 
-/// After a failure, TCP is used for so long.
-const SHUNNED: Duration = Duration::from_secs(5 * 60);
-
 /// The receive window to begin with where it is held, bytes: as that of TCP.
 const HELD_WINDOW: u32 = 64 * 1024;
 
 /// The connections of a client that speak HTTP/3. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Http3 {
-    clock: Clock,
     policy: Http3Policy,
     dialer: Dialer,
     patience: Duration,
@@ -58,16 +57,13 @@ pub(crate) struct Http3 {
     opened: Option<UnboundedSender<NewConnection>>,
     /// Whether a connection carries more than one request.
     keeps_connections: bool,
-    hosts: Arc<Mutex<HashMap<Origin, Host>>>,
-}
-
-/// What is known of a host.
-#[derive(Debug, Default)]
-struct Host {
-    /// Where it offers HTTP/3, and until when that holds.
-    offer: Option<(Server, Duration)>,
-    shunned_until: Option<Duration>,
-    connection: Slot,
+    memory: Memory,
+    /// The network that connections leave by.
+    network: String,
+    /// The proxies of the environment.
+    proxies: Arc<Matcher>,
+    /// The connections, by the origin that they are for.
+    connections: Arc<Mutex<HashMap<Origin, Slot>>>,
 }
 
 /// The place for a connection. Whoever opens it keeps others waiting, who want the same.
@@ -96,7 +92,6 @@ impl Http3 {
             Http3Policy::Auto | Http3Policy::Never => PATIENCE,
         };
         Self {
-            clock: Clock::start(),
             policy: settings.http3,
             dialer: Dialer {
                 tls,
@@ -114,7 +109,10 @@ impl Http3 {
                 Tap::Send(tap) => Some(tap.opened.clone()),
             },
             keeps_connections: connections > 0,
-            hosts: Arc::default(),
+            memory: Memory::load(settings.http3_memory.clone()),
+            network: memory::network(settings.local_end.as_ref()),
+            proxies: Arc::new(Matcher::from_system()),
+            connections: Arc::default(),
         }
     }
 
@@ -132,7 +130,8 @@ impl Http3 {
             Err(error) if self.policy == Http3Policy::Only => return Err(not_open(&error)),
             Err(error) => {
                 tracing::info!("{server}: no HTTP/3, going on over TCP: {error}");
-                self.shun(&url);
+                self.memory
+                    .note_success(&url.origin(), &self.network, false);
                 return Ok(Sent::OverTcp(request));
             }
         };
@@ -157,10 +156,9 @@ impl Http3 {
         let (Http3Policy::Auto, Some(offer)) = (self.policy, offer) else {
             return;
         };
-        let known = match offer {
+        let offer = match offer {
             Offer::Withdrawn => None,
             Offer::At(alternative) => server(url).map(|origin| {
-                let until = self.clock.now() + alternative.age;
                 let host = alternative.host.unwrap_or(origin.host);
                 let port = alternative.port;
                 (
@@ -169,11 +167,11 @@ impl Http3 {
                         port,
                         ..origin
                     },
-                    until,
+                    alternative.age,
                 )
             }),
         };
-        self.hosts().entry(url.origin()).or_default().offer = known;
+        self.memory.note_offer(&url.origin(), offer);
     }
 
     /// Where HTTP/3 is spoken for this URL, and the place for the connection; `None` where the
@@ -183,22 +181,28 @@ impl Http3 {
             return Ok(None);
         }
         let is_only = self.policy == Http3Policy::Only;
+        let refused = |why: &str, hint: &str| match is_only {
+            true => Err(Failure::refused(why, hint)),
+            false => Ok(None),
+        };
         let Some(origin) = server(url).filter(|_| url.scheme() == "https") else {
             let hint = "give an https URL, or leave out --http3 only";
-            let refused = || Failure::refused("HTTP/3 is spoken over TLS only", hint);
-            return is_only.then(refused).map_or(Ok(None), Err);
+            return refused("HTTP/3 is spoken over TLS only", hint);
         };
-        let now = self.clock.now();
-        let mut hosts = self.hosts();
-        if is_only {
-            let host = hosts.entry(url.origin()).or_default();
-            return Ok(Some((origin, Arc::clone(&host.connection))));
+        let uri = url.as_str().parse().ok();
+        if uri.is_some_and(|uri: Uri| self.proxies.intercept(&uri).is_some()) {
+            let hint = "except the host from the proxy with NO_PROXY, or leave out --http3 only";
+            return refused("HTTP/3 does not go through a proxy", hint);
         }
-        let known = hosts.get(&url.origin());
-        let known = known.filter(|host| host.shunned_until.is_none_or(|until| until <= now));
-        Ok(known.and_then(|host| {
-            let (server, until) = host.offer.as_ref()?;
-            (*until > now).then(|| (server.clone(), Arc::clone(&host.connection)))
+        let server = match is_only {
+            true => Some(origin),
+            false => self.memory.offer(&url.origin(), &self.network),
+        };
+        Ok(server.map(|server| {
+            let connections = self.connections.lock();
+            let mut connections = connections.unwrap_or_else(PoisonError::into_inner);
+            let slot = connections.entry(url.origin()).or_default();
+            (server, Arc::clone(slot))
         }))
     }
 
@@ -224,16 +228,6 @@ impl Http3 {
         tokio::spawn(Connection::close_after_rest(Arc::downgrade(&connection)));
         *slot = Some(Arc::clone(&connection));
         Ok(connection)
-    }
-
-    fn shun(&self, url: &Url) {
-        let until = self.clock.now() + SHUNNED;
-        let mut hosts = self.hosts();
-        hosts.entry(url.origin()).or_default().shunned_until = Some(until);
-    }
-
-    fn hosts(&self) -> MutexGuard<'_, HashMap<Origin, Host>> {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

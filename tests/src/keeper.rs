@@ -11,7 +11,7 @@ type Order = (Command, Sender<io::Result<Child>>);
 
 /// `program`, to be started by [`spawn`], without the proxies and settings of
 /// whoever runs the tests.
-pub(super) fn command(program: &Path, home: &Path) -> Command {
+pub(crate) fn command(program: &Path, home: &Path) -> Command {
     // The kernel kills it when its parent ends (PR_SET_PDEATHSIG).
     let mut command = Command::new("setpriv");
     command
@@ -28,7 +28,7 @@ pub(super) fn command(program: &Path, home: &Path) -> Command {
 
 /// Starts a [`command`]. For the kernel the parent is the thread that starts
 /// it, and a test's ends early; so one that ends with the process does it.
-pub(super) fn spawn(command: Command) -> io::Result<Child> {
+pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     static KEEPER: OnceLock<Sender<Order>> = OnceLock::new();
     let keeper = KEEPER.get_or_init(|| {
         let (sender, orders) = channel::<Order>();

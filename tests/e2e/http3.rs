@@ -1,0 +1,295 @@
+//! HTTP/3: with servers and clients of others, from an offer on, and back to TCP where it does not
+//! work.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use fairbat_tests::bin::{Fairbat, Running};
+use fairbat_tests::caddy::{Caddy, free_address};
+use fairbat_tests::content::Content;
+use fairbat_tests::expect::assert_content;
+use fairbat_tests::nginx::{Config, Nginx};
+use fairbat_tests::outcome::Outcome;
+use fairbat_tests::poll::wait_until;
+use fairbat_tests::target::python;
+use fairbat_tests::tls::Identity;
+use fairbat_tests::workdir::Workdir;
+
+const FILE: Content = Content::new(310, 6_000_000);
+
+/// An authority, and a certificate for servers of this machine.
+fn identity(directory: &Workdir) -> Identity {
+    Identity::issue(directory.path(), &["localhost", "127.0.0.1"], 2099)
+}
+
+fn get(work: &Workdir, identity: &Identity, when: &str, url: &str) -> Fairbat {
+    work.get()
+        .args(["--http3", when, "-o", "file", "--cacert"])
+        .arg(&identity.authority)
+        .arg(url)
+}
+
+/// Panics unless the file came over this protocol.
+#[track_caller]
+fn assert_came_over(outcome: &Outcome, work: &Workdir, protocol: &str) {
+    outcome.expect_code(0);
+    assert_eq!(outcome.event("done")["protocol"], protocol, "{outcome}");
+    assert_content(&work.join("file"), &FILE);
+}
+
+fn caddy(directory: &Workdir, identity: &Identity) -> Caddy {
+    FILE.write_to(&directory.join("file")).expect("a file");
+    let root = directory.path().display();
+    Caddy::start(
+        directory.path(),
+        identity,
+        &format!("root * {root}\nfile_server"),
+    )
+}
+
+/// `fairbat serve --http3` with these words besides, and its URL.
+fn serve(directory: &Path, identity: &Identity, words: &[&str]) -> (Running, String) {
+    let mut server = Fairbat::new(directory)
+        .args(["serve", "--json", "--listen", "127.0.0.1:0", "--http3"])
+        .arg("--tls-cert")
+        .arg(&identity.certificate)
+        .arg("--tls-key")
+        .arg(&identity.key)
+        .args(words)
+        .arg(directory)
+        .spawn();
+    server.wait_for_event("to listen", |event| event["event"] == "listening");
+    let url = server.events()[0]["url"]
+        .as_str()
+        .expect("a URL")
+        .to_owned();
+    (server, url)
+}
+
+#[test]
+fn caddy_serves_exactly_over_http3() {
+    let site = Workdir::new();
+    let identity = identity(&site);
+    let caddy = caddy(&site, &identity);
+    for split in ["1", "3"] {
+        let work = Workdir::new();
+        let outcome = get(&work, &identity, "only", &caddy.url("file"))
+            .args(["--chunk-size", "512K", "-s", split])
+            .run();
+        assert_came_over(&outcome, &work, "h3");
+    }
+}
+
+#[test]
+fn what_is_offered_is_taken_at_once_and_in_the_next_run() {
+    let site = Workdir::new();
+    let identity = identity(&site);
+    let caddy = caddy(&site, &identity);
+    let cache = Workdir::new();
+    for _ in 0..2 {
+        let work = Workdir::new();
+        let outcome = get(&work, &identity, "auto", &caddy.url("file"))
+            .env("XDG_CACHE_HOME", cache.path())
+            .run();
+        assert_came_over(&outcome, &work, "h3");
+    }
+    let work = Workdir::new();
+    let outcome = get(&work, &identity, "never", &caddy.url("file")).run();
+    assert_came_over(&outcome, &work, "http/1.1");
+}
+
+#[test]
+fn where_udp_is_blocked_everything_goes_over_tcp_and_that_is_remembered() {
+    let keys = Workdir::new();
+    let identity = identity(&keys);
+    // It takes packets and never answers, as a firewall does.
+    let blocked = free_address();
+    let silent = UdpSocket::bind(blocked).expect("a free port");
+    silent.set_nonblocking(true).expect("a socket");
+    let nginx = Nginx::start(&Config {
+        tls: Some(identity.clone()),
+        directives: format!("add_header Alt-Svc 'h3=\":{}\"; ma=3600';", blocked.port()),
+        ..Config::default()
+    });
+    nginx.put("file", &FILE);
+    let cache = Workdir::new();
+    let asked = || {
+        let mut packet = [0; 2048];
+        std::iter::from_fn(|| silent.recv(&mut packet).ok()).count()
+    };
+    let fetch = || {
+        let work = Workdir::new();
+        let outcome = get(&work, &identity, "auto", &nginx.url("file"))
+            .env("XDG_CACHE_HOME", cache.path())
+            .run();
+        assert_came_over(&outcome, &work, "http/1.1");
+        assert_eq!(outcome.events_named("retry").len(), 0, "{outcome}");
+    };
+    fetch();
+    assert!(asked() > 0, "HTTP/3 was not tried");
+    fetch();
+    assert_eq!(asked(), 0, "it is tried again in the same network");
+
+    let work = Workdir::new();
+    let only = get(&work, &identity, "only", &nginx.url("file"))
+        .args(["--connect-timeout", "1s", "--retry", "1"])
+        .run();
+    only.expect_code(5).expect_said(&["UDP may be blocked"]);
+}
+
+#[test]
+fn http3_alone_says_where_it_cannot_be() {
+    let nginx = Nginx::start(&Config::default());
+    let keys = Workdir::new();
+    let identity = identity(&keys);
+    let work = Workdir::new();
+    let plain = format!("http://{}/file", nginx.address());
+    let outcome = get(&work, &identity, "only", &plain).run();
+    outcome.expect_code(1).expect_said(&["over TLS only"]);
+    let outcome = get(&work, &identity, "only", "https://127.0.0.1:1/file")
+        .env("https_proxy", "http://127.0.0.1:9")
+        .run();
+    outcome.expect_code(1).expect_said(&["through a proxy"]);
+}
+
+#[test]
+fn a_server_that_cannot_prove_who_it_is_gives_nothing() {
+    let site = Workdir::new();
+    let own = identity(&site);
+    let caddy = caddy(&site, &own);
+    let keys = Workdir::new();
+    let stranger = identity(&keys);
+    for when in ["only", "auto"] {
+        let work = Workdir::new();
+        let outcome = get(&work, &stranger, when, &caddy.url("file")).run();
+        outcome.expect_code(1).expect_said(&["certificate"]);
+        work.assert_holds(&[]);
+    }
+}
+
+#[test]
+fn hypercorn_serves_exactly_over_http3() {
+    let site = Workdir::new();
+    let identity = identity(&site);
+    FILE.write_to(&site.join("file")).expect("a file");
+    let address = free_address();
+    let log = std::fs::File::create(site.join("log")).expect("a log");
+    let mut hypercorn = Command::new(python())
+        .args(["-m", "hypercorn", "--quic-bind"])
+        .arg(address.to_string())
+        .arg("--bind")
+        .arg(address.to_string())
+        .arg("--certfile")
+        .arg(&identity.certificate)
+        .arg("--keyfile")
+        .arg(&identity.key)
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/e2e/http3/files.py:app"
+        ))
+        .current_dir(site.path())
+        .stdout(log.try_clone().expect("a second handle of the log"))
+        .stderr(log)
+        .spawn()
+        .expect("start Hypercorn: has .ci/deps run?");
+    wait_until("Hypercorn to answer", Duration::from_secs(30), || {
+        std::net::TcpStream::connect(address).is_ok()
+    });
+    let url = format!("https://{address}/file");
+    let outcomes = ["only", "auto"].map(|when| {
+        let work = Workdir::new();
+        (get(&work, &identity, when, &url).run(), work)
+    });
+    hypercorn.kill().expect("kill Hypercorn");
+    hypercorn.wait().expect("wait for Hypercorn");
+    for (outcome, work) in &outcomes {
+        assert_came_over(outcome, work, "h3");
+    }
+}
+
+#[test]
+fn aioquic_fetches_exactly_what_is_served() {
+    let site = Workdir::new();
+    let identity = identity(&site);
+    FILE.write_to(&site.join("file")).expect("a file");
+    let (_server, url) = serve(site.path(), &identity, &[]);
+    let work = Workdir::new();
+    let output = Command::new(python())
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/http3/fetch.py"))
+        .args([
+            &format!("{url}file"),
+            &identity.authority.display().to_string(),
+        ])
+        .arg(work.join("file"))
+        .arg("1000000-1000009")
+        .output()
+        .expect("start Python");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert_content(&work.join("file"), &FILE);
+    let part: String = FILE
+        .bytes(1_000_000..1_000_010)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(said.trim(), format!("200 6000000 206 {part}"));
+}
+
+#[test]
+fn serve_and_get_and_put_speak_http3_with_each_other() {
+    let site = Workdir::new();
+    let keys = Workdir::new();
+    let identity = identity(&keys);
+    let (_server, url) = serve(site.path(), &identity, &["--writable"]);
+    let source = Workdir::new();
+    FILE.write_to(&source.join("file")).expect("a file");
+    for (when, name) in [("only", "one"), ("never", "two")] {
+        let outcome = source
+            .put()
+            .args(["--http3", when, "--cacert"])
+            .arg(&identity.authority)
+            .args(["file", &format!("{url}{name}")])
+            .run();
+        outcome.expect_code(0);
+        let expected = if when == "only" { "h3" } else { "http/1.1" };
+        assert_eq!(outcome.event("done")["protocol"], expected, "{outcome}");
+        assert_content(&site.join(name), &FILE);
+    }
+    for when in ["only", "auto"] {
+        let work = Workdir::new();
+        let outcome = get(&work, &identity, when, &format!("{url}one")).run();
+        assert_came_over(&outcome, &work, "h3");
+    }
+}
+
+#[test]
+fn half_an_upload_over_http3_is_never_a_file() {
+    let site = Workdir::new();
+    let keys = Workdir::new();
+    let identity = identity(&keys);
+    let (_server, url) = serve(site.path(), &identity, &["--writable"]);
+    let source = Workdir::new();
+    FILE.write_to(&source.join("file")).expect("a file");
+    let put = |rate: &str| {
+        source
+            .put()
+            .args(["--http3", "only", "--limit-rate", rate, "--cacert"])
+            .arg(&identity.authority)
+            .args(["file", &format!("{url}file")])
+    };
+    for signal in ["KILL", "INT"] {
+        let mut running = put("1M").spawn();
+        running.wait_for_event("half a megabyte", |event| {
+            event["bytes_done"]
+                .as_u64()
+                .is_some_and(|bytes| bytes > 500_000)
+        });
+        running.signal(signal);
+        let _ = running.wait();
+        assert!(!site.join("file").exists(), "{signal} leaves a file");
+    }
+    put("0").run().expect_code(0);
+    assert_content(&site.join("file"), &FILE);
+}

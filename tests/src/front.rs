@@ -1,0 +1,63 @@
+//! The suites over HTTP/3: with `FAIRBAT_TEST_HTTP3` set, what the tests' servers have is asked for
+//! by way of Caddy, which speaks HTTP/3 to the client and HTTP/1.1 to them.
+//!
+//! One Caddy serves all tests of a process. It takes the port of a server from the first part of
+//! the path.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use crate::caddy::Caddy;
+use crate::tls::Identity;
+
+/// What stands between the client and the servers.
+struct Front {
+    caddy: Caddy,
+    authority: PathBuf,
+}
+
+/// None where the suites go over TCP. It ends with the process.
+static FRONT: LazyLock<Option<Front>> = LazyLock::new(|| {
+    let wanted = std::env::var_os("FAIRBAT_TEST_HTTP3");
+    wanted.filter(|value| !value.is_empty()).map(|_| {
+        let directory = tempfile::tempdir().expect("a temp dir").keep();
+        let identity = Identity::issue(&directory, &["localhost"], 2099);
+        Front {
+            caddy: Caddy::start(&directory, &identity, DIRECTIVES),
+            authority: identity.authority,
+        }
+    })
+});
+
+const DIRECTIVES: &str = "
+@server path_regexp server ^/([0-9]+)(/.*)$
+handle @server {
+    rewrite * {re.server.2}
+    reverse_proxy 127.0.0.1:{re.server.1} {
+        flush_interval -1
+        transport http {
+            compression off
+        }
+    }
+}";
+
+/// The URL by which a client reaches `path`, which begins with a slash, of the server at this
+/// address.
+#[must_use]
+pub fn url(address: SocketAddr, path: &str) -> String {
+    match &*FRONT {
+        Some(front) => front.caddy.url(&format!("{}{path}", address.port())),
+        None => format!("http://{address}{path}"),
+    }
+}
+
+/// What a client is told besides.
+#[must_use]
+pub fn words() -> Vec<String> {
+    let words = FRONT.as_ref().map(|front| {
+        let authority = front.authority.display().to_string();
+        ["--http3", "only", "--cacert", &authority].map(str::to_owned)
+    });
+    words.into_iter().flatten().collect()
+}
