@@ -17,6 +17,8 @@ use fairbat_tests::target::python;
 use fairbat_tests::tls::Identity;
 use fairbat_tests::workdir::Workdir;
 
+mod links;
+
 const FILE: Content = Content::new(310, 6_000_000);
 
 /// An authority, and a certificate for servers of this machine.
@@ -51,15 +53,23 @@ fn caddy(directory: &Workdir, identity: &Identity) -> Caddy {
 
 /// `fairbat serve --http3` with these words besides, and its URL.
 fn serve(directory: &Path, identity: &Identity, words: &[&str]) -> (Running, String) {
-    let mut server = Fairbat::new(directory)
-        .args(["serve", "--json", "--listen", "127.0.0.1:0", "--http3"])
-        .arg("--tls-cert")
+    let listen = ["--listen", "127.0.0.1:0"];
+    started(serving(directory, identity).args(listen).args(words))
+}
+
+/// `fairbat serve --http3`, without an address.
+fn serving(directory: &Path, identity: &Identity) -> Fairbat {
+    Fairbat::new(directory)
+        .args(["serve", "--json", "--http3", "--tls-cert"])
         .arg(&identity.certificate)
         .arg("--tls-key")
         .arg(&identity.key)
-        .args(words)
         .arg(directory)
-        .spawn();
+}
+
+/// Starts it, and waits until it listens.
+fn started(serving: Fairbat) -> (Running, String) {
+    let mut server = serving.spawn();
     server.wait_for_event("to listen", |event| event["event"] == "listening");
     let url = server.events()[0]["url"]
         .as_str()
@@ -177,7 +187,7 @@ fn hypercorn_serves_exactly_over_http3() {
     let address = free_address();
     let log = std::fs::File::create(site.join("log")).expect("a log");
     let mut hypercorn = Command::new(python())
-        .args(["-m", "hypercorn", "--quic-bind"])
+        .args(["-m", "hypercorn", "--workers", "0", "--quic-bind"])
         .arg(address.to_string())
         .arg("--bind")
         .arg(address.to_string())

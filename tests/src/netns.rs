@@ -185,6 +185,30 @@ impl Link {
         ]);
     }
 
+    /// Takes an address from the client's end again.
+    pub fn remove_address(&self, address: &str) {
+        let address = format!("{address}/24");
+        ip(&[
+            "-n",
+            &self.client,
+            "address",
+            "del",
+            &address,
+            "dev",
+            "eth0",
+        ]);
+    }
+
+    /// Bytes that have come to the client's end of the link.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        let args = ["-n", &self.client, "-s", "-j", "link", "show", "eth0"];
+        let output = Command::new("ip").args(args).output().expect("start ip");
+        let links: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("the JSON of ip");
+        links[0]["stats64"]["rx"]["bytes"].as_u64().expect("bytes")
+    }
+
     /// Takes the client's end of the link down, as if the cable were pulled.
     pub fn down(&self) {
         ip(&["-n", &self.client, "link", "set", "eth0", "down"]);

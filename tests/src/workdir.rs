@@ -1,6 +1,5 @@
 //! The directory a test downloads into, and what it says about it afterwards.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;

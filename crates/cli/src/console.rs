@@ -81,8 +81,9 @@ pub(crate) fn log_filter(args: &LogArgs) -> Result<EnvFilter, UsageError> {
         Ok(directives) if !directives.is_empty() => directives,
         _ => match (args.verbose, args.quiet) {
             (0, true) => "error",
-            (0, false) => "warn",
-            (1, _) => "warn,fairbat=info,dalbe=info",
+            // A packet that cannot be sent is a lost one, which QUIC sends again.
+            (0, false) => "warn,quinn_udp=error",
+            (1, _) => "warn,quinn_udp=error,fairbat=info,dalbe=info",
             (2, _) => "warn,fairbat=debug,dalbe=debug",
             _ => "debug,fairbat=trace,dalbe=trace",
         }

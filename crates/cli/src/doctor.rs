@@ -142,6 +142,8 @@ fn feature_title(feature: Feature) -> &'static str {
         Feature::Observer => "packet observer",
         Feature::ForeignSockets => "sockets of commands",
         Feature::ConnectNotices => "notice of connections",
+        Feature::UdpOffload => "UDP segmentation offload",
+        Feature::UdpBuffer => "UDP receive buffer",
     }
 }
 

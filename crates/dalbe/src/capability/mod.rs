@@ -1,8 +1,11 @@
-//! Tries what this kernel and this user can do with a TCP connection.
+//! Tries what this kernel and this user can do with a connection: of TCP, and of QUIC (`udp`).
 //!
 //! Each option is set on a new socket without a connection. So the answer needs
 //! neither a network nor privileges, and a sandbox counts. Other code decides
 //! what to do with the answer.
+
+#[cfg_attr(not(feature = "quic"), path = "without_udp.rs")]
+mod udp;
 
 use std::io;
 use std::time::Duration;
@@ -75,6 +78,10 @@ pub enum Feature {
     ForeignSockets,
     /// Being told when they connect.
     ConnectNotices,
+    /// Sending and receiving many packets of QUIC at once (`UDP_SEGMENT`, `UDP_GRO`).
+    UdpOffload,
+    /// A receive buffer for QUIC in which nothing is lost at high rates.
+    UdpBuffer,
 }
 
 impl Capabilities {
@@ -113,6 +120,8 @@ impl Capabilities {
             Capability::from_trial(Feature::ConnectNotices, tcp, |_| {
                 process::notices().map_err(TrialFailure)
             }),
+            Capability::from_trial(Feature::UdpOffload, tcp, |_| udp::offload()),
+            Capability::from_trial(Feature::UdpBuffer, tcp, |_| udp::buffer()),
         ];
         Self {
             kernel: proc_value("/proc/sys/kernel/osrelease"),

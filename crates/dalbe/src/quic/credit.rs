@@ -44,8 +44,6 @@ pub(crate) struct Credit {
     is_held: bool,
     /// Data in the largest packet that has come.
     largest: u64,
-    /// Whether some of what was granted may have gone where nobody reads it.
-    has_lost: bool,
     /// Grants that no data has needed yet: up to where the sender could send before, and when it
     /// was granted more.
     unused: VecDeque<(u64, Duration)>,
@@ -62,7 +60,6 @@ impl Credit {
             window,
             is_held,
             largest: MIN_PACKET,
-            has_lost: false,
             unused: VecDeque::new(),
             rtt: None,
         }
@@ -78,14 +75,21 @@ impl Credit {
         self.rtt.take()
     }
 
-    /// A piece of a packet was read, in its order or not. Returns how many bytes to grant, if any.
-    pub(crate) fn read(&mut self, now: Duration, bytes: u64, in_order: bool) -> u64 {
+    /// A piece of a packet was read, in its order or not, which the kernel has had for so long.
+    /// Returns how many bytes to grant, if any.
+    pub(crate) fn read(
+        &mut self,
+        now: Duration,
+        waited: Duration,
+        bytes: u64,
+        in_order: bool,
+    ) -> u64 {
         self.read += bytes;
         self.largest = self.largest.max(bytes);
         let is_full = bytes * FULL.1 >= self.largest * FULL.0;
         self.granted = self.granted.max(self.read + LEAST);
         while let Some((_, at)) = self.first_used() {
-            let rtt = now.saturating_sub(at);
+            let rtt = now.saturating_sub(at + waited);
             // What comes after a loss is late, and a small packet takes less time on a slow link.
             let rtt = Some(rtt).filter(|_| in_order && is_full);
             self.rtt = self.rtt.into_iter().chain(rtt).min();
@@ -99,18 +103,9 @@ impl Credit {
         (first.0 < self.read).then(|| self.unused.pop_front())?
     }
 
-    /// Answers have ended of which nobody read the rest. Nobody will hear what came of them after
-    /// that.
-    pub(crate) fn lose(&mut self) {
-        self.has_lost = true;
-    }
-
-    /// Nothing more is under way, or has come for long. What was granted and not read is lost, if
-    /// something was. Returns how many bytes to grant, if any.
-    pub(crate) fn settle(&mut self, now: Duration) -> u64 {
-        if !std::mem::take(&mut self.has_lost) {
-            return 0;
-        }
+    /// Some of what was granted may have gone where nobody reads it: all of it counts as read.
+    /// Returns how many bytes to grant. The sender has one window too many at worst.
+    pub(crate) fn lose(&mut self, now: Duration) -> u64 {
         self.read = self.granted;
         self.unused.clear();
         self.grant(now)
@@ -157,9 +152,9 @@ mod tests {
         let mut credit = Credit::new(64 * 1024, true);
         let mut granted = 64 * 1024;
         let packet = PACKET - OTHER_FRAMES;
-        assert_eq!(credit.read(NOW, PACKET, true), 0);
+        assert_eq!(credit.read(NOW, Duration::ZERO, PACKET, true), 0);
         for number in 1..200 {
-            let more = credit.read(NOW, packet, true);
+            let more = credit.read(NOW, Duration::ZERO, packet, true);
             granted += more;
             assert!(more == 0 || more == 2 * packet, "{number}: {more}");
             assert!(granted <= (number + 2) * packet + 64 * 1024);
@@ -171,13 +166,17 @@ mod tests {
     fn a_window_that_shrinks_is_taken_back_by_what_comes() {
         let mut credit = Credit::new(20 * PACKET, true);
         for _ in 0..20 {
-            credit.read(NOW, PACKET, true);
+            credit.read(NOW, Duration::ZERO, PACKET, true);
         }
         assert_eq!(credit.set_window(NOW, 2 * PACKET, true), 0);
-        let grants: Vec<_> = (0..22).map(|_| credit.read(NOW, PACKET, true)).collect();
+        let grants: Vec<_> = (0..22)
+            .map(|_| credit.read(NOW, Duration::ZERO, PACKET, true))
+            .collect();
         let begins = grants.iter().position(|&grant| grant > 0);
         assert!(begins >= Some(16), "{grants:?}");
-        let again: u64 = (0..20).map(|_| credit.read(NOW, PACKET, true)).sum();
+        let again: u64 = (0..20)
+            .map(|_| credit.read(NOW, Duration::ZERO, PACKET, true))
+            .sum();
         assert!(again.abs_diff(20 * PACKET) < PACKET, "{again}");
         let wider = credit.set_window(NOW, 10 * PACKET, true);
         assert!(wider.abs_diff(8 * PACKET) < PACKET, "{wider}");
@@ -186,25 +185,22 @@ mod tests {
     #[test]
     fn what_nobody_reads_is_granted_again() {
         let mut credit = Credit::new(10 * PACKET, true);
-        credit.read(NOW, PACKET, true);
-        assert_eq!(credit.settle(NOW), 0);
-        credit.lose();
-        assert!(credit.settle(NOW).abs_diff(10 * PACKET) < PACKET);
-        assert_eq!(credit.settle(NOW), 0);
+        credit.read(NOW, Duration::ZERO, PACKET, true);
+        assert!(credit.lose(NOW).abs_diff(10 * PACKET) < PACKET);
     }
 
     #[test]
     fn a_grant_and_the_data_that_needed_it_are_a_round_trip_apart() {
         let ms = Duration::from_millis;
         let mut credit = Credit::new(2 * PACKET, true);
-        assert!(credit.read(ms(10), PACKET, true) > 0);
-        assert!(credit.read(ms(11), PACKET, true) > 0);
+        assert!(credit.read(ms(10), Duration::ZERO, PACKET, true) > 0);
+        assert!(credit.read(ms(11), Duration::ZERO, PACKET, true) > 0);
         assert_eq!(credit.take_rtt(), None);
-        credit.read(ms(60), PACKET - OTHER_FRAMES, true);
-        credit.read(ms(64), PACKET - OTHER_FRAMES, true);
+        credit.read(ms(60), Duration::ZERO, PACKET - OTHER_FRAMES, true);
+        credit.read(ms(64), Duration::ZERO, PACKET - OTHER_FRAMES, true);
         assert_eq!(credit.take_rtt(), Some(ms(50)));
         assert_eq!(credit.take_rtt(), None);
-        credit.read(ms(200), PACKET, false);
+        credit.read(ms(200), Duration::ZERO, PACKET, false);
         assert_eq!(credit.take_rtt(), None);
     }
 
@@ -222,7 +218,7 @@ mod tests {
                 }
                 let piece = piece.min(granted - read);
                 read += piece;
-                granted = granted.max(read + LEAST) + credit.read(NOW, piece, true);
+                granted = granted.max(read + LEAST) + credit.read(NOW, Duration::ZERO, piece, true);
                 prop_assert!(granted > read, "stuck at {read}");
                 prop_assert!(granted <= read + largest + 1000);
             }

@@ -7,10 +7,12 @@
 //! - [`QuicSender`]: what a connection that sends is to do.
 //! - `credit`: what a sender is granted.
 //! - `watched`: a congestion control that also tells round-trip times.
-//! - `socket`: a UDP socket that counts what arrives.
+//! - `socket`: a UDP socket that tells what arrives, and when.
 //!
-//! What arrives is seen when this process reads it, and by how long the path takes: a packet that
-//! grants credit is acknowledged, and QUIC tells how long the acknowledgement was held back.
+//! What is seen is how long the path takes: from a grant of credit to the data that needed it, and
+//! from a packet to its acknowledgement, for QUIC tells how long that was held back. The time for
+//! which the kernel kept a datagram until this process read it is taken off. What the other end's
+//! process takes is part of the path: that makes times of packets less exact than TCP's.
 //! Unlike TCP's timestamps, QUIC's packets do not tell when they left. So there is no one-way
 //! delay, and a queue on the way to the server looks like one on the way from it. Vulture's
 //! variations of packet intervals cannot be told.
@@ -22,13 +24,13 @@ mod watched;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::credit::Credit;
 pub use self::sender::{QuicSender, SenderFactory};
-pub use self::socket::CountingSocket;
+pub use self::socket::ArrivalSocket;
 pub use self::watched::WatchedFactory;
 use crate::receive_window::PacketArrivals;
 use crate::socket::TcpInfo;
@@ -39,6 +41,9 @@ const OVERHEAD: u64 = 40;
 
 /// The window of a connection that nothing holds back, bytes: 1 Gbit/s over half a second.
 pub const FREE_WINDOW: u32 = 64 << 20;
+
+/// Bytes that the kernel should keep until they are read: 30 ms at 1 Gbit/s.
+pub const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// Times are compared with each other only.
 const TICK: Duration = Duration::from_micros(1);
@@ -70,6 +75,8 @@ struct Counters {
     largest: AtomicU32,
     /// Pieces that have arrived beyond a hole.
     out_of_order: AtomicU32,
+    /// For how long the kernel had the last datagram, us.
+    waited: AtomicU64,
     rtts: Mutex<Rtts>,
 }
 
@@ -108,6 +115,23 @@ impl LatestRtt {
 }
 
 impl Seen {
+    /// The kernel has handed on datagrams of this size, `bytes` together, which it had for so long.
+    fn batch(&self, bytes: usize, size: usize, waited: Option<Duration>) {
+        let waited = waited.unwrap_or_default().as_micros();
+        let waited = u64::try_from(waited).unwrap_or(u64::MAX);
+        self.0.waited.store(waited, Ordering::Relaxed);
+        let (mut left, size) = (bytes, size.max(1));
+        while left > 0 {
+            self.datagram(left.min(size) as u64);
+            left = left.saturating_sub(size);
+        }
+    }
+
+    /// For how long the kernel had what this process reads now.
+    fn waited(&self) -> Duration {
+        Duration::from_micros(self.0.waited.load(Ordering::Relaxed))
+    }
+
     fn datagram(&self, bytes: u64) {
         let Some(data) = bytes.checked_sub(OVERHEAD).filter(|&data| data > 0) else {
             return;
@@ -135,6 +159,7 @@ impl Seen {
     fn smoothed(&self, now: Duration) {
         let mut rtts = self.rtts();
         if let Some(latest) = rtts.smoothed.update(now) {
+            let latest = latest.saturating_sub(self.waited());
             rtts.least = Some(rtts.least.map_or(latest, |least| least.min(latest)));
         }
     }
@@ -166,29 +191,8 @@ pub struct QuicReceiver {
     /// The round-trip time of the handshake.
     handshake: Duration,
     credit: Arc<Mutex<Credit>>,
-    /// How many answers are coming.
-    answers: Arc<AtomicU32>,
+    has_lost: Arc<AtomicBool>,
     opened: Instant,
-}
-
-/// An answer that is coming.
-#[derive(Debug)]
-pub struct AnswerGuard(QuicReceiver);
-
-impl AnswerGuard {
-    /// Nobody reads the rest of it.
-    pub fn lose(&self) {
-        self.0.credit().lose();
-    }
-}
-
-impl Drop for AnswerGuard {
-    fn drop(&mut self) {
-        if self.0.answers.fetch_sub(1, Ordering::Relaxed) == 1 {
-            let more = self.0.credit().settle(self.0.now());
-            self.0.grant(more);
-        }
-    }
 }
 
 impl QuicReceiver {
@@ -213,7 +217,7 @@ impl QuicReceiver {
             connection,
             seen,
             credit: Arc::new(Mutex::new(credit)),
-            answers: Arc::default(),
+            has_lost: Arc::default(),
             opened: now(),
         })
     }
@@ -250,15 +254,23 @@ impl QuicReceiver {
         if !in_order {
             self.seen.0.out_of_order.fetch_add(1, Ordering::Relaxed);
         }
-        let more = self.credit().read(self.now(), bytes as u64, in_order);
+        let (now, waited) = (self.now(), self.seen.waited());
+        let more = self.credit().read(now, waited, bytes as u64, in_order);
         self.grant(more);
     }
 
-    /// An answer begins to come, and counts until what this returns is dropped.
+    /// Nobody reads the rest of a stream that has not ended. How much of it comes is not known then,
+    /// so the connection is not one for further streams.
+    pub fn lose(&self) {
+        self.has_lost.store(true, Ordering::Relaxed);
+        let more = self.credit().lose(self.now());
+        self.grant(more);
+    }
+
+    /// Whether [`Self::lose`] was called.
     #[must_use]
-    pub fn begin_answer(&self) -> AnswerGuard {
-        self.answers.fetch_add(1, Ordering::Relaxed);
-        AnswerGuard(self.clone())
+    pub fn has_lost(&self) -> bool {
+        self.has_lost.load(Ordering::Relaxed)
     }
 
     /// Sets the window, bytes. The sender may use what it was granted before. Each grant is

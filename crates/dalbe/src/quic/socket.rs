@@ -1,32 +1,118 @@
-//! A UDP socket that counts what arrives, when this process reads it.
+//! A UDP socket that counts what arrives, and tells how long the kernel has had it.
 
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use quinn::udp::{RecvMeta, Transmit};
-use quinn::{AsyncUdpSocket, UdpPoller};
+use nix::cmsg_space;
+use nix::sys::socket::{
+    ControlMessageOwned as Message, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
+};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
+use quinn::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpPoller};
+use tokio::io::Interest;
 
 use super::Seen;
 
 /// The socket of one connection.
 #[derive(Debug)]
-pub struct CountingSocket {
+pub struct ArrivalSocket {
+    /// Sends, and has set what is to be told of each datagram.
     inner: Arc<dyn AsyncUdpSocket>,
+    /// The same socket, to read from.
+    reader: tokio::net::UdpSocket,
     seen: Seen,
 }
 
-impl CountingSocket {
-    /// The same socket; what arrives is told to `seen`.
-    #[must_use]
-    pub fn new(inner: Arc<dyn AsyncUdpSocket>, seen: Seen) -> Self {
-        Self { inner, seen }
+impl ArrivalSocket {
+    /// This socket; what arrives is told to `seen`.
+    ///
+    /// # Errors
+    /// Those of dup(2), and of the options that QUIC needs.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn new(socket: std::net::UdpSocket, seen: Seen) -> io::Result<Self> {
+        let reader = socket.try_clone()?;
+        let inner = TokioRuntime.wrap_udp_socket(socket)?;
+        // Without the kernel's times, a datagram counts as read when it arrived.
+        let _ = setsockopt(&reader, sockopt::ReceiveTimestampns, &true);
+        Ok(Self {
+            inner,
+            reader: tokio::net::UdpSocket::from_std(reader)?,
+            seen,
+        })
+    }
+
+    /// Reads what the kernel has: one datagram, or several of one size that it has put together.
+    fn read(&self, buffer: &mut IoSliceMut<'_>) -> io::Result<(RecvMeta, Option<Duration>)> {
+        let mut space = cmsg_space!(TimeSpec, libc::in6_pktinfo, i32, i32);
+        let mut parts = [IoSliceMut::new(buffer)];
+        let received = recvmsg::<SockaddrStorage>(
+            self.reader.as_raw_fd(),
+            &mut parts,
+            Some(&mut space),
+            MsgFlags::empty(),
+        )?;
+        let from = received.address.as_ref().and_then(address);
+        let from = from.ok_or_else(|| io::Error::other("a datagram from nowhere"))?;
+        let mut meta = RecvMeta {
+            addr: from,
+            len: received.bytes,
+            stride: received.bytes,
+            ecn: None,
+            dst_ip: None,
+        };
+        let mut waited = None;
+        for message in received.cmsgs()? {
+            match message {
+                Message::ScmTimestampns(at) => waited = waited_since(at),
+                Message::UdpGroSegments(size) => {
+                    meta.stride = usize::try_from(size).unwrap_or(meta.len);
+                }
+                Message::Ipv4Tos(bits) => meta.ecn = EcnCodepoint::from_bits(bits),
+                Message::Ipv6TClass(bits) => {
+                    meta.ecn = u8::try_from(bits).ok().and_then(EcnCodepoint::from_bits);
+                }
+                Message::Ipv4PacketInfo(info) => {
+                    let octets = info.ipi_addr.s_addr.to_ne_bytes();
+                    meta.dst_ip = Some(IpAddr::from(octets));
+                }
+                Message::Ipv6PacketInfo(info) => {
+                    meta.dst_ip = Some(IpAddr::from(info.ipi6_addr.s6_addr));
+                }
+                _ => {}
+            }
+        }
+        Ok((meta, waited))
     }
 }
 
-impl AsyncUdpSocket for CountingSocket {
+fn address(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address
+        .as_sockaddr_in()
+        .map(|it| SocketAddr::V4((*it).into()));
+    let v6 = || {
+        address
+            .as_sockaddr_in6()
+            .map(|it| SocketAddr::V6((*it).into()))
+    };
+    v4.or_else(v6)
+}
+
+/// The time from then, by the wall clock, until now. None if that was set meanwhile.
+fn waited_since(then: TimeSpec) -> Option<Duration> {
+    let now = clock_gettime(ClockId::CLOCK_REALTIME).ok()?;
+    Duration::from(now).checked_sub(Duration::from(then))
+}
+
+impl AsyncUdpSocket for ArrivalSocket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
         Arc::clone(&self.inner).create_io_poller()
     }
@@ -41,16 +127,28 @@ impl AsyncUdpSocket for CountingSocket {
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        let received = ready!(self.inner.poll_recv(context, bufs, meta));
-        for meta in &meta[..*received.as_ref().unwrap_or(&0)] {
-            // The kernel may have put several datagrams of one size together.
-            let (mut left, stride) = (meta.len, meta.stride.max(1));
-            while left > 0 {
-                self.seen.datagram(left.min(stride) as u64);
-                left = left.saturating_sub(stride);
+        loop {
+            ready!(self.reader.poll_recv_ready(context))?;
+            let mut count = 0;
+            let read = self.reader.try_io(Interest::READABLE, || {
+                for (buffer, meta) in bufs.iter_mut().zip(meta.iter_mut()) {
+                    let waited;
+                    (*meta, waited) = match self.read(buffer) {
+                        Ok(read) => read,
+                        Err(error) if count == 0 => return Err(error),
+                        // What is left is read, or fails, the next time.
+                        Err(_) => break,
+                    };
+                    count += 1;
+                    self.seen.batch(meta.len, meta.stride, waited);
+                }
+                Ok(())
+            });
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return Poll::Ready(read.map(|()| count)),
             }
         }
-        Poll::Ready(received)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {

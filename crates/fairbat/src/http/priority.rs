@@ -108,6 +108,10 @@ impl DeadlineHint {
 /// The value of `Priority` for a response that may yield to all other traffic.
 pub const BACKGROUND: HeaderValue = HeaderValue::from_static("u=7");
 
+/// The same of one that is due some time: on a connection that they share, it comes before those
+/// that are not.
+pub const BACKGROUND_DUE: HeaderValue = HeaderValue::from_static("u=6");
+
 /// Whether a response comes from a FAIRBAT server.
 #[must_use]
 pub fn is_fairbat_server(headers: &HeaderMap) -> bool {

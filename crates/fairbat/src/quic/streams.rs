@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use dalbe::quic::{AnswerGuard, QuicReceiver};
+use dalbe::quic::QuicReceiver;
 use h3::error::Code;
 use h3::quic::{
     self, ConnectionErrorIncoming as ConnectionError, StreamErrorIncoming as StreamError, StreamId,
@@ -84,11 +84,7 @@ impl Streams {
     fn both(&self, (send, receive): Both) -> Stream {
         Stream {
             sending: Sending::new(send, self.priorities.clone()),
-            receiving: Receiving::new(
-                receive,
-                self.receiver.clone(),
-                self.receiver.as_ref().map(QuicReceiver::begin_answer),
-            ),
+            receiving: Receiving::new(receive, self.receiver.clone(), true),
         }
     }
 }
@@ -160,7 +156,7 @@ impl quic::Connection<Bytes> for Streams {
             Box::pin(async move { connection.accept_uni().await })
         };
         let accepted = ready!(poll_opening(&mut self.accepting_receive, context, begin));
-        let accepted = accepted.map(|stream| Receiving::new(stream, self.receiver.clone(), None));
+        let accepted = accepted.map(|stream| Receiving::new(stream, self.receiver.clone(), false));
         Poll::Ready(accepted.map_err(lost))
     }
 
@@ -319,8 +315,8 @@ impl Drop for Sending {
 pub(crate) struct Receiving {
     stream: quinn::RecvStream,
     receiver: Option<QuicReceiver>,
-    /// For a stream that brings an answer.
-    answer: Option<AnswerGuard>,
+    /// Of other streams, only a few bytes are ever left unread.
+    is_answer: bool,
     /// Up to here it was handed on.
     next: u64,
     /// What has come beyond a hole, by where it begins. It is taken from the connection at once,
@@ -330,15 +326,11 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    fn new(
-        stream: quinn::RecvStream,
-        receiver: Option<QuicReceiver>,
-        answer: Option<AnswerGuard>,
-    ) -> Self {
+    fn new(stream: quinn::RecvStream, receiver: Option<QuicReceiver>, is_answer: bool) -> Self {
         Self {
             stream,
             receiver,
-            answer,
+            is_answer,
             next: 0,
             ahead: BTreeMap::new(),
             has_ended: false,
@@ -349,8 +341,12 @@ impl Receiving {
     fn stop(&mut self, code: u64) {
         self.has_ended = true;
         let _ = self.stream.stop(number(code));
-        if let Some(answer) = &self.answer {
-            answer.lose();
+        self.lose();
+    }
+
+    fn lose(&self) {
+        if let Some(receiver) = self.receiver.as_ref().filter(|_| self.is_answer) {
+            receiver.lose();
         }
     }
 
@@ -386,6 +382,7 @@ impl quic::RecvStream for Receiving {
                 Ok(None) => self.has_ended = true,
                 Err(error) => {
                     self.has_ended = true;
+                    self.lose();
                     return Poll::Ready(Err(not_read(error)));
                 }
             }

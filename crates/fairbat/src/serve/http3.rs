@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use dalbe::quic::{QuicSender, SenderFactory};
+use dalbe::quic::{QuicSender, RECEIVE_BUFFER, SenderFactory};
 use dalbe::sender::SenderPolicy;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
@@ -26,6 +26,7 @@ use http_body_util::BodyExt;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use rustls::ServerConfig as ServerTls;
+use socket2::SockRef;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -83,6 +84,8 @@ impl Http3Listener {
         let tls = Arc::new(tls);
         let config = ServerConfig::with_crypto(Arc::clone(&tls) as Arc<_>);
         let socket = std::net::UdpSocket::bind(address)?;
+        // The kernel cuts it to its limit.
+        SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER)?;
         let endpoint = Endpoint::new(
             EndpointConfig::default(),
             Some(config),

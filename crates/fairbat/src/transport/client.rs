@@ -311,13 +311,14 @@ impl HttpClient {
             let origin = url.origin().ascii_serialization();
             self.fairbat_servers().contains(&origin)
         };
+        let urgency = match hint.and_then(|hint| hint.due) {
+            Some(_) => priority::BACKGROUND_DUE,
+            None => priority::BACKGROUND,
+        };
         let hint = hint.filter(|_| self.yields && is_fairbat_server());
         let own = &self.settings.headers;
         [
-            (
-                priority::PRIORITY,
-                self.yields.then_some(priority::BACKGROUND),
-            ),
+            (priority::PRIORITY, self.yields.then_some(urgency)),
             (priority::DEADLINE, hint.and_then(DeadlineHint::to_value)),
         ]
         .into_iter()

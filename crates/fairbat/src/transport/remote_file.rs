@@ -261,7 +261,9 @@ impl HttpClient {
         let (mut response, mut url) = self.get(get.clone()).await?;
         if response.status() == StatusCode::OK && get.if_range.is_some() {
             // Either the file has changed, or something on the way does not support
-            // If-Range. A range request without it tells which.
+            // If-Range. A range request without it tells which. What comes of the first answer
+            // would be in its way, if they share a connection.
+            drop(response);
             get.if_range = None;
             (response, url) = self.get(get.clone()).await?;
             if response.status() == StatusCode::PARTIAL_CONTENT {

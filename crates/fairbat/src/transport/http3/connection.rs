@@ -2,29 +2,26 @@
 //! when it has had nothing to do for long.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use dalbe::ebpf::CongestionLaw;
-use dalbe::quic::{CountingSocket, QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory};
+use dalbe::quic::{QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use h3::client::SendRequest;
 use h3::error::Code;
 use quinn::congestion::CubicConfig;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{
-    ClientConfig, Endpoint, EndpointConfig, Runtime, TokioRuntime, TransportConfig, VarInt,
-};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use rustls::ClientConfig as ClientTls;
 use serde::{Deserialize, Serialize};
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::task::JoinSet;
 
-use crate::interfaces::device_of;
+use super::address::{Mover, open_socket};
 use crate::quic::{Priorities, Streams, code};
 use crate::settings::LocalEnd;
 
@@ -153,23 +150,23 @@ impl Dialer {
     async fn connect(&self, server: &Server, address: SocketAddr) -> Result<Dialed, DialError> {
         let (seen, sender) = (Seen::default(), QuicSender::default());
         let runtime = Arc::new(TokioRuntime);
-        let socket = udp_socket(address, self.local_end.as_ref())?;
-        let socket = CountingSocket::new(runtime.wrap_udp_socket(socket)?, seen.clone());
-        let endpoint = Endpoint::new_with_abstract_socket(
-            EndpointConfig::default(),
-            None,
-            Arc::new(socket),
-            runtime,
-        )?;
+        let socket = open_socket(address, self.local_end.as_ref(), &seen)?;
+        let endpoint =
+            Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, runtime)?;
         let tls = QuicClientConfig::try_from(self.tls.clone()).map_err(io::Error::other)?;
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(Arc::new(self.transport(&seen, &sender)));
         let connecting = endpoint.connect_with(config, address, &server.name)?;
-        let receiver = QuicReceiver::new(connecting.await?, &endpoint, seen, self.window)?;
+        let connection = connecting.await?;
         Ok(Dialed {
-            endpoint,
-            receiver,
+            receiver: QuicReceiver::new(connection.clone(), &endpoint, seen.clone(), self.window)?,
             sender,
+            mover: Mover {
+                endpoint,
+                connection,
+                local_end: self.local_end.clone(),
+                seen,
+            },
         })
     }
 }
@@ -185,35 +182,11 @@ fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// A socket that leaves the machine by this end, towards an address of this family.
-pub(crate) fn udp_socket(to: SocketAddr, from: Option<&LocalEnd>) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
-    let any: IpAddr = match to {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let local = match from {
-        Some(LocalEnd::Interface(name)) => {
-            socket.bind_device(Some(name.as_bytes()))?;
-            any
-        }
-        Some(LocalEnd::Address(address)) => {
-            if let Some(name) = device_of(*address) {
-                socket.bind_device(Some(name.as_bytes()))?;
-            }
-            *address
-        }
-        None => any,
-    };
-    socket.bind(&SocketAddr::new(local, 0).into())?;
-    Ok(socket.into())
-}
-
 /// A connection on which nothing was said yet.
 struct Dialed {
-    endpoint: Endpoint,
     receiver: QuicReceiver,
     sender: QuicSender,
+    mover: Mover,
 }
 
 /// An open connection.
@@ -240,9 +213,9 @@ impl std::fmt::Debug for RequestSender {
 impl Connection {
     async fn begin(dialed: Dialed) -> Result<Self, DialError> {
         let Dialed {
-            endpoint,
             receiver,
             sender,
+            mover,
         } = dialed;
         let priorities = Priorities::default();
         let streams = Streams::new(
@@ -251,7 +224,9 @@ impl Connection {
             Some(receiver.clone()),
         );
         let (mut control, requests) = h3::client::new(streams).await?;
+        let endpoint = mover.endpoint.clone();
         let mut tasks = JoinSet::new();
+        tasks.spawn(mover.follow());
         tasks.spawn(async move {
             let closed = std::future::poll_fn(|context| control.poll_close(context)).await;
             tracing::debug!(%closed, "a connection has ended");
@@ -269,7 +244,8 @@ impl Connection {
 
     /// Whether it takes another request.
     pub(crate) fn is_open(&self) -> bool {
-        self.receiver.connection().close_reason().is_none()
+        let is_closed = self.receiver.connection().close_reason().is_some();
+        !is_closed && !self.receiver.has_lost()
     }
 
     pub(crate) fn requests(&self) -> SendRequest<Streams, Bytes> {
@@ -281,7 +257,7 @@ impl Connection {
         let mut rest = Duration::ZERO;
         while rest < MAX_REST {
             tokio::time::sleep(KEEP_ALIVE).await;
-            let Some(connection) = connection.upgrade().filter(|it| it.is_open()) else {
+            let Some(connection) = connection.upgrade() else {
                 return;
             };
             rest = match connection.active.load(Ordering::Relaxed) {

@@ -14,6 +14,7 @@ use h3::error::{Code, StreamError};
 use http::header::{ACCEPT, CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
@@ -23,6 +24,9 @@ use crate::quic::{Receiving, Sending, Streams};
 
 /// Fields of a connection, which HTTP/3 does not have (RFC 9114, section 4.2).
 const OF_CONNECTIONS: [HeaderName; 5] = [HOST, CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
+
+/// So much of an answer is read to its end when nobody wants it, bytes.
+const MAX_UNWANTED: u64 = 64 * 1024;
 
 /// Why there is no answer, or no more of it.
 #[derive(Debug, thiserror::Error)]
@@ -89,11 +93,14 @@ pub(crate) async fn exchange(
         None => opening.await,
     }
     .map_err(Broken::Stream)?;
-    let has_length = !is_head && response.status() != StatusCode::NOT_MODIFIED;
-    let announced = single(response.headers(), &CONTENT_LENGTH).filter(|_| has_length);
-    let announced = announced.and_then(|value| digits(value.to_str().ok()?)?.parse().ok());
+    let brings_body = !is_head && response.status() != StatusCode::NOT_MODIFIED;
+    let announced = match brings_body {
+        true => single(response.headers(), &CONTENT_LENGTH)
+            .and_then(|value| digits(value.to_str().ok()?)?.parse().ok()),
+        false => Some(0),
+    };
     let body = Answer {
-        receiving,
+        receiving: Some(receiving),
         _upload: upload,
         _use_of: use_of,
         announced,
@@ -129,7 +136,8 @@ async fn send(mut stream: RequestStream<Sending, Bytes>, mut body: reqwest::Body
 
 /// The body of an answer.
 struct Answer {
-    receiving: RequestStream<Receiving, Bytes>,
+    /// None once it is being dropped.
+    receiving: Option<RequestStream<Receiving, Bytes>>,
     /// Ends with the answer.
     _upload: JoinSet<()>,
     _use_of: InUse,
@@ -161,7 +169,10 @@ impl Body for Answer {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = &mut *self;
-        let Poll::Ready(data) = this.receiving.poll_recv_data(context) else {
+        let Some(receiving) = &mut this.receiving else {
+            return Poll::Ready(None);
+        };
+        let Poll::Ready(data) = receiving.poll_recv_data(context) else {
             let broken = ready!(this.poll_silence(context));
             return Poll::Ready(Some(Err(broken)));
         };
@@ -190,6 +201,21 @@ impl Body for Answer {
         match self.announced {
             Some(bytes) => SizeHint::with_exact(bytes.saturating_sub(self.received)),
             None => SizeHint::new(),
+        }
+    }
+}
+
+impl Drop for Answer {
+    /// A connection that has lost the rest of an answer is not used again. So a little rest, as of
+    /// an error's page, is read.
+    fn drop(&mut self) {
+        let rest = self
+            .announced
+            .map(|announced| announced.saturating_sub(self.received));
+        let receiving = self.receiving.take();
+        let receiving = receiving.filter(|_| rest.is_some_and(|rest| rest <= MAX_UNWANTED));
+        if let (Some(mut receiving), Ok(runtime)) = (receiving, Handle::try_current()) {
+            runtime.spawn(async move { while let Ok(Some(_)) = receiving.recv_data().await {} });
         }
     }
 }

@@ -75,6 +75,18 @@ impl Memory {
         (*until > now).then(|| server.clone())
     }
 
+    /// Whether this origin offers HTTP/3, or has failed to speak it in this network.
+    pub(super) fn knows(&self, origin: &Origin, network: &str) -> bool {
+        let now = now();
+        let known = self.known();
+        let host = known.0.get(&origin.ascii_serialization());
+        host.is_some_and(|host| {
+            let offered = host.offer.iter().map(|(_, until)| until);
+            let mut known = offered.chain(host.shunned.get(network));
+            known.any(|until| *until > now)
+        })
+    }
+
     /// This origin offers HTTP/3 there, for so long, or not any more.
     pub(super) fn note_offer(&self, origin: &Origin, offer: Option<(Server, Duration)>) {
         let now = now();

@@ -3,16 +3,20 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `address` | the address of this machine, and its changes |
 //! | `connection` | a QUIC connection: opens, closes |
 //! | `exchange` | one request and its answer |
 //! | `memory` | what is remembered from one run to the next |
+//! | `records` | what the DNS says |
 //!
-//! A host offers it by `Alt-Svc`. If no connection opens within [`PATIENCE`], the request goes over
+//! A host offers it by `Alt-Svc`, or by a record in the DNS. If no connection opens within [`PATIENCE`], the request goes over
 //! TCP, and so do all others in the same network for a while.
 
+mod address;
 mod connection;
 mod exchange;
 mod memory;
+mod records;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +27,7 @@ use http::{Request, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Response;
 use rustls::ClientConfig;
+use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 use url::{Origin, Url};
 
@@ -32,7 +37,7 @@ use self::memory::Memory;
 use super::sending::{NewConnection, SendingEnd};
 use super::tap::{ReceiveWindow, Tap};
 use crate::error::ErrorKind;
-use crate::http::alternative::Offer;
+use crate::http::alternative::{Alternative, Offer};
 use crate::http::urgency::Urgency;
 use crate::http::{Failure, Transient};
 use crate::settings::{Http3Policy, HttpSettings};
@@ -42,6 +47,9 @@ const PATIENCE: Duration = Duration::from_millis(800);
 
 /// The same where TCP is no choice, and the user has set no limit.
 const PATIENCE_WITHOUT_TCP: Duration = Duration::from_secs(30);
+
+/// So long the first request to a host waits for the DNS to say whether it speaks HTTP/3.
+const RECORD_PATIENCE: Duration = Duration::from_millis(200);
 
 /// The receive window to begin with where it is held, bytes: as that of TCP.
 const HELD_WINDOW: u32 = 64 * 1024;
@@ -64,6 +72,8 @@ pub(crate) struct Http3 {
     proxies: Arc<Matcher>,
     /// The connections, by the origin that they are for.
     connections: Arc<Mutex<HashMap<Origin, Slot>>>,
+    /// Origins whose records have been looked up, or are being.
+    looked_up: Arc<Mutex<HashMap<Origin, Arc<OnceCell<()>>>>>,
 }
 
 /// The place for a connection. Whoever opens it keeps others waiting, who want the same.
@@ -113,6 +123,7 @@ impl Http3 {
             network: memory::network(settings.local_end.as_ref()),
             proxies: Arc::new(Matcher::from_system()),
             connections: Arc::default(),
+            looked_up: Arc::default(),
         }
     }
 
@@ -122,6 +133,7 @@ impl Http3 {
     /// It has been sent, or TCP is no choice.
     pub(crate) async fn send(&self, request: reqwest::Request) -> Result<Sent, Failure> {
         let url = request.url().clone();
+        self.look_up(&url).await;
         let Some((server, slot)) = self.server_of(&url)? else {
             return Ok(Sent::OverTcp(request));
         };
@@ -158,20 +170,35 @@ impl Http3 {
         };
         let offer = match offer {
             Offer::Withdrawn => None,
-            Offer::At(alternative) => server(url).map(|origin| {
-                let host = alternative.host.unwrap_or(origin.host);
-                let port = alternative.port;
-                (
-                    Server {
-                        host,
-                        port,
-                        ..origin
-                    },
-                    alternative.age,
-                )
-            }),
+            Offer::At(alternative) => at(url, alternative),
         };
         self.memory.note_offer(&url.origin(), offer);
+    }
+
+    /// Asks the DNS once what it says of HTTP/3 for this URL, and notes it.
+    async fn look_up(&self, url: &Url) {
+        let origin = url.origin();
+        let is_wanted = self.policy == Http3Policy::Auto && url.scheme() == "https";
+        if !is_wanted || self.is_proxied(url) || self.memory.knows(&origin, &self.network) {
+            return;
+        }
+        let cell = {
+            let looked_up = self.looked_up.lock();
+            let mut looked_up = looked_up.unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(looked_up.entry(origin.clone()).or_default())
+        };
+        let look_up = || async {
+            let found = tokio::time::timeout(RECORD_PATIENCE, records::look_up(url)).await;
+            if let Some(offer) = found.ok().flatten().and_then(|found| at(url, found)) {
+                self.memory.note_offer(&origin, Some(offer));
+            }
+        };
+        cell.get_or_init(look_up).await;
+    }
+
+    fn is_proxied(&self, url: &Url) -> bool {
+        let uri = url.as_str().parse().ok();
+        uri.is_some_and(|uri: Uri| self.proxies.intercept(&uri).is_some())
     }
 
     /// Where HTTP/3 is spoken for this URL, and the place for the connection; `None` where the
@@ -189,8 +216,7 @@ impl Http3 {
             let hint = "give an https URL, or leave out --http3 only";
             return refused("HTTP/3 is spoken over TLS only", hint);
         };
-        let uri = url.as_str().parse().ok();
-        if uri.is_some_and(|uri: Uri| self.proxies.intercept(&uri).is_some()) {
+        if self.is_proxied(url) {
             let hint = "except the host from the proxy with NO_PROXY, or leave out --http3 only";
             return refused("HTTP/3 does not go through a proxy", hint);
         }
@@ -241,6 +267,17 @@ fn first_window(tap: &Tap) -> u32 {
         Tap::Receive(ReceiveWindow { is_held: true, .. }) => HELD_WINDOW,
         Tap::Receive(_) | Tap::Send(_) => FREE_WINDOW,
     }
+}
+
+/// Where an alternative of the origin of this URL is, and for how long.
+fn at(url: &Url, alternative: Alternative) -> Option<(Server, Duration)> {
+    let origin = server(url)?;
+    let server = Server {
+        host: alternative.host.unwrap_or(origin.host),
+        port: alternative.port,
+        name: origin.name,
+    };
+    Some((server, alternative.age))
 }
 
 /// Where the origin of a URL itself would be spoken to.
