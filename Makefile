@@ -30,7 +30,7 @@ MATRICES := peers run run-uploads run-nights lane lane-deadlines trust overhead 
 	bottlenecks-bbr bottlenecks bottlenecks-more bottlenecks-unseen coupling weights robust \
 	$(if $(QUICK),,robust-hour) deadlines-controllers deadlines-served \
 	deadlines-bottlenecks cdg sender-weights \
-	sender-alone sender-released sender-constant sender-steps ctrltcp \
+	sender-alone sender-released sender-constant sender-steps ctrltcp http3 \
 	dalbe-simulated dalbe-fig10 dalbe dalbe-beyond dalbe-load \
 	agent-push agent-lane fleet fleet-equal fleet-faults
 
@@ -164,6 +164,11 @@ check: export FAIRBAT_S3_SERVER_BIN ?= $(abspath $(TARGET))/debug/s3_server
 check: build
 	cargo test $(CARGO_BUILD_FLAGS) --workspace --doc
 	cargo test $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
+	FAIRBAT_TEST_HTTP3=1 cargo test $(CARGO_BUILD_FLAGS) --workspace --test e2e -- $(OVER_HTTP3)
+
+# The suites that run over HTTP/3 as well: versions, lying servers, kill -9, full disks.
+OVER_HTTP3 = version_change:: version_flux:: broken:: integrity:: exact:: kills::killed disk:: \
+	--skip put:: --skip failing_disk
 
 # Known vulnerabilities are not looked up here: the answer changes from day to
 # day without a change of the code. `cargo deny check advisories` asks.

@@ -54,7 +54,7 @@ fn caddy(directory: &Workdir, identity: &Identity) -> Caddy {
 /// `fairbat serve --http3` with these words besides, and its URL.
 fn serve(directory: &Path, identity: &Identity, words: &[&str]) -> (Running, String) {
     let listen = ["--listen", "127.0.0.1:0"];
-    started(serving(directory, identity).args(listen).args(words))
+    started(&serving(directory, identity).args(listen).args(words))
 }
 
 /// `fairbat serve --http3`, without an address.
@@ -68,7 +68,7 @@ fn serving(directory: &Path, identity: &Identity) -> Fairbat {
 }
 
 /// Starts it, and waits until it listens.
-fn started(serving: Fairbat) -> (Running, String) {
+fn started(serving: &Fairbat) -> (Running, String) {
     let mut server = serving.spawn();
     server.wait_for_event("to listen", |event| event["event"] == "listening");
     let url = server.events()[0]["url"]

@@ -35,7 +35,7 @@ fn a_download_goes_on_from_each_new_address() {
     let identity = Identity::issue(site.path(), &[SERVER], 2099);
     FILE.write_to(&site.join("file")).expect("a file");
     let serving = serving(site.path(), &identity).namespace(link.server());
-    let (_server, url) = started(serving.args(["--listen", &format!("{SERVER}:0")]));
+    let (_server, url) = started(&serving.args(["--listen", &format!("{SERVER}:0")]));
     let work = Workdir::new();
     let get = get(&work, &identity, "only", &format!("{url}file"))
         .namespace(link.client())
@@ -131,7 +131,7 @@ fn a_record_in_the_dns_leads_the_first_request_to_http3() {
     let small = Content::new(312, 300_000);
     small.write_to(&site.join("file")).expect("a file");
     let serving = serving(site.path(), &identity).namespace(link.server());
-    let (_server, _url) = started(serving.args([
+    let (_server, _url) = started(&serving.args([
         "--listen",
         &format!("{SERVER}:9443"),
         "--allow-host",

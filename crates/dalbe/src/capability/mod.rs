@@ -120,8 +120,12 @@ impl Capabilities {
             Capability::from_trial(Feature::ConnectNotices, tcp, |_| {
                 process::notices().map_err(TrialFailure)
             }),
-            Capability::from_trial(Feature::UdpOffload, tcp, |_| udp::offload()),
-            Capability::from_trial(Feature::UdpBuffer, tcp, |_| udp::buffer()),
+            Capability::from_trial(Feature::UdpOffload, tcp, |_| {
+                udp::offload().map_err(TrialFailure)
+            }),
+            Capability::from_trial(Feature::UdpBuffer, tcp, |_| {
+                udp::buffer().map_err(TrialFailure)
+            }),
         ];
         Self {
             kernel: proc_value("/proc/sys/kernel/osrelease"),

@@ -1,11 +1,9 @@
 //! The same of a build without QUIC.
 
-use super::TrialFailure;
-
-pub(super) fn offload() -> Result<String, TrialFailure> {
-    Err(TrialFailure("this build has no HTTP/3".to_owned()))
+pub(super) fn offload() -> Result<String, String> {
+    Err("this build has no HTTP/3".to_owned())
 }
 
-pub(super) fn buffer() -> Result<String, TrialFailure> {
+pub(super) fn buffer() -> Result<String, String> {
     offload()
 }

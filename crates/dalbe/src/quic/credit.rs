@@ -75,23 +75,17 @@ impl Credit {
         self.rtt.take()
     }
 
-    /// A piece of a packet was read, in its order or not, which the kernel has had for so long.
-    /// Returns how many bytes to grant, if any.
-    pub(crate) fn read(
-        &mut self,
-        now: Duration,
-        waited: Duration,
-        bytes: u64,
-        in_order: bool,
-    ) -> u64 {
+    /// A piece of a packet was read. If it came in its order, and as soon as it could, it tells the
+    /// round-trip time. Returns how many bytes to grant, if any.
+    pub(crate) fn read(&mut self, now: Duration, bytes: u64, tells_rtt: bool) -> u64 {
         self.read += bytes;
         self.largest = self.largest.max(bytes);
         let is_full = bytes * FULL.1 >= self.largest * FULL.0;
         self.granted = self.granted.max(self.read + LEAST);
         while let Some((_, at)) = self.first_used() {
-            let rtt = now.saturating_sub(at + waited);
+            let rtt = now.saturating_sub(at);
             // What comes after a loss is late, and a small packet takes less time on a slow link.
-            let rtt = Some(rtt).filter(|_| in_order && is_full);
+            let rtt = Some(rtt).filter(|_| tells_rtt && is_full);
             self.rtt = self.rtt.into_iter().chain(rtt).min();
         }
         self.grant(now)
@@ -152,9 +146,9 @@ mod tests {
         let mut credit = Credit::new(64 * 1024, true);
         let mut granted = 64 * 1024;
         let packet = PACKET - OTHER_FRAMES;
-        assert_eq!(credit.read(NOW, Duration::ZERO, PACKET, true), 0);
+        assert_eq!(credit.read(NOW, PACKET, true), 0);
         for number in 1..200 {
-            let more = credit.read(NOW, Duration::ZERO, packet, true);
+            let more = credit.read(NOW, packet, true);
             granted += more;
             assert!(more == 0 || more == 2 * packet, "{number}: {more}");
             assert!(granted <= (number + 2) * packet + 64 * 1024);
@@ -166,17 +160,13 @@ mod tests {
     fn a_window_that_shrinks_is_taken_back_by_what_comes() {
         let mut credit = Credit::new(20 * PACKET, true);
         for _ in 0..20 {
-            credit.read(NOW, Duration::ZERO, PACKET, true);
+            credit.read(NOW, PACKET, true);
         }
         assert_eq!(credit.set_window(NOW, 2 * PACKET, true), 0);
-        let grants: Vec<_> = (0..22)
-            .map(|_| credit.read(NOW, Duration::ZERO, PACKET, true))
-            .collect();
+        let grants: Vec<_> = (0..22).map(|_| credit.read(NOW, PACKET, true)).collect();
         let begins = grants.iter().position(|&grant| grant > 0);
         assert!(begins >= Some(16), "{grants:?}");
-        let again: u64 = (0..20)
-            .map(|_| credit.read(NOW, Duration::ZERO, PACKET, true))
-            .sum();
+        let again: u64 = (0..20).map(|_| credit.read(NOW, PACKET, true)).sum();
         assert!(again.abs_diff(20 * PACKET) < PACKET, "{again}");
         let wider = credit.set_window(NOW, 10 * PACKET, true);
         assert!(wider.abs_diff(8 * PACKET) < PACKET, "{wider}");
@@ -185,7 +175,7 @@ mod tests {
     #[test]
     fn what_nobody_reads_is_granted_again() {
         let mut credit = Credit::new(10 * PACKET, true);
-        credit.read(NOW, Duration::ZERO, PACKET, true);
+        credit.read(NOW, PACKET, true);
         assert!(credit.lose(NOW).abs_diff(10 * PACKET) < PACKET);
     }
 
@@ -193,14 +183,14 @@ mod tests {
     fn a_grant_and_the_data_that_needed_it_are_a_round_trip_apart() {
         let ms = Duration::from_millis;
         let mut credit = Credit::new(2 * PACKET, true);
-        assert!(credit.read(ms(10), Duration::ZERO, PACKET, true) > 0);
-        assert!(credit.read(ms(11), Duration::ZERO, PACKET, true) > 0);
+        assert!(credit.read(ms(10), PACKET, true) > 0);
+        assert!(credit.read(ms(11), PACKET, true) > 0);
         assert_eq!(credit.take_rtt(), None);
-        credit.read(ms(60), Duration::ZERO, PACKET - OTHER_FRAMES, true);
-        credit.read(ms(64), Duration::ZERO, PACKET - OTHER_FRAMES, true);
+        credit.read(ms(60), PACKET - OTHER_FRAMES, true);
+        credit.read(ms(64), PACKET - OTHER_FRAMES, true);
         assert_eq!(credit.take_rtt(), Some(ms(50)));
         assert_eq!(credit.take_rtt(), None);
-        credit.read(ms(200), Duration::ZERO, PACKET, false);
+        credit.read(ms(200), PACKET, false);
         assert_eq!(credit.take_rtt(), None);
     }
 
@@ -218,7 +208,7 @@ mod tests {
                 }
                 let piece = piece.min(granted - read);
                 read += piece;
-                granted = granted.max(read + LEAST) + credit.read(NOW, Duration::ZERO, piece, true);
+                granted = granted.max(read + LEAST) + credit.read(NOW, piece, true);
                 prop_assert!(granted > read, "stuck at {read}");
                 prop_assert!(granted <= read + largest + 1000);
             }

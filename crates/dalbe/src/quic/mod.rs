@@ -10,9 +10,9 @@
 //! - `socket`: a UDP socket that tells what arrives, and when.
 //!
 //! What is seen is how long the path takes: from a grant of credit to the data that needed it, and
-//! from a packet to its acknowledgement, for QUIC tells how long that was held back. The time for
-//! which the kernel kept a datagram until this process read it is taken off. What the other end's
-//! process takes is part of the path: that makes times of packets less exact than TCP's.
+//! from a packet to its acknowledgement, for QUIC tells how long that was held back. Datagrams that
+//! the kernel had for long until this process read them tell nothing. What the other end's process
+//! takes is part of the path: that makes times of packets less exact than TCP's.
 //! Unlike TCP's timestamps, QUIC's packets do not tell when they left. So there is no one-way
 //! delay, and a queue on the way to the server looks like one on the way from it. Vulture's
 //! variations of packet intervals cannot be told.
@@ -45,6 +45,10 @@ pub const FREE_WINDOW: u32 = 64 << 20;
 /// Bytes that the kernel should keep until they are read: 30 ms at 1 Gbit/s.
 pub const RECEIVE_BUFFER: usize = 4 << 20;
 
+/// A datagram that the kernel had for longer than this is late: this process had no processor. What
+/// is off by this counts as no queue anyway.
+const MAX_WAIT: Duration = Duration::from_millis(1);
+
 /// Times are compared with each other only.
 const TICK: Duration = Duration::from_micros(1);
 
@@ -75,7 +79,7 @@ struct Counters {
     largest: AtomicU32,
     /// Pieces that have arrived beyond a hole.
     out_of_order: AtomicU32,
-    /// For how long the kernel had the last datagram, us.
+    /// For how long the kernel had what was read last, us.
     waited: AtomicU64,
     rtts: Mutex<Rtts>,
 }
@@ -115,11 +119,8 @@ impl LatestRtt {
 }
 
 impl Seen {
-    /// The kernel has handed on datagrams of this size, `bytes` together, which it had for so long.
-    fn batch(&self, bytes: usize, size: usize, waited: Option<Duration>) {
-        let waited = waited.unwrap_or_default().as_micros();
-        let waited = u64::try_from(waited).unwrap_or(u64::MAX);
-        self.0.waited.store(waited, Ordering::Relaxed);
+    /// Datagrams of this size have come, `bytes` together.
+    fn datagrams(&self, bytes: usize, size: usize) {
         let (mut left, size) = (bytes, size.max(1));
         while left > 0 {
             self.datagram(left.min(size) as u64);
@@ -127,9 +128,17 @@ impl Seen {
         }
     }
 
-    /// For how long the kernel had what this process reads now.
-    fn waited(&self) -> Duration {
-        Duration::from_micros(self.0.waited.load(Ordering::Relaxed))
+    /// The kernel had the first of what this process reads now for so long.
+    fn read(&self, waited: Option<Duration>) {
+        let waited = waited.unwrap_or_default().as_micros();
+        let waited = u64::try_from(waited).unwrap_or(u64::MAX);
+        self.0.waited.store(waited, Ordering::Relaxed);
+    }
+
+    /// Whether the kernel had what this process reads now for so long that it tells nothing of the
+    /// path.
+    fn is_late(&self) -> bool {
+        Duration::from_micros(self.0.waited.load(Ordering::Relaxed)) > MAX_WAIT
     }
 
     fn datagram(&self, bytes: u64) {
@@ -158,8 +167,7 @@ impl Seen {
     /// Takes the smoothed round-trip time as it is now.
     fn smoothed(&self, now: Duration) {
         let mut rtts = self.rtts();
-        if let Some(latest) = rtts.smoothed.update(now) {
-            let latest = latest.saturating_sub(self.waited());
+        if let Some(latest) = rtts.smoothed.update(now).filter(|_| !self.is_late()) {
             rtts.least = Some(rtts.least.map_or(latest, |least| least.min(latest)));
         }
     }
@@ -254,8 +262,8 @@ impl QuicReceiver {
         if !in_order {
             self.seen.0.out_of_order.fetch_add(1, Ordering::Relaxed);
         }
-        let (now, waited) = (self.now(), self.seen.waited());
-        let more = self.credit().read(now, waited, bytes as u64, in_order);
+        let tells_rtt = in_order && !self.seen.is_late();
+        let more = self.credit().read(self.now(), bytes as u64, tells_rtt);
         self.grant(more);
     }
 

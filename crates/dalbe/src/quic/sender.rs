@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicConfig};
 use quinn_proto::RttEstimator;
 
-use super::LatestRtt;
+use super::{LatestRtt, Seen};
 use crate::ebpf::native::{INFINITE_THRESHOLD, NativeFlow, NativeHost, SenderPhase, SenderView};
 use crate::ebpf::{CongestionLaw, CongestionParameters, CongestionState, SenderCoupling};
 use crate::socket::TcpInfo;
@@ -103,13 +103,15 @@ impl QuicSender {
 pub struct SenderFactory {
     sender: QuicSender,
     law: CongestionLaw,
+    seen: Seen,
 }
 
 impl SenderFactory {
-    /// Of the connection of this sender, which follows this law while it is held back.
+    /// Of the connection of this sender, which follows this law while it is held back, over a
+    /// socket that tells `seen`.
     #[must_use]
-    pub fn new(sender: QuicSender, law: CongestionLaw) -> Self {
-        Self { sender, law }
+    pub fn new(sender: QuicSender, law: CongestionLaw, seen: Seen) -> Self {
+        Self { sender, law, seen }
     }
 }
 
@@ -123,6 +125,7 @@ impl ControllerFactory for SenderFactory {
             began: now,
             path: PathState::new(current_mtu),
             rtts: LatestRtt::default(),
+            seen: self.seen.clone(),
             acked: Acked::default(),
         })
     }
@@ -226,6 +229,7 @@ struct Sender {
     began: Instant,
     path: PathState,
     rtts: LatestRtt,
+    seen: Seen,
     acked: Acked,
 }
 
@@ -367,7 +371,9 @@ impl Controller for Sender {
         self.path.delivered = self.path.delivered.wrapping_add(1);
         self.acked.packets += 1;
         self.acked.newest = self.acked.newest.max(Some(sent));
-        self.acked.rtt = self.acked.rtt.or(self.rtts.update(rtt.get()));
+        let latest = self.rtts.update(rtt.get());
+        let latest = latest.filter(|_| !self.seen.is_late());
+        self.acked.rtt = self.acked.rtt.or(latest);
         if self.held.is_none() {
             self.cubic.on_ack(now, sent, bytes, app_limited, rtt);
         }
@@ -472,6 +478,7 @@ impl Controller for Sender {
             began: self.began,
             path: self.path.clone(),
             rtts: self.rtts,
+            seen: self.seen.clone(),
             acked: self.acked,
         })
     }

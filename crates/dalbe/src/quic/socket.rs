@@ -129,7 +129,7 @@ impl AsyncUdpSocket for ArrivalSocket {
     ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.reader.poll_recv_ready(context))?;
-            let mut count = 0;
+            let (mut count, mut longest) = (0, None);
             let read = self.reader.try_io(Interest::READABLE, || {
                 for (buffer, meta) in bufs.iter_mut().zip(meta.iter_mut()) {
                     let waited;
@@ -140,8 +140,10 @@ impl AsyncUdpSocket for ArrivalSocket {
                         Err(_) => break,
                     };
                     count += 1;
-                    self.seen.batch(meta.len, meta.stride, waited);
+                    longest = longest.max(waited);
+                    self.seen.datagrams(meta.len, meta.stride);
                 }
+                self.seen.read(longest);
                 Ok(())
             });
             match read {

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use dalbe::quic::{QuicSender, RECEIVE_BUFFER, SenderFactory};
+use dalbe::quic::{ArrivalSocket, QuicSender, RECEIVE_BUFFER, Seen, SenderFactory};
 use dalbe::sender::SenderPolicy;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
@@ -61,6 +61,8 @@ const REST_INTERVAL: Duration = Duration::from_secs(1);
 /// The server's UDP socket.
 pub(crate) struct Http3Listener {
     endpoint: Endpoint,
+    /// By its socket.
+    seen: Seen,
     tls: Arc<QuicServerConfig>,
     sender: SenderPolicy,
 }
@@ -86,14 +88,16 @@ impl Http3Listener {
         let socket = std::net::UdpSocket::bind(address)?;
         // The kernel cuts it to its limit.
         SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER)?;
-        let endpoint = Endpoint::new(
+        let seen = Seen::default();
+        let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
             Some(config),
-            socket,
+            Arc::new(ArrivalSocket::new(socket, seen.clone())?),
             Arc::new(TokioRuntime),
         )?;
         Ok(Self {
             endpoint,
+            seen,
             tls,
             sender,
         })
@@ -159,6 +163,7 @@ impl Http3Listener {
             .congestion_controller_factory(Arc::new(SenderFactory::new(
                 sender.clone(),
                 self.sender.law(),
+                self.seen.clone(),
             )));
         let mut config = ServerConfig::with_crypto(Arc::clone(&self.tls) as Arc<_>);
         config.transport_config(Arc::new(transport));

@@ -14,7 +14,7 @@ use fairbat_agent::config::{Http, Store};
 use fairbat_tests::netns::skipped;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
-use fairbat_tests::workdir::write_secret;
+use fairbat_tests::secret::write_secret;
 use tempfile::TempDir;
 
 /// What the servers let in that ask.

@@ -113,8 +113,11 @@ impl Dialer {
             .send_window(SEND_WINDOW)
             .datagram_receive_buffer_size(None);
         match self.law {
-            Some(law) => config
-                .congestion_controller_factory(Arc::new(SenderFactory::new(sender.clone(), law))),
+            Some(law) => config.congestion_controller_factory(Arc::new(SenderFactory::new(
+                sender.clone(),
+                law,
+                seen.clone(),
+            ))),
             None => config.congestion_controller_factory(Arc::new(WatchedFactory::new(
                 CubicConfig::default(),
                 seen.clone(),

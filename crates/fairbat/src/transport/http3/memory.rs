@@ -90,6 +90,7 @@ impl Memory {
     /// This origin offers HTTP/3 there, for so long, or not any more.
     pub(super) fn note_offer(&self, origin: &Origin, offer: Option<(Server, Duration)>) {
         let now = now();
+        let offer = offer.filter(|(_, age)| !age.is_zero());
         let offer = offer.and_then(|(server, age)| Some((server, now.checked_add(age).ok()?)));
         self.change(origin, |host| {
             // What is told again with each answer need not be written each time.
