@@ -27,10 +27,10 @@ RELEASE := $(TARGET)/release-files
 # congestion controls of ours.
 MATRICES := peers run run-uploads run-nights lane lane-deadlines trust overhead lever deadlines deadline-changes $(if $(QUICK),,deadlines-long) \
 	yielding yielding-vulture yielding-fairness yielding-robust yielding-cost yielding-unseen \
-	bottlenecks-bbr bottlenecks bottlenecks-more bottlenecks-unseen coupling weights robust \
+	bottlenecks-bbr bottlenecks bottlenecks-http3 bottlenecks-more bottlenecks-unseen coupling weights robust \
 	$(if $(QUICK),,robust-hour) deadlines-controllers deadlines-served \
 	deadlines-bottlenecks cdg sender-weights \
-	sender-alone sender-released sender-constant sender-steps ctrltcp http3 \
+	sender-alone sender-released sender-constant sender-steps ctrltcp \
 	dalbe-simulated dalbe-fig10 dalbe dalbe-beyond dalbe-load \
 	agent-push agent-lane fleet fleet-equal fleet-faults
 

@@ -7,6 +7,7 @@
 
 pub mod fleet;
 pub mod hold;
+pub mod http3;
 pub mod machine;
 pub mod measure;
 pub mod memory;

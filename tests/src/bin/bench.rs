@@ -10,14 +10,17 @@
 //! - `bench fleet-scale` (or `bench fleet-scale --quick`) measures the lane of a site with very many
 //!   agents;
 //! - `bench mirrors` (or `bench mirrors --quick`) fetches one file from five mirrors of which three
-//!   are bad, beside aria2c; `--runs N`, `--first-seed N` and `--jobs N` say how often.
+//!   are bad, beside aria2c; `--runs N`, `--first-seed N` and `--jobs N` say how often;
+//! - `bench http3` (or `bench http3 --quick`) fetches many files from one host over HTTP/3, and
+//!   measures the processor time that HTTP/3 takes. It needs root.
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+use fairbat_tests::bench::http3::bare;
 use fairbat_tests::bench::record::Record;
-use fairbat_tests::bench::{FULL, QUICK, fleet, hold, mirrors, picture, report, run, scale};
+use fairbat_tests::bench::{FULL, QUICK, fleet, hold, http3, mirrors, picture, report, run, scale};
 use fairbat_tests::target::output_directory;
 use serde::Serialize;
 
@@ -48,6 +51,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             let page = fleet::page::markdown(&record);
             save_page(&record, &page, "fleet-scale", directory)
         }
+        Some("http3") => {
+            let extent = if is_quick { http3::QUICK } else { http3::FULL };
+            let record = http3::run(&extent, &typed());
+            let page = http3::page::markdown(&record);
+            save_page(&record, &page, "http3-streams", directory)
+        }
+        Some(bare::CLIENT) => {
+            let words: Vec<_> = std::env::args().skip(2).collect();
+            bare::Client::parse(&words)?.fetch()
+        }
         Some("mirrors") => {
             let options = mirrors::Options::parse(std::env::args().skip(2))?;
             let record = mirrors::run(&options, &typed());
@@ -61,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             write_report(&record, results)
         }
         Some(other) => {
-            let known = "agent-scale, hold, fleet-scale, mirrors, --quick or --report";
+            let known = "agent-scale, hold, fleet-scale, mirrors, http3, --quick or --report";
             Err(format!("unknown option {other}: {known}").into())
         }
     }

@@ -11,15 +11,15 @@ fn socket() -> io::Result<Socket> {
     Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))
 }
 
-fn refused(error: io::Error) -> String {
+fn refused(error: &io::Error) -> String {
     format!("the kernel refuses it: {error}")
 }
 
 /// Whether the kernel cuts what is sent into packets, and joins what comes: its use, or else what
 /// is missing, in plain words.
 pub(super) fn offload() -> Result<String, String> {
-    let socket = socket().map_err(refused)?;
-    let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(refused)?;
+    let socket = socket().map_err(|error| refused(&error))?;
+    let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(|error| refused(&error))?;
     let (sent, received) = (state.max_gso_segments(), state.gro_segments());
     match (sent > 1, received > 1) {
         (true, true) => Ok(format!(
@@ -35,11 +35,11 @@ pub(super) fn offload() -> Result<String, String> {
 
 /// Whether the kernel keeps enough packets until they are read; the same in plain words.
 pub(super) fn buffer() -> Result<String, String> {
-    let socket = socket().map_err(refused)?;
+    let socket = socket().map_err(|error| refused(&error))?;
     let set = socket.set_recv_buffer_size(RECEIVE_BUFFER);
-    set.map_err(refused)?;
+    set.map_err(|error| refused(&error))?;
     // The kernel doubles it, for what it needs itself (socket(7)).
-    let bytes = socket.recv_buffer_size().map_err(refused)? / 2;
+    let bytes = socket.recv_buffer_size().map_err(|error| refused(&error))? / 2;
     let kib = bytes / 1024;
     match bytes >= RECEIVE_BUFFER {
         true => Ok(format!("{kib} KiB for what comes over HTTP/3")),

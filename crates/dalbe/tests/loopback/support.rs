@@ -18,6 +18,8 @@ fn every_feature_is_reported_once_with_a_reason() {
         Feature::Observer,
         Feature::ForeignSockets,
         Feature::ConnectNotices,
+        Feature::UdpOffload,
+        Feature::UdpBuffer,
     ];
     let names: Vec<_> = support.capabilities.iter().map(|c| c.name).collect();
     assert_eq!(names, features);

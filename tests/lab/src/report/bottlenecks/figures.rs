@@ -11,8 +11,14 @@ use crate::verdict::{Bound, Verdict};
 /// The download that yields to nobody, with which the others are compared.
 pub(crate) const CURL: &str = "curl";
 
+/// quinn's CUBIC over HTTP/3, which nothing holds back.
+const QUINN: &str = "http3";
+
+/// What a download over HTTP/3 carries alone at least, % of what that carries.
+const OF_QUINN: f64 = 97.0;
+
 /// Downloads that see a link at its receiver only.
-const RECEIVERS: [&str; 2] = ["fairbat-no-deadline", "fairbat-observed"];
+const RECEIVERS: [&str; 3] = ["fairbat-no-deadline", "fairbat-observed", "http3-get"];
 
 /// How much later 99 % of a call's packets may be there, ms.
 const CALL_LATER_MS: f64 = 10.0;
@@ -48,6 +54,8 @@ pub(crate) enum Figure {
     CallLost,
     /// What is carried alone, % of what curl carries.
     Alone,
+    /// The same beside quinn's CUBIC over HTTP/3.
+    OfQuinn,
     /// What is used of the link alone, %; nothing is required of it.
     UsedAlone,
     /// The queue that stands then, ms.
@@ -94,6 +102,7 @@ impl Figure {
             Self::CallLater => "99 % of a call's packets are later by, ms",
             Self::CallLost => "more of a call's packets lost, %",
             Self::Alone => "carried alone, % of what curl carries",
+            Self::OfQuinn => "carried alone, % of what quinn's CUBIC carries",
             Self::UsedAlone => "used of the link alone, %",
             Self::Queue => "standing queue alone, ms",
             Self::Web => "web fetches take longer by, %",
@@ -137,7 +146,7 @@ impl Figure {
             Self::Stream | Self::BesideStream | Self::CallLater | Self::CallLost => {
                 "bottleneck-stream"
             }
-            Self::Alone | Self::UsedAlone | Self::Queue => "bottleneck-alone",
+            Self::Alone | Self::OfQuinn | Self::UsedAlone | Self::Queue => "bottleneck-alone",
             Self::Web | Self::BesideWeb => "bottleneck-web",
         }
     }
@@ -173,6 +182,7 @@ impl Figure {
                 }
                 Self::Queue => Some(own.yielding?.queue_median_ms),
                 Self::Alone => of(own.goodput_mbit(), other(CURL)?.goodput_mbit()),
+                Self::OfQuinn => of(own.goodput_mbit(), other(QUINN)?.goodput_mbit()),
                 Self::Greedy | Self::GreedyBbr | Self::Stream => {
                     let first = |it: &Summary| it.foreground_mbit.first().copied();
                     of(first(own)?, first(other(ALONE)?)?)
@@ -209,6 +219,7 @@ impl Figure {
             Self::CallLater => Bound::AtMost(CALL_LATER_MS.max(cell.two_packets_ms())),
             Self::CallLost => Bound::AtMost(CALL_LOST),
             Self::Alone => Bound::AtLeast(cell.alone()),
+            Self::OfQuinn => Bound::AtLeast(OF_QUINN),
             Self::UsedAlone => return None,
             Self::Queue if subject.contender == CURL => return None,
             Self::Queue => {

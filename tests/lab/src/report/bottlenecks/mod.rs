@@ -1,6 +1,7 @@
 //! All matrices about bottlenecks as one page: what downloads that yield leave to
 //! others at each, what they make of the rest, and whether that is as it must be.
 
+mod beside_tcp;
 mod cell;
 mod figures;
 mod picture;
@@ -88,11 +89,13 @@ fn page(matrices: &[MatrixRecord], chosen: &[Cell], drawn: &[Cell]) -> String {
         ),
     ];
     let sections: Vec<_> = sections.into_iter().filter(|it| !it.is_empty()).collect();
+    let all = Section::of("", seen(), Vec::new(), chosen, 0.0);
     format!(
-        "# {NAME}\n\n<!-- Made by `lab report` from {}, where every run is. -->\n\n{READING}{}{}\
+        "# {NAME}\n\n<!-- Made by `lab report` from {}, where every run is. -->\n\n{READING}{}{}{}\
          \n## Why these\n\n{}{}\n## How\n{}",
         files.collect::<Vec<_>>().join(", "),
         sections.iter().map(Section::overview).collect::<String>(),
+        beside_tcp::comparison(&all),
         sections.iter().map(Section::tables).collect::<String>(),
         reasons(chosen),
         matrices.iter().map(all_failures).collect::<String>(),

@@ -316,6 +316,44 @@ fn others_are_compared_with_the_runs_of_the_first_matrix() {
 }
 
 #[test]
+fn http3_is_compared_with_tcp_and_with_quinn() {
+    let over = |contender, greedy, used| {
+        let told = Told {
+            contender,
+            greedy,
+            used,
+            ..ours([9.0; 3])
+        };
+        ["plain", "CoDel", "fq"]
+            .map(|cell| runs(cell, &told))
+            .concat()
+    };
+    let all = [
+        over("http3", [9.0; 3], 1.0),
+        over("http3-get", [4.5; 3], 0.98),
+        over("http3-served", [4.5; 3], 0.96),
+    ];
+    let mut http3 = matrix("bottlenecks-http3", all.concat());
+    for run in &mut http3.runs {
+        run.congestion_control = None;
+    }
+    let page = page(&[three(), http3], &chosen(), &[]);
+    let (_, part) = page.split_once("## HTTP/3 beside TCP").unwrap();
+    // Medians of 99, 43 and 50 % over TCP, and of 50 % over HTTP/3.
+    assert_eq!(
+        line(part, "| a greedy CUBIC flow keeps, %"),
+        "| a greedy CUBIC flow keeps, % | **2 of 3**, by 0.0 in the middle; not at plain (49.0) | \
+         \u{2013} |"
+    );
+    assert_eq!(
+        line(part, "| used of what the stream leaves, %"),
+        "| used of what the stream leaves, % | 3 of 3, by -3.5 in the middle | \u{2013} |"
+    );
+    let (_, alone) = part.split_once("### carried alone").unwrap();
+    assert_eq!(line(alone, "| CoDel"), "| CoDel | 98.0 | **96.0** |");
+}
+
+#[test]
 fn a_dot_is_what_others_lose_and_what_is_used() {
     let matrix = three();
     let runs = Runs::of([&matrix]);
