@@ -82,6 +82,7 @@ bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1
 	$(TARGET)/release/bench fleet-scale $(if $(QUICK),--quick)
 	$(TARGET)/release/bench mirrors $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(TARGET)/release/lab numerical && $(TARGET)/release/lab tuning)
+	@$(call as-root,release) $(TARGET)/release/bench http3 $(if $(QUICK),--quick)
 	@$(call as-root,release) $(TARGET)/release/lab calibrate
 	for plan in $(PATH_PLANS); do \
 		$(call as-root,release) $(TARGET)/release/lab multipath $$plan --jobs 4 \

@@ -1,6 +1,7 @@
 //! HTTP/3: with servers and clients of others, from an offer on, and back to TCP where it does not
 //! work.
 
+use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use fairbat_tests::bin::{Fairbat, Running};
 use fairbat_tests::caddy::{Caddy, free_address};
 use fairbat_tests::content::Content;
-use fairbat_tests::expect::assert_content;
+use fairbat_tests::expect::{assert_content, assert_only};
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::outcome::Outcome;
 use fairbat_tests::poll::wait_until;
@@ -125,22 +126,27 @@ fn where_udp_is_blocked_everything_goes_over_tcp_and_that_is_remembered() {
     });
     nginx.put("file", &FILE);
     let cache = Workdir::new();
+    // By how many sockets.
     let asked = || {
         let mut packet = [0; 2048];
-        std::iter::from_fn(|| silent.recv(&mut packet).ok()).count()
+        let from = std::iter::from_fn(|| Some(silent.recv_from(&mut packet).ok()?.1));
+        from.collect::<BTreeSet<_>>().len()
     };
-    let fetch = || {
+    let fetch = |cache: &Workdir, split| {
         let work = Workdir::new();
         let outcome = get(&work, &identity, "auto", &nginx.url("file"))
+            .args(["--chunk-size", "512K", "-s", split])
             .env("XDG_CACHE_HOME", cache.path())
             .run();
         assert_came_over(&outcome, &work, "http/1.1");
         assert_eq!(outcome.events_named("retry").len(), 0, "{outcome}");
     };
-    fetch();
-    assert!(asked() > 0, "HTTP/3 was not tried");
-    fetch();
+    fetch(&cache, "1");
+    assert_eq!(asked(), 1, "HTTP/3 is tried once");
+    fetch(&cache, "1");
     assert_eq!(asked(), 0, "it is tried again in the same network");
+    fetch(&Workdir::new(), "8");
+    assert_eq!(asked(), 1, "who waits for a try makes none");
 
     let work = Workdir::new();
     let only = get(&work, &identity, "only", &nginx.url("file"))
@@ -245,6 +251,41 @@ fn aioquic_fetches_exactly_what_is_served() {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     assert_eq!(said.trim(), format!("200 6000000 206 {part}"));
+}
+
+#[test]
+fn a_body_is_taken_as_it_was_announced() {
+    let site = Workdir::new();
+    let keys = Workdir::new();
+    let identity = identity(&keys);
+    let (_server, url) = serve(site.path(), &identity, &["--writable"]);
+    let status = |method: &str, path: &str, rest: &[&str]| {
+        let output = Command::new(python())
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/http3/send.py"))
+            .args([
+                &format!("{url}{path}"),
+                &identity.authority.display().to_string(),
+            ])
+            .arg(method)
+            .args(rest)
+            .output()
+            .expect("start Python");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    assert_eq!(status("PUT", "short", &["10", "1000"]), "400");
+    assert_eq!(status("PUT", "long", &["1000", "10"]), "400");
+    // What the server keeps unfinished uploads in.
+    let own = ".fairbat-upload";
+    assert_only(site.path(), &[own]);
+    assert_eq!(status("PUT", "file", &["10", "10"]), "201");
+    assert_eq!(status("PUT", "other", &["10"]), "201");
+    assert_eq!(status("PUT", "empty", &["0"]), "201");
+    // What has no body comes without a length.
+    assert_eq!(status("MKCOL", "directory", &["0"]), "201");
+    assert_eq!(status("MKCOL", "full", &["10"]), "415");
+    assert_only(site.path(), &[own, "directory", "empty", "file", "other"]);
+    assert_eq!(status("POST", "parts?parts", &["0"]), "201");
 }
 
 #[test]

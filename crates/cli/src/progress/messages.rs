@@ -127,8 +127,8 @@ pub(crate) fn retrying(url: &str, reason: &str, after_s: f64) -> String {
     }
 }
 
-/// A finished file of `bytes`, so many of which this run has fetched, in how many seconds, and over
-/// what.
+/// A finished file of `bytes`. This run has `fetched` so many of them in `elapsed_s` seconds over
+/// `protocol`.
 pub(crate) fn saved(
     path: &Path,
     bytes: u64,

@@ -95,10 +95,14 @@ struct Rtts {
     latest: Option<Duration>,
     /// The least of data, and the least of acknowledgements.
     bases: [Option<Duration>; 2],
+    /// Whether what was read when the smoothed one was taken last tells nothing.
+    was_late: bool,
 }
 
-/// What quinn takes for the round-trip time before the first one (RFC 9002, section 6.2.2).
-const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// What connections take for the round-trip time before the first one. RFC 9002, section 6.2.2,
+/// has 333 ms: then a first packet that is lost is sent again after a second, which is too late
+/// where TCP waits in reserve. On a longer path than this, it is sent twice.
+pub const INITIAL_RTT: Duration = Duration::from_millis(100);
 
 /// The latest round-trip time, without the time for which an acknowledgement was held back: quinn
 /// tells only the smoothed one, which moves by an eighth of the way to it (RFC 9002, section 5.3).
@@ -164,10 +168,14 @@ impl Seen {
         rtts.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the smoothed round-trip time as it is now.
+    /// Takes the smoothed round-trip time as it is now. A congestion control hears of
+    /// acknowledgements before this time does, so it may be that of those before.
     fn smoothed(&self, now: Duration) {
+        let is_late = self.is_late();
         let mut rtts = self.rtts();
-        if let Some(latest) = rtts.smoothed.update(now).filter(|_| !self.is_late()) {
+        let was_late = std::mem::replace(&mut rtts.was_late, is_late);
+        let latest = rtts.smoothed.update(now);
+        if let Some(latest) = latest.filter(|_| !is_late && !was_late) {
             rtts.least = Some(rtts.least.map_or(latest, |least| least.min(latest)));
         }
     }
@@ -263,16 +271,16 @@ impl QuicReceiver {
             self.seen.0.out_of_order.fetch_add(1, Ordering::Relaxed);
         }
         let tells_rtt = in_order && !self.seen.is_late();
-        let more = self.credit().read(self.now(), bytes as u64, tells_rtt);
-        self.grant(more);
+        let now = self.now();
+        self.grant(|credit| credit.read(now, bytes as u64, tells_rtt));
     }
 
     /// Nobody reads the rest of a stream that has not ended. How much of it comes is not known then,
     /// so the connection is not one for further streams.
     pub fn lose(&self) {
         self.has_lost.store(true, Ordering::Relaxed);
-        let more = self.credit().lose(self.now());
-        self.grant(more);
+        let now = self.now();
+        self.grant(|credit| credit.lose(now));
     }
 
     /// Whether [`Self::lose`] was called.
@@ -284,12 +292,15 @@ impl QuicReceiver {
     /// Sets the window, bytes. The sender may use what it was granted before. Each grant is
     /// acknowledged, which tells the round-trip time.
     pub(crate) fn set_window(&self, bytes: u32, is_held: bool) {
-        let more = self.credit().set_window(self.now(), bytes.into(), is_held);
-        self.grant(more);
+        let now = self.now();
+        self.grant(|credit| credit.set_window(now, bytes.into(), is_held));
     }
 
-    /// quinn tells a larger window at once, and takes a smaller one back out of what is read.
-    fn grant(&self, bytes: u64) {
+    /// quinn tells a larger window at once, and takes a smaller one back out of what is read. Of two
+    /// grants at the same time, it would tell only the larger one.
+    fn grant(&self, change: impl FnOnce(&mut Credit) -> u64) {
+        let mut credit = self.credit();
+        let bytes = change(&mut credit);
         if bytes > 0 {
             self.connection.set_receive_window(window_of(bytes));
             self.connection.set_receive_window(window_of(0));

@@ -126,6 +126,7 @@ impl ControllerFactory for SenderFactory {
             path: PathState::new(current_mtu),
             rtts: LatestRtt::default(),
             seen: self.seen.clone(),
+            was_late: false,
             acked: Acked::default(),
         })
     }
@@ -230,6 +231,8 @@ struct Sender {
     path: PathState,
     rtts: LatestRtt,
     seen: Seen,
+    /// Whether the acknowledgements before tell nothing of the path.
+    was_late: bool,
     acked: Acked,
 }
 
@@ -372,7 +375,7 @@ impl Controller for Sender {
         self.acked.packets += 1;
         self.acked.newest = self.acked.newest.max(Some(sent));
         let latest = self.rtts.update(rtt.get());
-        let latest = latest.filter(|_| !self.seen.is_late());
+        let latest = latest.filter(|_| !self.was_late);
         self.acked.rtt = self.acked.rtt.or(latest);
         if self.held.is_none() {
             self.cubic.on_ack(now, sent, bytes, app_limited, rtt);
@@ -390,6 +393,7 @@ impl Controller for Sender {
             self.path.arrive_up_to(number);
         }
         let acked = std::mem::take(&mut self.acked);
+        self.was_late = self.seen.is_late();
         let rtt = acked.rtt;
         self.path.least_rtt = self.path.least_rtt.into_iter().chain(rtt).min();
         let segment = u64::from(self.path.segment);
@@ -479,6 +483,7 @@ impl Controller for Sender {
             path: self.path.clone(),
             rtts: self.rtts,
             seen: self.seen.clone(),
+            was_late: self.was_late,
             acked: self.acked,
         })
     }

@@ -52,7 +52,8 @@ impl ArrivalSocket {
 
     /// Reads what the kernel has: one datagram, or several of one size that it has put together.
     fn read(&self, buffer: &mut IoSliceMut<'_>) -> io::Result<(RecvMeta, Option<Duration>)> {
-        let mut space = cmsg_space!(TimeSpec, libc::in6_pktinfo, i32, i32);
+        // With room for more than what is asked for.
+        let mut space = cmsg_space!([TimeSpec; 4], [libc::in6_pktinfo; 2], i32, i32);
         let mut parts = [IoSliceMut::new(buffer)];
         let received = recvmsg::<SockaddrStorage>(
             self.reader.as_raw_fd(),
@@ -61,7 +62,8 @@ impl ArrivalSocket {
             MsgFlags::empty(),
         )?;
         let from = received.address.as_ref().and_then(address);
-        let from = from.ok_or_else(|| io::Error::other("a datagram from nowhere"))?;
+        // This kind of error does not end quinn's endpoint.
+        let from = from.ok_or(io::ErrorKind::ConnectionReset)?;
         let mut meta = RecvMeta {
             addr: from,
             len: received.bytes,
@@ -70,7 +72,8 @@ impl ArrivalSocket {
             dst_ip: None,
         };
         let mut waited = None;
-        for message in received.cmsgs()? {
+        // Without them, several datagrams look like one, which nobody can decrypt.
+        for message in received.cmsgs().into_iter().flatten() {
             match message {
                 Message::ScmTimestampns(at) => waited = waited_since(at),
                 Message::UdpGroSegments(size) => {

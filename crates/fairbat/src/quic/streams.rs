@@ -19,10 +19,16 @@ use h3::quic::{
 };
 use quinn::{ReadError, VarInt, WriteError};
 
+use super::frames::{Frames, WrongFrame};
+
 /// Streams that were opened, or will be.
 type Opening<T> = Pin<Box<dyn Future<Output = Result<T, quinn::ConnectionError>> + Send + Sync>>;
 
 type Both = (quinn::SendStream, quinn::RecvStream);
+
+/// Most that is read at once, bytes: the largest datagram that quinn takes. What waits long is put
+/// together, and would count as a packet of megabytes.
+const MAX_PIECE: usize = 1472;
 
 /// Pieces of a stream that may wait for an earlier one: with packets of 1200 bytes, those of a
 /// second at half a gigabit.
@@ -316,23 +322,29 @@ pub(crate) struct Receiving {
     stream: quinn::RecvStream,
     receiver: Option<QuicReceiver>,
     /// Of other streams, only a few bytes are ever left unread.
-    is_answer: bool,
+    is_message: bool,
     /// Up to here it was handed on.
     next: u64,
     /// What has come beyond a hole, by where it begins. It is taken from the connection at once,
-    /// so that the sender's credit does not wait for what was lost.
+    /// so that the sender's credit does not wait for what was lost. Where no window is held, it
+    /// stays there.
     ahead: BTreeMap<u64, Bytes>,
+    frames: Frames,
     has_ended: bool,
 }
 
 impl Receiving {
-    fn new(stream: quinn::RecvStream, receiver: Option<QuicReceiver>, is_answer: bool) -> Self {
+    fn new(stream: quinn::RecvStream, receiver: Option<QuicReceiver>, is_message: bool) -> Self {
         Self {
             stream,
             receiver,
-            is_answer,
+            is_message,
             next: 0,
             ahead: BTreeMap::new(),
+            frames: match is_message {
+                true => Frames::of_message(),
+                false => Frames::of_other(),
+            },
             has_ended: false,
         }
     }
@@ -345,9 +357,17 @@ impl Receiving {
     }
 
     fn lose(&self) {
-        if let Some(receiver) = self.receiver.as_ref().filter(|_| self.is_answer) {
+        if let Some(receiver) = self.receiver.as_ref().filter(|_| self.is_message) {
             receiver.lose();
         }
+    }
+
+    /// Takes no more of a stream whose frames are wrong.
+    fn refuse(&mut self, wrong: WrongFrame) -> StreamError {
+        if !self.has_ended {
+            self.stop(Code::H3_EXCESSIVE_LOAD.value());
+        }
+        StreamError::Unknown(Box::new(wrong))
     }
 
     /// The next bytes, if they are there.
@@ -365,13 +385,17 @@ impl quic::RecvStream for Receiving {
     fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         loop {
             if let Some(piece) = self.take() {
-                return Poll::Ready(Ok(Some(piece)));
+                return Poll::Ready(match self.frames.take(&piece) {
+                    Ok(()) => Ok(Some(piece)),
+                    Err(wrong) => Err(self.refuse(wrong)),
+                });
             }
             if self.has_ended {
                 return Poll::Ready(Ok(None));
             }
             // The stream remembers who waits.
-            let read = pin!(self.stream.read_chunk(usize::MAX, false)).poll(context);
+            let is_ordered = self.receiver.is_none();
+            let read = pin!(self.stream.read_chunk(MAX_PIECE, is_ordered)).poll(context);
             match ready!(read) {
                 Ok(Some(chunk)) => {
                     if let Some(receiver) = &self.receiver {
@@ -379,7 +403,12 @@ impl quic::RecvStream for Receiving {
                     }
                     self.ahead.insert(chunk.offset, chunk.bytes);
                 }
-                Ok(None) => self.has_ended = true,
+                Ok(None) => {
+                    self.has_ended = true;
+                    if let Err(wrong) = self.frames.end() {
+                        return Poll::Ready(Err(self.refuse(wrong)));
+                    }
+                }
                 Err(error) => {
                     self.has_ended = true;
                     self.lose();

@@ -1,6 +1,7 @@
 //! The same server over QUIC: several requests at once on a connection, each answered as over TCP.
 //!
-//! A connection counts as one of its peer's, and so does each request on it. The responses of a
+//! A connection counts as one of its peer's, and so does each request on it; of all peers together,
+//! there are no more of both than over TCP. The responses of a
 //! connection are one flow, held back as the most pressing of them asks. Among them, what is more
 //! urgent is sent first ([`Urgency`]).
 
@@ -11,32 +12,33 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use dalbe::quic::{ArrivalSocket, QuicSender, RECEIVE_BUFFER, Seen, SenderFactory};
+use dalbe::quic::{ArrivalSocket, INITIAL_RTT, QuicSender, RECEIVE_BUFFER, Seen, SenderFactory};
 use dalbe::sender::SenderPolicy;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
-use http::HeaderValue;
 use http::header::{CONNECTION, HOST};
-use http_body::{Body, Frame};
+use http::request::Parts;
+use http::{HeaderValue, Method};
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use rustls::ServerConfig as ServerTls;
 use socket2::SockRef;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::answer::{answer, too_many_connections};
 use super::connection::{TAIL, TakenBytes, log};
 use super::controller::{ConnectionController, ResponseState, ResponseTracker};
-use super::limits::Peers;
+use super::limits::{PeerPlace, Peers};
 use super::site::Site;
 use crate::http::urgency::Urgency;
-use crate::quic::{Priorities, Receiving, Sending, Streams, code};
+use crate::quic::{BodyLength, Priorities, Receiving, Sending, Streams, WrongLength, code};
 
 /// Requests at once on a connection.
 const MAX_REQUESTS: u32 = 100;
@@ -44,6 +46,10 @@ const MAX_REQUESTS: u32 = 100;
 /// The other streams that HTTP/3 has: control, and those of field compression (RFC 9114, section
 /// 6.2).
 const MAX_OTHER_STREAMS: u32 = 8;
+
+/// A peer with so many connections has to show that its address is its own before it gets another:
+/// somebody else may have made it up.
+const MANY_CONNECTIONS: u32 = 4;
 
 /// The receive window of a connection and of a stream, bytes: what an upload may have under way.
 const UPLOAD_WINDOW: u32 = 16 << 20;
@@ -103,15 +109,10 @@ impl Http3Listener {
         })
     }
 
-    /// Serves until the future is dropped, up to so many connections at once, and so many requests
-    /// of `peers`.
-    pub(crate) async fn run(
-        self,
-        site: Arc<Site>,
-        peers: Peers,
-        max_connections: u32,
-    ) -> Infallible {
-        let permits = Arc::new(Semaphore::new(max_connections as usize));
+    /// Serves until the future is dropped, up to so many connections and requests at once, and so
+    /// many of each of `peers`.
+    pub(crate) async fn run(self, site: Arc<Site>, peers: Peers, most: u32) -> Infallible {
+        let permits = Arc::new(Semaphore::new(most as usize));
         let connections_of = peers.alike();
         let mut connections = JoinSet::new();
         loop {
@@ -120,14 +121,13 @@ impl Http3Listener {
                 incoming = self.endpoint.accept() => incoming,
             };
             let Some(incoming) = incoming else {
-                // The endpoint is never closed before it is dropped.
-                std::future::pending::<()>().await;
-                continue;
+                tracing::error!("the UDP socket has failed, no more HTTP/3 is served");
+                return std::future::pending().await;
             };
             let peer = incoming.remote_address();
-            let is_crowded = permits.available_permits() < max_connections.div_ceil(2) as usize;
+            let is_crowded = permits.available_permits() < most.div_ceil(2) as usize
+                || connections_of.served(peer.ip()) >= MANY_CONNECTIONS;
             if is_crowded && !incoming.remote_address_validated() {
-                // Whoever makes addresses up does not get far.
                 let _ = incoming.retry();
                 continue;
             }
@@ -140,10 +140,14 @@ impl Http3Listener {
             };
             let sender = QuicSender::default();
             let accepted = incoming.accept_with(Arc::new(self.config(&sender)));
-            let (site, peers) = (Arc::clone(&site), peers.clone());
+            let limits = Limits {
+                peers: peers.clone(),
+                permits: Arc::clone(&permits),
+            };
+            let site = Arc::clone(&site);
             connections.spawn(async move {
                 match async { accepted?.await }.await {
-                    Ok(connection) => serve(&site, connection, peer, &peers, &sender).await,
+                    Ok(connection) => serve(&site, connection, peer, limits, &sender).await,
                     Err(error) => tracing::debug!("{peer}: no QUIC: {error}"),
                 }
                 drop((place, permit));
@@ -154,6 +158,7 @@ impl Http3Listener {
     fn config(&self, sender: &QuicSender) -> ServerConfig {
         let mut transport = TransportConfig::default();
         transport
+            .initial_rtt(INITIAL_RTT)
             .max_concurrent_bidi_streams(VarInt::from_u32(MAX_REQUESTS))
             .max_concurrent_uni_streams(VarInt::from_u32(MAX_OTHER_STREAMS))
             .stream_receive_window(VarInt::from_u32(UPLOAD_WINDOW))
@@ -171,12 +176,30 @@ impl Http3Listener {
     }
 }
 
+/// How many requests there may be.
+#[derive(Clone)]
+struct Limits {
+    /// Of each peer.
+    peers: Peers,
+    /// Of all of them, and of their connections.
+    permits: Arc<Semaphore>,
+}
+
+impl Limits {
+    /// Counts a request of this peer until it is dropped; `None` for one too many.
+    fn enter(&self, peer: SocketAddr, now: Duration) -> Option<(PeerPlace, OwnedSemaphorePermit)> {
+        let place = self.peers.enter(peer.ip(), now);
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
+        place.filter(|place| place.is_served).zip(permit)
+    }
+}
+
 /// Serves a connection until it ends.
 async fn serve(
     site: &Arc<Site>,
     connection: quinn::Connection,
     peer: SocketAddr,
-    peers: &Peers,
+    limits: Limits,
     sender: &QuicSender,
 ) {
     let (tracker, responses) = ResponseTracker::new();
@@ -185,7 +208,7 @@ async fn serve(
         let requests = Requests {
             site: Arc::clone(site),
             peer,
-            peers: peers.clone(),
+            limits,
             tracker,
             priorities: Priorities::default(),
             writing: Arc::clone(&writing),
@@ -210,7 +233,7 @@ async fn serve(
 struct Requests {
     site: Arc<Site>,
     peer: SocketAddr,
-    peers: Peers,
+    limits: Limits,
     tracker: ResponseTracker,
     priorities: Priorities,
     /// Responses that wait for room in the connection's buffer.
@@ -258,10 +281,10 @@ impl Requests {
         }
         let urgency = Urgency::of(&parts.headers);
         self.priorities.set(id, urgency.to_priority());
-        let place = self.peers.enter(self.peer.ip(), self.site.clock.now());
-        let response = match place.as_ref().filter(|place| place.is_served) {
+        let place = self.limits.enter(self.peer, self.site.clock.now());
+        let response = match &place {
             Some(_) => {
-                let body = Upload { receiving }.boxed();
+                let body = Upload::begin(receiving, &parts).await?.boxed();
                 answer(&self.site, self.peer.ip(), &self.tracker, &parts, body).await
             }
             None => too_many_connections(),
@@ -317,6 +340,45 @@ impl Drop for Waiting<'_> {
 /// The body of a request.
 struct Upload {
     receiving: RequestStream<Receiving, Bytes>,
+    length: BodyLength,
+    /// What has come of it before it was asked for.
+    first: Option<Bytes>,
+    has_ended: bool,
+}
+
+impl Upload {
+    /// Of a request with this head. One that announces no body, but may have one, is awaited until
+    /// it shows which.
+    async fn begin(
+        receiving: RequestStream<Receiving, Bytes>,
+        head: &Parts,
+    ) -> Result<Self, StreamError> {
+        let mut upload = Self {
+            receiving,
+            length: BodyLength::announced(&head.headers),
+            first: None,
+            has_ended: false,
+        };
+        upload.has_ended = match upload.length.left() {
+            Some(left) => left == 0,
+            None if head.method == Method::GET || head.method == Method::HEAD => true,
+            None => {
+                let first = upload.receiving.recv_data().await?;
+                upload.first = first.map(|mut data| data.copy_to_bytes(data.remaining()));
+                upload.first.is_none()
+            }
+        };
+        Ok(upload)
+    }
+}
+
+/// Why there is no more of a body.
+#[derive(Debug, thiserror::Error)]
+enum BrokenUpload {
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error(transparent)]
+    Length(#[from] WrongLength),
 }
 
 impl Body for Upload {
@@ -327,10 +389,37 @@ impl Body for Upload {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.receiving.poll_recv_data(context).map(|data| {
-            let data = data.map_err(Into::into).transpose()?;
-            Some(data.map(|mut data| Frame::data(data.copy_to_bytes(data.remaining()))))
-        })
+        let this = &mut *self;
+        if this.has_ended {
+            return Poll::Ready(None);
+        }
+        let data = match this.first.take() {
+            Some(first) => Ok(Some(first)),
+            None => ready!(this.receiving.poll_recv_data(context))
+                .map(|data| data.map(|mut data| data.copy_to_bytes(data.remaining()))),
+        };
+        let checked = data.map_err(BrokenUpload::from).and_then(|data| {
+            match &data {
+                Some(data) => this.length.take(data.len())?,
+                None => this.length.end()?,
+            }
+            Ok(data)
+        });
+        this.has_ended = !matches!(checked, Ok(Some(_)));
+        Poll::Ready(
+            checked
+                .map_err(Into::into)
+                .transpose()
+                .map(|data| data.map(Frame::data)),
+        )
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.has_ended
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length.hint()
     }
 }
 

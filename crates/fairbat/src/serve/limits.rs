@@ -141,6 +141,16 @@ impl Peers {
         Self::new(self.max_served, self.max_refused)
     }
 
+    /// How many served connections this address has.
+    #[cfg(feature = "http3")]
+    pub(crate) fn served(&self, address: IpAddr) -> u32 {
+        let counts = self.counts();
+        counts
+            .peers
+            .get(&peer(address))
+            .map_or(0, |count| count.served)
+    }
+
     /// Counts a connection of this address; `None` if it gets no answer at all.
     pub(crate) fn enter(&self, address: IpAddr, now: Duration) -> Option<PeerPlace> {
         let peer = peer(address);

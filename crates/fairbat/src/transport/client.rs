@@ -172,10 +172,12 @@ impl HttpClient {
         connections: u32,
         tap: Tap,
     ) -> Result<Self, TransferError> {
-        let client = open(&self.settings, &self.tls, connections, &tap)?;
+        let (settings, tls) = (&self.settings, &self.tls);
         Ok(Self {
-            client,
-            http3: Http3::new(&self.settings, &self.tls, connections, &tap),
+            client: open(settings, tls, connections, &tap)?,
+            http3: self
+                .http3
+                .with_connections(settings, tls, connections, &tap),
             connections,
             tap,
             ..self.clone()

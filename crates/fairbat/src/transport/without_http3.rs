@@ -34,6 +34,16 @@ impl Http3 {
         Self { policy }
     }
 
+    pub(crate) fn with_connections(
+        &self,
+        settings: &HttpSettings,
+        tls: &ClientConfig,
+        connections: u32,
+        tap: &Tap,
+    ) -> Self {
+        Self::new(settings, tls, connections, tap)
+    }
+
     /// # Errors
     /// TCP is no choice.
     #[allow(clippy::unused_async, reason = "as the one with HTTP/3")]

@@ -3,13 +3,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use dalbe::ebpf::CongestionLaw;
-use dalbe::quic::{QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory};
+use dalbe::quic::{INITIAL_RTT, QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use h3::client::SendRequest;
@@ -48,8 +48,6 @@ const SEND_WINDOW: u64 = 64 << 20;
 /// Where a connection leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Server {
-    /// The name that its certificate has.
-    pub(crate) name: String,
     pub(crate) host: String,
     pub(crate) port: u16,
 }
@@ -76,6 +74,8 @@ pub(crate) struct Dialer {
 pub(crate) enum DialError {
     #[error("the host name cannot be resolved: {0}")]
     Name(#[source] io::Error),
+    #[error("nobody answers")]
+    Silent,
     #[error("no UDP socket: {0}")]
     Socket(#[from] io::Error),
     #[error("QUIC: {0}")]
@@ -87,6 +87,11 @@ pub(crate) enum DialError {
 }
 
 impl DialError {
+    /// Whether it tells of the server, or of the way to it.
+    pub(crate) fn is_of_server(&self) -> bool {
+        !matches!(self, Self::Name(_) | Self::Socket(_))
+    }
+
     /// What is wrong with the certificate of the server, or with how it wants to be secured.
     pub(crate) fn insecure(&self) -> Option<&str> {
         match self {
@@ -105,6 +110,7 @@ impl Dialer {
         let mut config = TransportConfig::default();
         let silence = MAX_SILENCE.try_into().expect("it is far below the largest");
         config
+            .initial_rtt(INITIAL_RTT)
             .max_idle_timeout(Some(silence))
             .keep_alive_interval(Some(KEEP_ALIVE))
             .max_concurrent_bidi_streams(VarInt::from_u32(0))
@@ -126,17 +132,28 @@ impl Dialer {
         config
     }
 
-    /// Opens a connection to the first address that answers.
-    pub(crate) async fn dial(&self, server: &Server) -> Result<Connection, DialError> {
-        let host = server.host.trim_start_matches('[').trim_end_matches(']');
+    /// Opens a connection to the first address of a server that answers within this time. The
+    /// server shows that it is the one of this name.
+    pub(crate) async fn dial(
+        &self,
+        server: &Server,
+        name: &str,
+        patience: Duration,
+    ) -> Result<Connection, DialError> {
+        let host = without_brackets(&server.host);
         let found = tokio::net::lookup_host((host, server.port)).await;
-        let found = found.map_err(DialError::Name)?;
-        let mut attempts: FuturesUnordered<_> = interleaved(&found.collect::<Vec<_>>())
+        let found: Vec<_> = found.map_err(DialError::Name)?.collect();
+        let opened = tokio::time::timeout(patience, self.dial_any(&found, name));
+        opened.await.unwrap_or(Err(DialError::Silent))
+    }
+
+    async fn dial_any(&self, found: &[SocketAddr], name: &str) -> Result<Connection, DialError> {
+        let mut attempts: FuturesUnordered<_> = interleaved(found)
             .into_iter()
             .zip(0..)
             .map(|(address, turn)| async move {
                 tokio::time::sleep(NEXT_ADDRESS_AFTER * turn).await;
-                self.connect(server, address).await
+                self.connect(name, address).await
             })
             .collect();
         let mut last = None;
@@ -150,7 +167,7 @@ impl Dialer {
         Err(last.unwrap_or_else(none))
     }
 
-    async fn connect(&self, server: &Server, address: SocketAddr) -> Result<Dialed, DialError> {
+    async fn connect(&self, name: &str, address: SocketAddr) -> Result<Dialed, DialError> {
         let (seen, sender) = (Seen::default(), QuicSender::default());
         let runtime = Arc::new(TokioRuntime);
         let socket = open_socket(address, self.local_end.as_ref(), &seen)?;
@@ -159,7 +176,7 @@ impl Dialer {
         let tls = QuicClientConfig::try_from(self.tls.clone()).map_err(io::Error::other)?;
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(Arc::new(self.transport(&seen, &sender)));
-        let connecting = endpoint.connect_with(config, address, &server.name)?;
+        let connecting = endpoint.connect_with(config, address, name)?;
         let connection = connecting.await?;
         Ok(Dialed {
             receiver: QuicReceiver::new(connection.clone(), &endpoint, seen.clone(), self.window)?,
@@ -172,6 +189,11 @@ impl Dialer {
             },
         })
     }
+}
+
+/// A host of a URL as its certificate and the resolver have it.
+pub(crate) fn without_brackets(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// Addresses of both families in turn, the first of each first (RFC 8305, section 4).
@@ -201,6 +223,10 @@ pub(crate) struct Connection {
     requests: RequestSender,
     /// Requests that are under way.
     active: AtomicUsize,
+    /// Whether a request was answered.
+    has_answered: AtomicBool,
+    /// Whether it takes no more requests, as far as the server or its answers go.
+    is_spent: AtomicBool,
     /// Ends with the connection.
     _tasks: JoinSet<()>,
 }
@@ -241,6 +267,8 @@ impl Connection {
             priorities,
             requests: RequestSender(requests),
             active: AtomicUsize::new(0),
+            has_answered: AtomicBool::new(false),
+            is_spent: AtomicBool::new(false),
             _tasks: tasks,
         })
     }
@@ -248,7 +276,22 @@ impl Connection {
     /// Whether it takes another request.
     pub(crate) fn is_open(&self) -> bool {
         let is_closed = self.receiver.connection().close_reason().is_some();
-        !is_closed && !self.receiver.has_lost()
+        !is_closed && !self.receiver.has_lost() && !self.is_spent.load(Ordering::Relaxed)
+    }
+
+    /// A request was answered.
+    pub(crate) fn note_answer(&self) {
+        self.has_answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes no more requests.
+    pub(crate) fn spend(&self) {
+        self.is_spent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no request was ever answered.
+    pub(crate) fn is_unproven(&self) -> bool {
+        !self.has_answered.load(Ordering::Relaxed)
     }
 
     pub(crate) fn requests(&self) -> SendRequest<Streams, Bytes> {

@@ -1,7 +1,7 @@
 //! One request over HTTP/3 and its answer (RFC 9114, section 4), in the types of reqwest.
 //!
 //! The body of the request leaves in a task of its own: the answer may come before all of it has
-//! left. Who drops the answer, or does not wait for it, ends both.
+//! left. Both end when the answer is dropped, or is not waited for.
 
 use std::io;
 use std::pin::Pin;
@@ -19,8 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 use super::connection::InUse;
-use crate::http::fields::{digits, single};
-use crate::quic::{Receiving, Sending, Streams};
+use crate::quic::{BodyLength, Receiving, Sending, Streams, WrongLength};
 
 /// Fields of a connection, which HTTP/3 does not have (RFC 9114, section 4.2).
 const OF_CONNECTIONS: [HeaderName; 5] = [HOST, CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
@@ -28,21 +27,35 @@ const OF_CONNECTIONS: [HeaderName; 5] = [HOST, CONNECTION, TE, TRANSFER_ENCODING
 /// So much of an answer is read to its end when nobody wants it, bytes.
 const MAX_UNWANTED: u64 = 64 * 1024;
 
+/// And for no longer than this.
+const MAX_UNWANTED_TIME: Duration = Duration::from_secs(5);
+
 /// Why there is no answer, or no more of it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
     /// The connection or the stream is gone.
     #[error("HTTP/3: {0}")]
-    Stream(StreamError),
+    Stream(#[from] StreamError),
     /// The body of the answer is not as long as announced.
-    #[error("HTTP/3: the answer ended after {received} of {announced} bytes")]
-    Short { received: u64, announced: u64 },
+    #[error("HTTP/3: the answer is not as long as announced: {0}")]
+    Length(#[from] WrongLength),
     /// Nothing came for too long.
     #[error("HTTP/3: {0}")]
     Silent(#[source] io::Error),
 }
 
 impl Broken {
+    /// Whether the connection takes no more requests, and did not take this one (RFC 9114, section
+    /// 4.1.1).
+    pub(super) fn is_refused(&self) -> bool {
+        let code = match self {
+            Self::Stream(StreamError::RemoteClosing { .. }) => return true,
+            Self::Stream(StreamError::RemoteTerminate { code, .. }) => code,
+            _ => return false,
+        };
+        *code == Code::H3_REQUEST_REJECTED
+    }
+
     pub(super) fn silent() -> Self {
         Self::Silent(io::Error::new(io::ErrorKind::TimedOut, "no data came"))
     }
@@ -64,6 +77,9 @@ pub(crate) async fn exchange(
     parts.headers.entry(ACCEPT).or_insert(any);
     parts.version = Version::HTTP_3;
     let has_body = !body.is_end_stream();
+    if let Some(length) = body.size_hint().exact().filter(|_| has_body) {
+        parts.headers.entry(CONTENT_LENGTH).or_insert(length.into());
+    }
     let is_head = parts.method == Method::HEAD;
     let head = Request::from_parts(parts, ());
     let opening = async {
@@ -94,17 +110,15 @@ pub(crate) async fn exchange(
     }
     .map_err(Broken::Stream)?;
     let brings_body = !is_head && response.status() != StatusCode::NOT_MODIFIED;
-    let announced = match brings_body {
-        true => single(response.headers(), &CONTENT_LENGTH)
-            .and_then(|value| digits(value.to_str().ok()?)?.parse().ok()),
-        false => Some(0),
+    let length = match brings_body {
+        true => BodyLength::announced(response.headers()),
+        false => BodyLength::none(),
     };
     let body = Answer {
         receiving: Some(receiving),
         _upload: upload,
-        _use_of: use_of,
-        announced,
-        received: 0,
+        use_of: Some(use_of),
+        length,
         max_silence,
         silence: None,
     };
@@ -140,9 +154,9 @@ struct Answer {
     receiving: Option<RequestStream<Receiving, Bytes>>,
     /// Ends with the answer.
     _upload: JoinSet<()>,
-    _use_of: InUse,
-    announced: Option<u64>,
-    received: u64,
+    /// None once it is being dropped.
+    use_of: Option<InUse>,
+    length: BodyLength,
     max_silence: Option<Duration>,
     /// Ends when nothing has come for too long.
     silence: Option<Pin<Box<Sleep>>>,
@@ -177,31 +191,19 @@ impl Body for Answer {
             return Poll::Ready(Some(Err(broken)));
         };
         this.silence = None;
-        Poll::Ready(match data {
-            Ok(Some(mut data)) => {
-                let data = data.copy_to_bytes(data.remaining());
-                this.received += data.len() as u64;
-                Some(Ok(Frame::data(data)))
+        let checked = data.map_err(Broken::from).and_then(|data| {
+            let data = data.map(|mut data| data.copy_to_bytes(data.remaining()));
+            match &data {
+                Some(data) => this.length.take(data.len())?,
+                None => this.length.end()?,
             }
-            Ok(None) => {
-                let announced = this.announced.take();
-                let short = announced.filter(|&announced| this.received < announced);
-                short.map(|announced| {
-                    Err(Broken::Short {
-                        received: this.received,
-                        announced,
-                    })
-                })
-            }
-            Err(error) => Some(Err(Broken::Stream(error))),
-        })
+            Ok(data)
+        });
+        Poll::Ready(checked.transpose().map(|data| data.map(Frame::data)))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self.announced {
-            Some(bytes) => SizeHint::with_exact(bytes.saturating_sub(self.received)),
-            None => SizeHint::new(),
-        }
+        self.length.hint()
     }
 }
 
@@ -209,13 +211,22 @@ impl Drop for Answer {
     /// A connection that has lost the rest of an answer is not used again. So a little rest, as of
     /// an error's page, is read.
     fn drop(&mut self) {
-        let rest = self
-            .announced
-            .map(|announced| announced.saturating_sub(self.received));
-        let receiving = self.receiving.take();
-        let receiving = receiving.filter(|_| rest.is_some_and(|rest| rest <= MAX_UNWANTED));
-        if let (Some(mut receiving), Ok(runtime)) = (receiving, Handle::try_current()) {
-            runtime.spawn(async move { while let Ok(Some(_)) = receiving.recv_data().await {} });
-        }
+        let is_little = self.length.left().is_some_and(|left| left <= MAX_UNWANTED);
+        let receiving = self.receiving.take().filter(|_| is_little);
+        let (Some(mut receiving), Ok(runtime)) = (receiving, Handle::try_current()) else {
+            return;
+        };
+        let (mut length, use_of) = (self.length, self.use_of.take());
+        runtime.spawn(async move {
+            let rest = async {
+                while let Ok(Some(data)) = receiving.recv_data().await {
+                    if length.take(data.remaining()).is_err() {
+                        return;
+                    }
+                }
+            };
+            let _ = tokio::time::timeout(MAX_UNWANTED_TIME, rest).await;
+            drop(use_of);
+        });
     }
 }

@@ -2,10 +2,12 @@
 //! cannot be reached by it, in which network.
 //!
 //! A network is told by the address that this machine has in it and by the address of the router.
-//! Whoever cannot read or write the memory does without.
+//! A run that cannot read or write the memory does without it.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -107,15 +109,12 @@ impl Memory {
         });
     }
 
-    /// HTTP/3 has failed with this origin in this network, or has not.
-    pub(super) fn note_success(&self, origin: &Origin, network: &str, works: bool) {
+    /// HTTP/3 does not work with this origin in this network.
+    pub(super) fn note_failure(&self, origin: &Origin, network: &str) {
         let until = now().checked_add(SHUNNED).ok();
-        self.change(origin, |host| match until.filter(|_| !works) {
-            Some(until) => {
-                host.shunned.insert(network.to_owned(), until);
-                true
-            }
-            None => host.shunned.remove(network).is_some(),
+        self.change(origin, |host| {
+            let until = until.map(|until| host.shunned.insert(network.to_owned(), until));
+            until.is_some()
         });
     }
 
@@ -158,7 +157,14 @@ fn write(path: &Path, known: &Known) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let text = serde_json::to_vec(known).map_err(io::Error::other)?;
-    fs::write(&new, text)?;
+    // It tells which servers were visited.
+    let options = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new);
+    options?.write_all(&text)?;
     fs::rename(&new, path)
 }
 
@@ -172,13 +178,23 @@ pub(super) fn network(from: Option<&LocalEnd>) -> String {
 
 /// The address that this machine has towards the rest of the world. Nothing is sent.
 fn local_address() -> Option<IpAddr> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    socket.connect((ELSEWHERE, 9)).ok()?;
-    Some(socket.local_addr().ok()?.ip())
+    let towards = |elsewhere: IpAddr| {
+        let any: IpAddr = match elsewhere {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect((elsewhere, 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    towards(ELSEWHERE.into()).or_else(|| towards(ELSEWHERE_V6.into()))
 }
 
 /// An address that no host has (RFC 5737).
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// The same (RFC 3849).
+const ELSEWHERE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
 /// The hardware address of the router, as the kernel knows it (proc_net(5)).
 fn router() -> Option<String> {
@@ -210,7 +226,6 @@ mod tests {
         let origin = Url::parse("https://example.com/a").unwrap().origin();
         let other = Url::parse("https://example.org").unwrap().origin();
         let server = Server {
-            name: "example.com".to_owned(),
             host: "example.com".to_owned(),
             port: 443,
         };
@@ -220,13 +235,11 @@ mod tests {
         load().note_offer(&other, offer(60));
         let memory = load();
         assert_eq!(memory.offer(&origin, "home"), Some(server.clone()));
-        memory.note_success(&origin, "home", false);
+        memory.note_failure(&origin, "home");
         assert_eq!(load().offer(&origin, "home"), None);
         assert_eq!(load().offer(&origin, "work"), Some(server.clone()));
-        load().note_success(&origin, "home", true);
-        assert_eq!(load().offer(&origin, "home"), Some(server.clone()));
         load().note_offer(&origin, None);
-        assert_eq!(load().offer(&origin, "home"), None);
+        assert_eq!(load().offer(&origin, "work"), None);
         assert_eq!(load().offer(&other, "home"), Some(server.clone()));
         load().note_offer(&other, offer(0));
         assert_eq!(load().offer(&other, "home"), None);
@@ -239,7 +252,7 @@ mod tests {
         fs::write(&path, "{\"https://example.com\": 7").unwrap();
         let memory = Memory::load(Some(path));
         let origin = Url::parse("https://example.com").unwrap().origin();
-        memory.note_success(&origin, "home", false);
+        memory.note_failure(&origin, "home");
         assert_eq!(memory.offer(&origin, "home"), None);
     }
 }

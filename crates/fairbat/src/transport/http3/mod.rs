@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dalbe::quic::FREE_WINDOW;
-use http::{Request, Uri};
+use http::{Request, StatusCode, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Response;
 use rustls::ClientConfig;
@@ -31,7 +31,7 @@ use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 use url::{Origin, Url};
 
-use self::connection::{Connection, DialError, Dialer, InUse, Server};
+use self::connection::{Connection, DialError, Dialer, InUse, Server, without_brackets};
 use self::exchange::Broken;
 use self::memory::Memory;
 use super::sending::{NewConnection, SendingEnd};
@@ -40,7 +40,7 @@ use crate::error::ErrorKind;
 use crate::http::alternative::{Alternative, Offer};
 use crate::http::urgency::Urgency;
 use crate::http::{Failure, Transient};
-use crate::settings::{Http3Policy, HttpSettings};
+use crate::settings::{Http3Policy, HttpSettings, LocalEnd};
 
 /// A connection that has not opened by then does not keep a request from TCP.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -66,8 +66,7 @@ pub(crate) struct Http3 {
     /// Whether a connection carries more than one request.
     keeps_connections: bool,
     memory: Memory,
-    /// The network that connections leave by.
-    network: String,
+    local_end: Option<LocalEnd>,
     /// The proxies of the environment.
     proxies: Arc<Matcher>,
     /// The connections, by the origin that they are for.
@@ -76,7 +75,7 @@ pub(crate) struct Http3 {
     looked_up: Arc<Mutex<HashMap<Origin, Arc<OnceCell<()>>>>>,
 }
 
-/// The place for a connection. Whoever opens it keeps others waiting, who want the same.
+/// The place for a connection. A request that opens it keeps others waiting that want the same.
 type Slot = Arc<tokio::sync::Mutex<Option<Arc<Connection>>>>;
 
 /// How a request goes on.
@@ -120,10 +119,25 @@ impl Http3 {
             },
             keeps_connections: connections > 0,
             memory: Memory::load(settings.http3_memory.clone()),
-            network: memory::network(settings.local_end.as_ref()),
+            local_end: settings.local_end.clone(),
             proxies: Arc::new(Matcher::from_system()),
             connections: Arc::default(),
             looked_up: Arc::default(),
+        }
+    }
+
+    /// The same with connections of its own.
+    pub(crate) fn with_connections(
+        &self,
+        settings: &HttpSettings,
+        tls: &ClientConfig,
+        connections: u32,
+        tap: &Tap,
+    ) -> Self {
+        Self {
+            memory: self.memory.clone(),
+            looked_up: Arc::clone(&self.looked_up),
+            ..Self::new(settings, tls, connections, tap)
         }
     }
 
@@ -134,18 +148,12 @@ impl Http3 {
     pub(crate) async fn send(&self, request: reqwest::Request) -> Result<Sent, Failure> {
         let url = request.url().clone();
         self.look_up(&url).await;
-        let Some((server, slot)) = self.server_of(&url)? else {
-            return Ok(Sent::OverTcp(request));
+        let connection = match self.may_be_spoken(&url)? {
+            true => self.connection(&url).await?,
+            false => None,
         };
-        let connection = match self.connection(&server, &slot).await {
-            Ok(connection) => connection,
-            Err(error) if self.policy == Http3Policy::Only => return Err(not_open(&error)),
-            Err(error) => {
-                tracing::info!("{server}: no HTTP/3, going on over TCP: {error}");
-                self.memory
-                    .note_success(&url.origin(), &self.network, false);
-                return Ok(Sent::OverTcp(request));
-            }
+        let Some(connection) = connection else {
+            return Ok(Sent::OverTcp(request));
         };
         let receiver = connection.receiver.clone();
         let urgency = Urgency::of(request.headers());
@@ -154,12 +162,44 @@ impl Http3 {
             connection.requests(),
             request,
             urgency.to_priority(),
-            InUse::of(connection),
+            InUse::of(Arc::clone(&connection)),
             self.max_silence,
         );
-        let mut response = answer.await.map_err(Failure::from)?;
+        let mut response = match answer.await {
+            Ok(response) => response,
+            Err(broken) => {
+                if broken.is_refused() || connection.is_unproven() {
+                    connection.spend();
+                }
+                if connection.is_unproven() {
+                    self.note_failure(&url);
+                }
+                return Err(broken.into());
+            }
+        };
+        connection.note_answer();
+        if response.status() == StatusCode::MISDIRECTED_REQUEST && self.policy == Http3Policy::Auto
+        {
+            // The alternative does not answer for this origin (RFC 7838, section 6).
+            self.note_failure(&url);
+            return Err(Failure::network(
+                "the server offers HTTP/3 where it is not spoken",
+            ));
+        }
         response.extensions_mut().insert(receiver);
-        Ok(Sent::Answered(Response::from(response)))
+        let response = Response::from(response);
+        self.heed(&url, &response);
+        Ok(Sent::Answered(response))
+    }
+
+    /// The next requests to this origin go over TCP, as long as this machine is in this network.
+    fn note_failure(&self, url: &Url) {
+        self.memory.note_failure(&url.origin(), &self.network());
+    }
+
+    /// The network that connections leave by now.
+    fn network(&self) -> String {
+        memory::network(self.local_end.as_ref())
     }
 
     /// Notes what a response from this URL says of HTTP/3.
@@ -179,7 +219,7 @@ impl Http3 {
     async fn look_up(&self, url: &Url) {
         let origin = url.origin();
         let is_wanted = self.policy == Http3Policy::Auto && url.scheme() == "https";
-        if !is_wanted || self.is_proxied(url) || self.memory.knows(&origin, &self.network) {
+        if !is_wanted || self.is_proxied(url) || self.memory.knows(&origin, &self.network()) {
             return;
         }
         let cell = {
@@ -201,48 +241,62 @@ impl Http3 {
         uri.is_some_and(|uri: Uri| self.proxies.intercept(&uri).is_some())
     }
 
-    /// Where HTTP/3 is spoken for this URL, and the place for the connection; `None` where the
-    /// request goes over TCP.
-    fn server_of(&self, url: &Url) -> Result<Option<(Server, Slot)>, Failure> {
-        if self.policy == Http3Policy::Never {
-            return Ok(None);
-        }
-        let is_only = self.policy == Http3Policy::Only;
-        let refused = |why: &str, hint: &str| match is_only {
-            true => Err(Failure::refused(why, hint)),
-            false => Ok(None),
+    /// Whether a request to this URL may go over HTTP/3.
+    ///
+    /// # Errors
+    /// It may not, and TCP is no choice.
+    fn may_be_spoken(&self, url: &Url) -> Result<bool, Failure> {
+        let refused = |why: &str, hint: &str| match self.policy {
+            Http3Policy::Only => Err(Failure::refused(why, hint)),
+            Http3Policy::Auto | Http3Policy::Never => Ok(false),
         };
-        let Some(origin) = server(url).filter(|_| url.scheme() == "https") else {
+        if self.policy == Http3Policy::Never {
+            return Ok(false);
+        }
+        if url.scheme() != "https" || url.host_str().is_none() {
             let hint = "give an https URL, or leave out --http3 only";
             return refused("HTTP/3 is spoken over TLS only", hint);
-        };
+        }
         if self.is_proxied(url) {
             let hint = "except the host from the proxy with NO_PROXY, or leave out --http3 only";
             return refused("HTTP/3 does not go through a proxy", hint);
         }
-        let server = match is_only {
-            true => Some(origin),
-            false => self.memory.offer(&url.origin(), &self.network),
-        };
-        Ok(server.map(|server| {
-            let connections = self.connections.lock();
-            let mut connections = connections.unwrap_or_else(PoisonError::into_inner);
-            let slot = connections.entry(url.origin()).or_default();
-            (server, Arc::clone(slot))
-        }))
+        Ok(true)
     }
 
-    /// The connection to a server, which is opened if there is none.
-    async fn connection(&self, server: &Server, slot: &Slot) -> Result<Arc<Connection>, DialError> {
+    /// The connection for this URL, which is opened if there is none; `None` where requests go over
+    /// TCP.
+    async fn connection(&self, url: &Url) -> Result<Option<Arc<Connection>>, Failure> {
+        let slot = {
+            let connections = self.connections.lock();
+            let mut connections = connections.unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(connections.entry(url.origin()).or_default())
+        };
         let mut slot = slot.lock().await;
         let open = slot.as_ref().filter(|connection| connection.is_open());
         if let Some(open) = open.filter(|_| self.keeps_connections) {
-            return Ok(Arc::clone(open));
+            return Ok(Some(Arc::clone(open)));
         }
-        let dialed = tokio::time::timeout(self.patience, self.dialer.dial(server)).await;
-        let dialed =
-            dialed.unwrap_or(Err(DialError::Connection(quinn::ConnectionError::TimedOut)))?;
-        let connection = Arc::new(dialed);
+        // It may have failed while this request waited.
+        let server = match self.policy {
+            Http3Policy::Only => server(url),
+            _ => self.memory.offer(&url.origin(), &self.network()),
+        };
+        let Some((server, host)) = server.zip(url.host_str()) else {
+            return Ok(None);
+        };
+        let name = without_brackets(host);
+        let connection = match self.dialer.dial(&server, name, self.patience).await {
+            Ok(connection) => Arc::new(connection),
+            Err(error) if self.policy == Http3Policy::Only => return Err(not_open(&error)),
+            Err(error) => {
+                tracing::info!("{server}: no HTTP/3, going on over TCP: {error}");
+                if error.is_of_server() {
+                    self.note_failure(url);
+                }
+                return Ok(None);
+            }
+        };
         if let Some(opened) = &self.opened {
             let sender = connection.sender.clone();
             // This fails if the upload was stopped while it connected.
@@ -253,7 +307,7 @@ impl Http3 {
         }
         tokio::spawn(Connection::close_after_rest(Arc::downgrade(&connection)));
         *slot = Some(Arc::clone(&connection));
-        Ok(connection)
+        Ok(Some(connection))
     }
 }
 
@@ -275,20 +329,14 @@ fn at(url: &Url, alternative: Alternative) -> Option<(Server, Duration)> {
     let server = Server {
         host: alternative.host.unwrap_or(origin.host),
         port: alternative.port,
-        name: origin.name,
     };
     Some((server, alternative.age))
 }
 
 /// Where the origin of a URL itself would be spoken to.
 fn server(url: &Url) -> Option<Server> {
-    let host = url.host_str()?.to_owned();
     Some(Server {
-        name: host
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_owned(),
-        host,
+        host: url.host_str()?.to_owned(),
         port: url.port_or_known_default()?,
     })
 }
