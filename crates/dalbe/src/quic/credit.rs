@@ -31,7 +31,7 @@ const MIN_PACKET: u64 = 1100;
 const OTHER_FRAMES: u64 = 24;
 
 /// A packet of this share of the largest counts as a full one, 9/10: by its time on a slow link.
-const FULL: (u64, u64) = (9, 10);
+pub(crate) const FULL: (u64, u64) = (9, 10);
 
 /// The credit of a connection. Bytes are those of all its streams.
 #[derive(Debug)]

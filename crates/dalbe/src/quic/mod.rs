@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::credit::Credit;
-pub use self::sender::{QuicSender, SenderFactory};
+pub use self::sender::{QuicSender, SenderFactory, each_acknowledged};
 pub use self::socket::ArrivalSocket;
 pub use self::watched::WatchedFactory;
 use crate::receive_window::PacketArrivals;

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicConfig};
 use quinn_proto::RttEstimator;
 
+use super::credit::FULL;
 use super::{LatestRtt, Seen};
 use crate::ebpf::native::{INFINITE_THRESHOLD, NativeFlow, NativeHost, SenderPhase, SenderView};
 use crate::ebpf::{CongestionLaw, CongestionParameters, CongestionState, SenderCoupling};
@@ -98,6 +99,16 @@ impl QuicSender {
     }
 }
 
+/// Asks the other end for an acknowledgement of each packet, if it knows how (QUIC Acknowledgement
+/// Frequency, draft 4). Of two, only the second one's round-trip time would be told, which waits for
+/// the first one at the bottleneck.
+#[must_use]
+pub fn each_acknowledged() -> quinn::AckFrequencyConfig {
+    let mut config = quinn::AckFrequencyConfig::default();
+    config.ack_eliciting_threshold(quinn::VarInt::from_u32(0));
+    config
+}
+
 /// Makes the congestion control of one connection.
 #[derive(Debug)]
 pub struct SenderFactory {
@@ -126,7 +137,7 @@ impl ControllerFactory for SenderFactory {
             path: PathState::new(current_mtu),
             rtts: LatestRtt::default(),
             seen: self.seen.clone(),
-            was_late: false,
+            tells: false,
             acked: Acked::default(),
         })
     }
@@ -151,7 +162,6 @@ struct PathState {
     /// The most is counted anew from this byte on.
     counted_from: u64,
     delivered: u32,
-    least_rtt: Option<Duration>,
 }
 
 impl PathState {
@@ -166,7 +176,6 @@ impl PathState {
             max_outstanding: 0,
             counted_from: 0,
             delivered: 0,
-            least_rtt: None,
         }
     }
 
@@ -201,8 +210,10 @@ impl PathState {
 #[derive(Debug, Clone, Copy, Default)]
 struct Acked {
     packets: u32,
-    /// When the newest of them was sent.
+    /// When the newest of them was sent, and whether it was a full packet: a small one takes less
+    /// time on a slow link.
     newest: Option<Instant>,
+    is_full: bool,
     /// The round-trip time of the newest of those before, without the time for which its
     /// acknowledgement was held back.
     rtt: Option<Duration>,
@@ -231,8 +242,8 @@ struct Sender {
     path: PathState,
     rtts: LatestRtt,
     seen: Seen,
-    /// Whether the acknowledgements before tell nothing of the path.
-    was_late: bool,
+    /// Whether the round-trip time of the acknowledgements before tells of the path.
+    tells: bool,
     acked: Acked,
 }
 
@@ -305,7 +316,9 @@ impl Sender {
             outstanding: path.outstanding,
             max_outstanding: path.max_outstanding,
             segment: path.segment.into(),
-            least_rtt_us: path.least_rtt.map_or(0, |rtt| rtt.as_micros() as u32),
+            // The law takes the least for that of small packets, as TCP's handshake has them, and
+            // the difference for the time of a full one. QUIC's handshake has full ones.
+            least_rtt_us: 0,
             phase: held.phase,
             is_window_limited: is_limited.into(),
             is_paced: 0,
@@ -373,9 +386,12 @@ impl Controller for Sender {
         self.sender.0.rtt_us.store(rtt_us, Ordering::Relaxed);
         self.path.delivered = self.path.delivered.wrapping_add(1);
         self.acked.packets += 1;
-        self.acked.newest = self.acked.newest.max(Some(sent));
+        if self.acked.newest <= Some(sent) {
+            self.acked.newest = Some(sent);
+            self.acked.is_full = bytes * FULL.1 >= u64::from(self.path.segment) * FULL.0;
+        }
         let latest = self.rtts.update(rtt.get());
-        let latest = latest.filter(|_| !self.was_late);
+        let latest = latest.filter(|_| self.tells);
         self.acked.rtt = self.acked.rtt.or(latest);
         if self.held.is_none() {
             self.cubic.on_ack(now, sent, bytes, app_limited, rtt);
@@ -393,9 +409,8 @@ impl Controller for Sender {
             self.path.arrive_up_to(number);
         }
         let acked = std::mem::take(&mut self.acked);
-        self.was_late = self.seen.is_late();
+        self.tells = acked.is_full && !self.seen.is_late();
         let rtt = acked.rtt;
-        self.path.least_rtt = self.path.least_rtt.into_iter().chain(rtt).min();
         let segment = u64::from(self.path.segment);
         self.path.outstanding = packets(in_flight + segment - 1, self.path.segment);
         self.follow_target(now);
@@ -483,7 +498,7 @@ impl Controller for Sender {
             path: self.path.clone(),
             rtts: self.rtts,
             seen: self.seen.clone(),
-            was_late: self.was_late,
+            tells: self.tells,
             acked: self.acked,
         })
     }

@@ -16,7 +16,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use dalbe::quic::{ArrivalSocket, INITIAL_RTT, QuicSender, RECEIVE_BUFFER, Seen, SenderFactory};
+use dalbe::quic::{
+    ArrivalSocket, INITIAL_RTT, QuicSender, RECEIVE_BUFFER, Seen, SenderFactory, each_acknowledged,
+};
 use dalbe::sender::SenderPolicy;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
@@ -159,6 +161,7 @@ impl Http3Listener {
         let mut transport = TransportConfig::default();
         transport
             .initial_rtt(INITIAL_RTT)
+            .ack_frequency_config(Some(each_acknowledged()))
             .max_concurrent_bidi_streams(VarInt::from_u32(MAX_REQUESTS))
             .max_concurrent_uni_streams(VarInt::from_u32(MAX_OTHER_STREAMS))
             .stream_receive_window(VarInt::from_u32(UPLOAD_WINDOW))

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dalbe::ebpf::CongestionLaw;
-use dalbe::quic::{INITIAL_RTT, QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory};
+use dalbe::quic::{
+    INITIAL_RTT, QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory, each_acknowledged,
+};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use h3::client::SendRequest;
@@ -119,11 +121,13 @@ impl Dialer {
             .send_window(SEND_WINDOW)
             .datagram_receive_buffer_size(None);
         match self.law {
-            Some(law) => config.congestion_controller_factory(Arc::new(SenderFactory::new(
-                sender.clone(),
-                law,
-                seen.clone(),
-            ))),
+            Some(law) => config
+                .ack_frequency_config(Some(each_acknowledged()))
+                .congestion_controller_factory(Arc::new(SenderFactory::new(
+                    sender.clone(),
+                    law,
+                    seen.clone(),
+                ))),
             None => config.congestion_controller_factory(Arc::new(WatchedFactory::new(
                 CubicConfig::default(),
                 seen.clone(),
