@@ -36,7 +36,7 @@ fn a_download_that_yields_says_so_and_tells_its_deadline_only_to_ours() {
         let requests = requests(is_ours, &["--deadline", "1h"]);
         assert!(requests.len() > 3);
         for (nth, request) in requests.iter().enumerate() {
-            assert_eq!(request.header("Priority"), Some("u=7"));
+            assert_eq!(request.header("Priority"), Some("u=6"));
             let told = request.header("Fairbat-Deadline");
             assert_eq!(told.is_some(), is_ours && nth > 0, "{nth}: {told:?}");
         }

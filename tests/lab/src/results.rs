@@ -193,7 +193,19 @@ impl MatrixRecord {
             );
         }
         files.sort();
-        files.iter().map(|file| Self::read(file)).collect()
+        let all = files.iter().map(|file| Self::read_if_matrix(file));
+        all.filter_map(Result::transpose).collect()
+    }
+
+    /// The same of a file that may hold something else, whose head names no columns: `None` then.
+    fn read_if_matrix(file: &Path) -> Result<Option<Self>, Box<dyn Error>> {
+        let text = fs::read_to_string(file)?;
+        let head: Value = serde_json::from_str(text.lines().next().unwrap_or_default())
+            .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        match head.get("columns") {
+            Some(_) => Self::read(file).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The lines of its file, with numbers of so many significant digits.

@@ -79,6 +79,9 @@ pub struct SenderView {
     pub segment: u32,
     /// The least round-trip time, µs; 0 while it is unknown.
     pub least_rtt_us: u32,
+    /// Round-trip times vary by this without a queue, as far as the caller knows, µs. Flows with a
+    /// host in common learn it themselves.
+    pub noise_us: u32,
     /// What is being repaired.
     pub phase: SenderPhase,
     /// Whether the window kept packets back in the last round trip.

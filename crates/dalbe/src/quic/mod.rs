@@ -11,7 +11,7 @@
 //!
 //! What is seen is how long the path takes: from a grant of credit to the data that needed it, and
 //! from a packet to its acknowledgement, for QUIC tells how long that was held back. Datagrams that
-//! the kernel had for long until this process read them tell nothing. What the other end's process
+//! quinn takes to have come at another time than they have tell nothing. What the other end's process
 //! takes is part of the path: that makes times of packets less exact than TCP's.
 //! Unlike TCP's timestamps, QUIC's packets do not tell when they left. So there is no one-way
 //! delay, and a queue on the way to the server looks like one on the way from it. Vulture's
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use self::credit::Credit;
 pub use self::sender::{QuicSender, SenderFactory, each_acknowledged};
-pub use self::socket::ArrivalSocket;
+pub use self::socket::{ArrivalRuntime, ArrivalSocket};
 pub use self::watched::WatchedFactory;
 use crate::receive_window::PacketArrivals;
 use crate::socket::TcpInfo;
@@ -44,10 +44,6 @@ pub const FREE_WINDOW: u32 = 64 << 20;
 
 /// Bytes that the kernel should keep until they are read: 30 ms at 1 Gbit/s.
 pub const RECEIVE_BUFFER: usize = 4 << 20;
-
-/// A datagram that the kernel had for longer than this is late: this process had no processor. What
-/// is off by this counts as no queue anyway.
-const MAX_WAIT: Duration = Duration::from_millis(1);
 
 /// Times are compared with each other only.
 const TICK: Duration = Duration::from_micros(1);
@@ -79,8 +75,8 @@ struct Counters {
     largest: AtomicU32,
     /// Pieces that have arrived beyond a hole.
     out_of_order: AtomicU32,
-    /// For how long the kernel had what was read last, us.
-    waited: AtomicU64,
+    /// Whether what was read last has come at another time than quinn takes it to have.
+    is_inexact: AtomicBool,
     rtts: Mutex<Rtts>,
 }
 
@@ -96,7 +92,7 @@ struct Rtts {
     /// The least of data, and the least of acknowledgements.
     bases: [Option<Duration>; 2],
     /// Whether what was read when the smoothed one was taken last tells nothing.
-    was_late: bool,
+    was_inexact: bool,
 }
 
 /// What connections take for the round-trip time before the first one. RFC 9002, section 6.2.2,
@@ -132,17 +128,14 @@ impl Seen {
         }
     }
 
-    /// The kernel had the first of what this process reads now for so long.
-    fn read(&self, waited: Option<Duration>) {
-        let waited = waited.unwrap_or_default().as_micros();
-        let waited = u64::try_from(waited).unwrap_or(u64::MAX);
-        self.0.waited.store(waited, Ordering::Relaxed);
+    /// Whether what this process reads now has come when quinn takes it to have.
+    fn read(&self, are_exact: bool) {
+        self.0.is_inexact.store(!are_exact, Ordering::Relaxed);
     }
 
-    /// Whether the kernel had what this process reads now for so long that it tells nothing of the
-    /// path.
-    fn is_late(&self) -> bool {
-        Duration::from_micros(self.0.waited.load(Ordering::Relaxed)) > MAX_WAIT
+    /// Whether what this process reads now tells nothing of the path, as its time is not known.
+    fn is_inexact(&self) -> bool {
+        self.0.is_inexact.load(Ordering::Relaxed)
     }
 
     fn datagram(&self, bytes: u64) {
@@ -171,11 +164,11 @@ impl Seen {
     /// Takes the smoothed round-trip time as it is now. A congestion control hears of
     /// acknowledgements before this time does, so it may be that of those before.
     fn smoothed(&self, now: Duration) {
-        let is_late = self.is_late();
+        let is_inexact = self.is_inexact();
         let mut rtts = self.rtts();
-        let was_late = std::mem::replace(&mut rtts.was_late, is_late);
+        let was_inexact = std::mem::replace(&mut rtts.was_inexact, is_inexact);
         let latest = rtts.smoothed.update(now);
-        if let Some(latest) = latest.filter(|_| !is_late && !was_late) {
+        if let Some(latest) = latest.filter(|_| !is_inexact && !was_inexact) {
             rtts.least = Some(rtts.least.map_or(latest, |least| least.min(latest)));
         }
     }
@@ -270,7 +263,7 @@ impl QuicReceiver {
         if !in_order {
             self.seen.0.out_of_order.fetch_add(1, Ordering::Relaxed);
         }
-        let tells_rtt = in_order && !self.seen.is_late();
+        let tells_rtt = in_order && !self.seen.is_inexact();
         let now = self.now();
         self.grant(|credit| credit.read(now, bytes as u64, tells_rtt));
     }

@@ -30,6 +30,9 @@ const INITIAL_WINDOW: u32 = 10;
 /// frame (RFC 9000, sections 17.3.1 and 19.8).
 const MIN_OVERHEAD: u64 = 28;
 
+/// An acknowledgement waits so long until the other end's process has a processor, now and then, µs.
+const NOISE_US: u32 = 2_000;
+
 /// The laws count from a moment that is not 0, µs.
 const BEGINNING_US: u64 = 1_000_000;
 
@@ -319,6 +322,7 @@ impl Sender {
             // The law takes the least for that of small packets, as TCP's handshake has them, and
             // the difference for the time of a full one. QUIC's handshake has full ones.
             least_rtt_us: 0,
+            noise_us: NOISE_US,
             phase: held.phase,
             is_window_limited: is_limited.into(),
             is_paced: 0,
@@ -409,7 +413,7 @@ impl Controller for Sender {
             self.path.arrive_up_to(number);
         }
         let acked = std::mem::take(&mut self.acked);
-        self.tells = acked.is_full && !self.seen.is_late();
+        self.tells = acked.is_full && !self.seen.is_inexact();
         let rtt = acked.rtt;
         let segment = u64::from(self.path.segment);
         self.path.outstanding = packets(in_flight + segment - 1, self.path.segment);

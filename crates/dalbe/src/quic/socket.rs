@@ -1,12 +1,20 @@
-//! A UDP socket that counts what arrives, and tells how long the kernel has had it.
+//! A UDP socket that counts what arrives, and tells when it did.
+//!
+//! quinn asks for the time, and takes it for that of all datagrams that it reads next. It is too late
+//! for one that the kernel had for long because this process had no processor, and too early for one
+//! that came after the question. Then round-trip times are too long or too short, and so are the
+//! times for which acknowledgements are said to be held back. So [`ArrivalRuntime`] notes what quinn
+//! was told. The socket makes it ask again where that is long ago, and compares the rest with what
+//! the kernel tells.
 
+use std::cell::Cell;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::cmsg_space;
 use nix::sys::socket::{
@@ -15,12 +23,64 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
-use quinn::{AsyncUdpSocket, Runtime as _, TokioRuntime, UdpPoller};
+use quinn::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
 use tokio::io::Interest;
 
 use super::Seen;
 
-/// The socket of one connection.
+/// A datagram that has come so much before the time that quinn was told tells nothing. What is off
+/// by less counts as no queue anyway.
+const MAX_EARLIER: Duration = Duration::from_millis(1);
+
+/// The same of one that has come after it. The least round-trip time counts for long, and must not
+/// be too short.
+const MAX_LATER: Duration = Duration::from_micros(200);
+
+thread_local! {
+    /// The time that quinn was told last. It reads in the thread in which it has asked.
+    static TOLD: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// The tokio runtime for endpoints with an [`ArrivalSocket`].
+#[derive(Debug)]
+pub struct ArrivalRuntime;
+
+impl Runtime for ArrivalRuntime {
+    fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
+        TokioRuntime.new_timer(at)
+    }
+
+    fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        TokioRuntime.spawn(future);
+    }
+
+    fn wrap_udp_socket(&self, socket: std::net::UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+        TokioRuntime.wrap_udp_socket(socket)
+    }
+
+    fn now(&self) -> Instant {
+        let now = TokioRuntime.now();
+        TOLD.set(Some(now));
+        now
+    }
+}
+
+/// Whether quinn was told the time long ago.
+fn is_stale() -> bool {
+    let told = TOLD.get();
+    told.is_some_and(|told| TokioRuntime.now().saturating_duration_since(told) > MAX_LATER)
+}
+
+/// Whether a datagram that the kernel has had for so long has come when quinn takes it to have.
+fn is_exact(waited: Duration) -> bool {
+    let (now, told) = (TokioRuntime.now(), TOLD.get());
+    told.is_none_or(|told| {
+        let since = now.saturating_duration_since(told);
+        waited.saturating_sub(since) <= MAX_EARLIER && since.saturating_sub(waited) <= MAX_LATER
+    })
+}
+
+/// The socket of an endpoint.
 #[derive(Debug)]
 pub struct ArrivalSocket {
     /// Sends, and has set what is to be told of each datagram.
@@ -132,9 +192,16 @@ impl AsyncUdpSocket for ArrivalSocket {
     ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.reader.poll_recv_ready(context))?;
-            let (mut count, mut longest) = (0, None);
+            if is_stale() {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let (mut count, mut are_exact) = (0, true);
             let read = self.reader.try_io(Interest::READABLE, || {
                 for (buffer, meta) in bufs.iter_mut().zip(meta.iter_mut()) {
+                    if count > 0 && is_stale() {
+                        break;
+                    }
                     let waited;
                     (*meta, waited) = match self.read(buffer) {
                         Ok(read) => read,
@@ -143,10 +210,10 @@ impl AsyncUdpSocket for ArrivalSocket {
                         Err(_) => break,
                     };
                     count += 1;
-                    longest = longest.max(waited);
+                    are_exact &= waited.is_none_or(is_exact);
                     self.seen.datagrams(meta.len, meta.stride);
                 }
-                self.seen.read(longest);
+                self.seen.read(are_exact);
                 Ok(())
             });
             match read {

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use dalbe::quic::{
-    ArrivalSocket, INITIAL_RTT, QuicSender, RECEIVE_BUFFER, Seen, SenderFactory, each_acknowledged,
+    ArrivalRuntime, ArrivalSocket, INITIAL_RTT, QuicSender, RECEIVE_BUFFER, Seen, SenderFactory,
+    each_acknowledged,
 };
 use dalbe::sender::SenderPolicy;
 use h3::error::{Code, StreamError};
@@ -28,7 +29,7 @@ use http::{HeaderValue, Method};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use quinn::crypto::rustls::QuicServerConfig;
-use quinn::{Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
+use quinn::{Endpoint, EndpointConfig, ServerConfig, TransportConfig, VarInt};
 use rustls::ServerConfig as ServerTls;
 use socket2::SockRef;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -101,7 +102,7 @@ impl Http3Listener {
             EndpointConfig::default(),
             Some(config),
             Arc::new(ArrivalSocket::new(socket, seen.clone())?),
-            Arc::new(TokioRuntime),
+            Arc::new(ArrivalRuntime),
         )?;
         Ok(Self {
             endpoint,

@@ -19,6 +19,12 @@ fn the_index_names_every_page() {
 }
 
 #[test]
+fn the_results_are_read_whatever_else_is_there() {
+    let all = MatrixRecord::read_all(&crate::files::results()).unwrap();
+    assert!(all.iter().any(|matrix| matrix.name == "bottlenecks"));
+}
+
+#[test]
 fn a_matrix_survives_its_file() {
     let mut matrix = synthetic::matrix();
     matrix.runs = vec![synthetic::run("constant", "curl", 1, &[4.5, 0.25])];

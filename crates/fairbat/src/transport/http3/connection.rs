@@ -10,7 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use dalbe::ebpf::CongestionLaw;
 use dalbe::quic::{
-    INITIAL_RTT, QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory, each_acknowledged,
+    ArrivalRuntime, INITIAL_RTT, QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory,
+    each_acknowledged,
 };
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -18,7 +19,7 @@ use h3::client::SendRequest;
 use h3::error::Code;
 use quinn::congestion::CubicConfig;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt};
 use rustls::ClientConfig as ClientTls;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -173,7 +174,7 @@ impl Dialer {
 
     async fn connect(&self, name: &str, address: SocketAddr) -> Result<Dialed, DialError> {
         let (seen, sender) = (Seen::default(), QuicSender::default());
-        let runtime = Arc::new(TokioRuntime);
+        let runtime = Arc::new(ArrivalRuntime);
         let socket = open_socket(address, self.local_end.as_ref(), &seen)?;
         let endpoint =
             Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, runtime)?;

@@ -116,6 +116,7 @@ fn view(state: &CongestionState) -> SenderView {
         max_outstanding: state.max_outstanding,
         segment: SEGMENT as u32,
         least_rtt_us: state.min_rtt.as_micros() as u32,
+        noise_us: 0,
         phase: told(state.phase),
         is_window_limited: u8::from(state.is_window_limited),
         is_paced: 0,
