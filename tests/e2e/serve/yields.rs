@@ -36,7 +36,13 @@ fn a_download_that_yields_says_so_and_tells_its_deadline_only_to_ours() {
         let requests = requests(is_ours, &["--deadline", "1h"]);
         assert!(requests.len() > 3);
         for (nth, request) in requests.iter().enumerate() {
-            assert_eq!(request.header("Priority"), Some("u=6"));
+            // The first one asks what is there.
+            let urgency = if nth == 0 { "u=7" } else { "u=6" };
+            assert_eq!(
+                request.header("Priority"),
+                Some(urgency),
+                "{nth}: {request:?}"
+            );
             let told = request.header("Fairbat-Deadline");
             assert_eq!(told.is_some(), is_ours && nth > 0, "{nth}: {told:?}");
         }

@@ -8,7 +8,6 @@
 //! proportion to what arrives (RFC 6937). What is sent again counts as new.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicC
 use quinn_proto::RttEstimator;
 
 use super::credit::FULL;
+use super::path_state::{PathState, packets};
 use super::{LatestRtt, Seen};
 use crate::ebpf::native::{INFINITE_THRESHOLD, NativeFlow, NativeHost, SenderPhase, SenderView};
 use crate::ebpf::{CongestionLaw, CongestionParameters, CongestionState, SenderCoupling};
@@ -143,69 +143,6 @@ impl ControllerFactory for SenderFactory {
             tells: false,
             acked: Acked::default(),
         })
-    }
-}
-
-/// What is under way.
-#[derive(Debug, Clone)]
-struct PathState {
-    /// Size of a packet, bytes.
-    segment: u16,
-    /// Bytes sent, and bytes up to the newest packet that has arrived.
-    next: u64,
-    acknowledged: u64,
-    /// What has left at once and has not arrived: the number of its last packet, and how many bytes
-    /// were sent up to there.
-    sent: VecDeque<(u64, u64)>,
-    /// The same of the last of it that has arrived.
-    arrived: (u64, u64),
-    /// Packets under way.
-    outstanding: u32,
-    max_outstanding: u32,
-    /// The most is counted anew from this byte on.
-    counted_from: u64,
-    delivered: u32,
-}
-
-impl PathState {
-    fn new(segment: u16) -> Self {
-        Self {
-            segment,
-            next: 0,
-            acknowledged: 0,
-            sent: VecDeque::new(),
-            arrived: (0, 0),
-            outstanding: 0,
-            max_outstanding: 0,
-            counted_from: 0,
-            delivered: 0,
-        }
-    }
-
-    /// Packets have left at once, the last of them with this number.
-    fn send(&mut self, bytes: u64, number: u64) {
-        self.next += bytes;
-        self.outstanding += packets(bytes + u64::from(self.segment) - 1, self.segment);
-        self.sent.push_back((number, self.next));
-        if self.acknowledged >= self.counted_from {
-            self.counted_from = self.next;
-            self.max_outstanding = 0;
-        }
-        self.max_outstanding = self.max_outstanding.max(self.outstanding);
-    }
-
-    /// The packets up to this one have arrived, or will not.
-    fn arrive_up_to(&mut self, number: u64) {
-        while let Some(&front) = self.sent.front().filter(|(last, _)| *last <= number) {
-            self.sent.pop_front();
-            self.arrived = front;
-            self.acknowledged = front.1;
-        }
-        // Some of what has left at once.
-        let (before, upto) = self.arrived;
-        let bytes = number.saturating_sub(before) * u64::from(self.segment);
-        let most = self.sent.front().map_or(upto, |(_, upto)| upto - 1);
-        self.acknowledged = self.acknowledged.max((upto + bytes).min(most));
     }
 }
 
@@ -364,10 +301,6 @@ impl Held {
     fn take(&mut self, view: &SenderView) {
         (self.window, self.threshold) = (view.window, view.threshold);
     }
-}
-
-fn packets(bytes: u64, segment: u16) -> u32 {
-    u32::try_from(bytes / u64::from(segment.max(1))).unwrap_or(u32::MAX)
 }
 
 impl Controller for Sender {

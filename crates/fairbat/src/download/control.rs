@@ -323,12 +323,13 @@ impl Run {
     /// The hint with a request for a range. It also says how much this connection has to
     /// move by the deadline: its part of all that is due.
     pub(crate) fn hint(&self, id: TransferId) -> Option<DeadlineHint> {
-        // The sum takes its time where there are many files.
+        let own = self.own_hint(id)?;
+        // The sum takes its time where there are many files. Other servers hear only whether there
+        // is a deadline.
         let mut paths = self.paths.iter();
         if !paths.any(|path| path.context.client.knows_fairbat_server()) {
-            return None;
+            return Some(own);
         }
-        let own = self.own_hint(id)?;
         let Some(deadline) = self.transfers[id.0 as usize].deadline else {
             return Some(own);
         };
