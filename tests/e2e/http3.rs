@@ -14,6 +14,7 @@ use fairbat_tests::expect::{assert_content, assert_only};
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::outcome::Outcome;
 use fairbat_tests::poll::wait_until;
+use fairbat_tests::served::{serving, started};
 use fairbat_tests::target::python;
 use fairbat_tests::tls::Identity;
 use fairbat_tests::workdir::Workdir;
@@ -58,25 +59,15 @@ fn serve(directory: &Path, identity: &Identity, words: &[&str]) -> (Running, Str
     started(&serving(directory, identity).args(listen).args(words))
 }
 
-/// `fairbat serve --http3`, without an address.
-fn serving(directory: &Path, identity: &Identity) -> Fairbat {
-    Fairbat::new(directory)
-        .args(["serve", "--json", "--http3", "--tls-cert"])
-        .arg(&identity.certificate)
-        .arg("--tls-key")
-        .arg(&identity.key)
-        .arg(directory)
-}
-
-/// Starts it, and waits until it listens.
-fn started(serving: &Fairbat) -> (Running, String) {
-    let mut server = serving.spawn();
-    server.wait_for_event("to listen", |event| event["event"] == "listening");
-    let url = server.events()[0]["url"]
-        .as_str()
-        .expect("a URL")
-        .to_owned();
-    (server, url)
+/// One of our clients of aioquic, for this URL of a server with this identity.
+fn aioquic(script: &str, url: &str, identity: &Identity) -> Command {
+    let scripts = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/http3"));
+    let mut client = Command::new(python());
+    client
+        .arg(scripts.join(script))
+        .arg(url)
+        .arg(&identity.authority);
+    client
 }
 
 #[test]
@@ -232,12 +223,7 @@ fn aioquic_fetches_exactly_what_is_served() {
     FILE.write_to(&site.join("file")).expect("a file");
     let (_server, url) = serve(site.path(), &identity, &[]);
     let work = Workdir::new();
-    let output = Command::new(python())
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/http3/fetch.py"))
-        .args([
-            &format!("{url}file"),
-            &identity.authority.display().to_string(),
-        ])
+    let output = aioquic("fetch.py", &format!("{url}file"), &identity)
         .arg(work.join("file"))
         .arg("1000000-1000009")
         .output()
@@ -260,12 +246,7 @@ fn a_body_is_taken_as_it_was_announced() {
     let identity = identity(&keys);
     let (_server, url) = serve(site.path(), &identity, &["--writable"]);
     let status = |method: &str, path: &str, rest: &[&str]| {
-        let output = Command::new(python())
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/http3/send.py"))
-            .args([
-                &format!("{url}{path}"),
-                &identity.authority.display().to_string(),
-            ])
+        let output = aioquic("send.py", &format!("{url}{path}"), &identity)
             .arg(method)
             .args(rest)
             .output()

@@ -34,6 +34,7 @@ pub mod proxy;
 mod rate;
 pub mod seccomp;
 pub mod secret;
+pub mod served;
 pub mod special;
 pub mod ss;
 pub mod stores;

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use fairbat_tests::content::Content;
 use fairbat_tests::netns::{CLIENT, Link, SERVER};
 use fairbat_tests::poll::wait_until;
+use fairbat_tests::served::{serving, started};
 use fairbat_tests::tls::Identity;
 use fairbat_tests::workdir::Workdir;
 
-use super::{get, serving, started};
+use super::get;
 
 /// Twenty-five seconds at the link's rate.
 const FILE: Content = Content::new(311, 50_000_000);

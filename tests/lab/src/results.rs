@@ -134,10 +134,8 @@ impl MatrixRecord {
     /// # Errors
     /// When there is none, or it is not of this form.
     pub fn read(file: &Path) -> Result<Self, Box<dyn Error>> {
-        let failed =
-            |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", file.display());
-        let text = fs::read_to_string(file).map_err(|error| failed(&error))?;
-        Self::from_lines(&text).map_err(|error| failed(&error).into())
+        let matrix = Self::read_if_matrix(file)?;
+        matrix.ok_or_else(|| format!("cannot read {}: it is no matrix", file.display()).into())
     }
 
     /// Takes over the runs of earlier results that have not failed.
@@ -199,13 +197,13 @@ impl MatrixRecord {
 
     /// The same of a file that may hold something else, whose head names no columns: `None` then.
     fn read_if_matrix(file: &Path) -> Result<Option<Self>, Box<dyn Error>> {
-        let text = fs::read_to_string(file)?;
-        let head: Value = serde_json::from_str(text.lines().next().unwrap_or_default())
-            .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        match head.get("columns") {
-            Some(_) => Self::read(file).map(Some),
-            None => Ok(None),
-        }
+        let failed =
+            |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", file.display());
+        let text = fs::read_to_string(file).map_err(|error| failed(&error))?;
+        let head = text.lines().next().unwrap_or_default();
+        let head: Value = serde_json::from_str(head).map_err(|error| failed(&error))?;
+        let matrix = head.get("columns").map(|_| Self::from_lines(&text));
+        matrix.transpose().map_err(|error| failed(&error).into())
     }
 
     /// The lines of its file, with numbers of so many significant digits.

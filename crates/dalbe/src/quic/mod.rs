@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::credit::Credit;
-pub use self::sender::{QuicSender, SenderFactory, each_acknowledged};
+pub use self::sender::QuicSender;
 pub use self::socket::{ArrivalRuntime, ArrivalSocket};
 pub use self::watched::WatchedFactory;
 use crate::receive_window::PacketArrivals;

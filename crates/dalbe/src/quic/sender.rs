@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics, CubicConfig};
+use quinn::{AckFrequencyConfig, TransportConfig, VarInt};
 use quinn_proto::RttEstimator;
 
 use super::credit::FULL;
@@ -58,6 +59,24 @@ struct Shared {
 }
 
 impl QuicSender {
+    /// Sets up its connection, which follows this law while it is held back, over a socket that
+    /// tells `seen`.
+    ///
+    /// The other end is asked for an acknowledgement of each packet, if it knows how (QUIC
+    /// Acknowledgement Frequency, draft 4). Of two, only the second one's round-trip time would be
+    /// told, which waits for the first one at the bottleneck.
+    pub fn configure(&self, config: &mut TransportConfig, law: CongestionLaw, seen: &Seen) {
+        let mut each = AckFrequencyConfig::default();
+        each.ack_eliciting_threshold(VarInt::from_u32(0));
+        config
+            .ack_frequency_config(Some(each))
+            .congestion_controller_factory(Arc::new(SenderFactory {
+                sender: self.clone(),
+                law,
+                seen: seen.clone(),
+            }));
+    }
+
     /// From now on, the connection is to do this; `None` does not hold it back.
     pub fn set_target(&self, target: Option<FlowTarget>) {
         *self.0.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
@@ -102,31 +121,12 @@ impl QuicSender {
     }
 }
 
-/// Asks the other end for an acknowledgement of each packet, if it knows how (QUIC Acknowledgement
-/// Frequency, draft 4). Of two, only the second one's round-trip time would be told, which waits for
-/// the first one at the bottleneck.
-#[must_use]
-pub fn each_acknowledged() -> quinn::AckFrequencyConfig {
-    let mut config = quinn::AckFrequencyConfig::default();
-    config.ack_eliciting_threshold(quinn::VarInt::from_u32(0));
-    config
-}
-
 /// Makes the congestion control of one connection.
 #[derive(Debug)]
-pub struct SenderFactory {
+struct SenderFactory {
     sender: QuicSender,
     law: CongestionLaw,
     seen: Seen,
-}
-
-impl SenderFactory {
-    /// Of the connection of this sender, which follows this law while it is held back, over a
-    /// socket that tells `seen`.
-    #[must_use]
-    pub fn new(sender: QuicSender, law: CongestionLaw, seen: Seen) -> Self {
-        Self { sender, law, seen }
-    }
 }
 
 impl ControllerFactory for SenderFactory {

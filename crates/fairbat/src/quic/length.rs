@@ -1,9 +1,11 @@
 //! How long the body of a message is: as announced, and as it comes. Over HTTP/3, nothing but this
 //! tells one that is not whole (RFC 9114, section 4.1.2).
 
+use bytes::{Buf, Bytes};
+use h3::error::StreamError;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
-use http_body::SizeHint;
+use http_body::{Frame, SizeHint};
 
 use crate::http::fields::{digits, single};
 
@@ -53,8 +55,25 @@ impl BodyLength {
     ///
     /// # Errors
     /// It is less than announced.
-    pub(crate) fn end(&self) -> Result<(), WrongLength> {
+    fn end(&self) -> Result<(), WrongLength> {
         self.check(|received, announced| received == announced)
+    }
+
+    /// The next frame of a body of which this has come; `None` at its end.
+    pub(crate) fn frame<E>(
+        &mut self,
+        data: Result<Option<impl Buf>, StreamError>,
+    ) -> Option<Result<Frame<Bytes>, E>>
+    where
+        E: From<StreamError> + From<WrongLength>,
+    {
+        let data = match data {
+            Ok(Some(mut data)) => data.copy_to_bytes(data.remaining()),
+            Ok(None) => return self.end().err().map(|wrong| Err(wrong.into())),
+            Err(error) => return Some(Err(error.into())),
+        };
+        let taken = self.take(data.len());
+        Some(taken.map(|()| Frame::data(data)).map_err(Into::into))
     }
 
     fn check(&self, is_right: impl Fn(u64, u64) -> bool) -> Result<(), WrongLength> {

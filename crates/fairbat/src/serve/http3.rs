@@ -16,10 +16,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use dalbe::quic::{
-    ArrivalRuntime, ArrivalSocket, INITIAL_RTT, QuicSender, RECEIVE_BUFFER, Seen, SenderFactory,
-    each_acknowledged,
-};
+use dalbe::quic::{ArrivalRuntime, ArrivalSocket, INITIAL_RTT, QuicSender, RECEIVE_BUFFER, Seen};
 use dalbe::sender::SenderPolicy;
 use h3::error::{Code, StreamError};
 use h3::server::{RequestResolver, RequestStream};
@@ -41,7 +38,7 @@ use super::controller::{ConnectionController, ResponseState, ResponseTracker};
 use super::limits::{PeerPlace, Peers};
 use super::site::Site;
 use crate::http::urgency::Urgency;
-use crate::quic::{BodyLength, Priorities, Receiving, Sending, Streams, WrongLength, code};
+use crate::quic::{BodyLength, Priorities, Receiving, Sending, Streams, code};
 
 /// Requests at once on a connection.
 const MAX_REQUESTS: u32 = 100;
@@ -162,18 +159,13 @@ impl Http3Listener {
         let mut transport = TransportConfig::default();
         transport
             .initial_rtt(INITIAL_RTT)
-            .ack_frequency_config(Some(each_acknowledged()))
             .max_concurrent_bidi_streams(VarInt::from_u32(MAX_REQUESTS))
             .max_concurrent_uni_streams(VarInt::from_u32(MAX_OTHER_STREAMS))
             .stream_receive_window(VarInt::from_u32(UPLOAD_WINDOW))
             .receive_window(VarInt::from_u32(UPLOAD_WINDOW))
             .send_window(MAX_UNSENT)
-            .datagram_receive_buffer_size(None)
-            .congestion_controller_factory(Arc::new(SenderFactory::new(
-                sender.clone(),
-                self.sender.law(),
-                self.seen.clone(),
-            )));
+            .datagram_receive_buffer_size(None);
+        sender.configure(&mut transport, self.sender.law(), &self.seen);
         let mut config = ServerConfig::with_crypto(Arc::clone(&self.tls) as Arc<_>);
         config.transport_config(Arc::new(transport));
         config
@@ -376,15 +368,6 @@ impl Upload {
     }
 }
 
-/// Why there is no more of a body.
-#[derive(Debug, thiserror::Error)]
-enum BrokenUpload {
-    #[error(transparent)]
-    Stream(#[from] StreamError),
-    #[error(transparent)]
-    Length(#[from] WrongLength),
-}
-
 impl Body for Upload {
     type Data = Bytes;
     type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -402,20 +385,9 @@ impl Body for Upload {
             None => ready!(this.receiving.poll_recv_data(context))
                 .map(|data| data.map(|mut data| data.copy_to_bytes(data.remaining()))),
         };
-        let checked = data.map_err(BrokenUpload::from).and_then(|data| {
-            match &data {
-                Some(data) => this.length.take(data.len())?,
-                None => this.length.end()?,
-            }
-            Ok(data)
-        });
-        this.has_ended = !matches!(checked, Ok(Some(_)));
-        Poll::Ready(
-            checked
-                .map_err(Into::into)
-                .transpose()
-                .map(|data| data.map(Frame::data)),
-        )
+        let frame = this.length.frame(data);
+        this.has_ended = !matches!(frame, Some(Ok(_)));
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

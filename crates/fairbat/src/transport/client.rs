@@ -172,12 +172,9 @@ impl HttpClient {
         connections: u32,
         tap: Tap,
     ) -> Result<Self, TransferError> {
-        let (settings, tls) = (&self.settings, &self.tls);
         Ok(Self {
-            client: open(settings, tls, connections, &tap)?,
-            http3: self
-                .http3
-                .with_connections(settings, tls, connections, &tap),
+            client: open(&self.settings, &self.tls, connections, &tap)?,
+            http3: self.http3.with_connections(connections, &tap),
             connections,
             tap,
             ..self.clone()

@@ -11,7 +11,6 @@ use std::process::Command;
 
 use super::bare;
 use super::record::{Cost, Series, Used};
-use super::site::{serving, settle, started};
 use crate::bench::machine;
 use crate::bench::measure::measure_time;
 use crate::bench::speed::MEMORY;
@@ -20,6 +19,7 @@ use crate::caddy::Caddy;
 use crate::content::Content;
 use crate::cpu::cpu_s;
 use crate::expect::assert_content;
+use crate::served::{serving, settle, started};
 use crate::tls::Identity;
 
 /// Bytes of memory that have to stay free.

@@ -5,7 +5,6 @@ pub mod bare;
 mod cost;
 pub mod page;
 pub mod record;
-mod site;
 mod streams;
 
 use self::record::Record;

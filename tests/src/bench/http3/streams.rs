@@ -13,13 +13,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::record::{Case, Run, Streams};
-use super::site::{serving, settle, started};
 use crate::bench::machine;
 use crate::bench::speed::MEMORY;
 use crate::bin::{Fairbat, Running};
 use crate::content::Content;
 use crate::expect::assert_content;
 use crate::netns::{Link, SERVER};
+use crate::served::{serving, settle, started};
 use crate::tls::Identity;
 
 /// Both ways, as `tc` writes it.

@@ -65,7 +65,7 @@ fn udp_socket(to: SocketAddr, from: Option<&LocalEnd>) -> io::Result<UdpSocket> 
 
 /// The address that packets from this end to this address have now. None if there is no way.
 /// Nothing is sent.
-fn source(to: SocketAddr, from: Option<&LocalEnd>) -> Option<IpAddr> {
+pub(super) fn source(to: SocketAddr, from: Option<&LocalEnd>) -> Option<IpAddr> {
     let socket = udp_socket(to, from).ok()?;
     socket.connect(to).ok()?;
     Some(socket.local_addr().ok()?.ip())

@@ -9,10 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dalbe::ebpf::CongestionLaw;
-use dalbe::quic::{
-    ArrivalRuntime, INITIAL_RTT, QuicReceiver, QuicSender, Seen, SenderFactory, WatchedFactory,
-    each_acknowledged,
-};
+use dalbe::quic::{ArrivalRuntime, INITIAL_RTT, QuicReceiver, QuicSender, Seen, WatchedFactory};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use h3::client::SendRequest;
@@ -122,18 +119,12 @@ impl Dialer {
             .send_window(SEND_WINDOW)
             .datagram_receive_buffer_size(None);
         match self.law {
-            Some(law) => config
-                .ack_frequency_config(Some(each_acknowledged()))
-                .congestion_controller_factory(Arc::new(SenderFactory::new(
-                    sender.clone(),
-                    law,
-                    seen.clone(),
-                ))),
-            None => config.congestion_controller_factory(Arc::new(WatchedFactory::new(
-                CubicConfig::default(),
-                seen.clone(),
-            ))),
-        };
+            Some(law) => sender.configure(&mut config, law, seen),
+            None => {
+                let cubic = WatchedFactory::new(CubicConfig::default(), seen.clone());
+                config.congestion_controller_factory(Arc::new(cubic));
+            }
+        }
         config
     }
 

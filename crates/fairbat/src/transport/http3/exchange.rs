@@ -191,15 +191,7 @@ impl Body for Answer {
             return Poll::Ready(Some(Err(broken)));
         };
         this.silence = None;
-        let checked = data.map_err(Broken::from).and_then(|data| {
-            let data = data.map(|mut data| data.copy_to_bytes(data.remaining()));
-            match &data {
-                Some(data) => this.length.take(data.len())?,
-                None => this.length.end()?,
-            }
-            Ok(data)
-        });
-        Poll::Ready(checked.transpose().map(|data| data.map(Frame::data)))
+        Poll::Ready(this.length.frame(data))
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use url::Origin;
 
+use super::address::source;
 use super::connection::Server;
 use crate::file_version::wall_clock;
 use crate::settings::LocalEnd;
@@ -68,11 +69,17 @@ impl Memory {
     }
 
     /// Where this origin offers HTTP/3, unless that has failed in this network.
-    pub(super) fn offer(&self, origin: &Origin, network: &str) -> Option<Server> {
+    pub(super) fn offer(
+        &self,
+        origin: &Origin,
+        network: impl FnOnce() -> String,
+    ) -> Option<Server> {
         let now = now();
         let known = self.known();
         let host = known.0.get(&origin.ascii_serialization())?;
-        let is_shunned = host.shunned.get(network).is_some_and(|until| *until > now);
+        // To name the network takes some looks at the system.
+        let shunned = (!host.shunned.is_empty()).then(|| host.shunned.get(&network()));
+        let is_shunned = shunned.flatten().is_some_and(|until| *until > now);
         let (server, until) = host.offer.as_ref().filter(|_| !is_shunned)?;
         (*until > now).then(|| server.clone())
     }
@@ -171,23 +178,11 @@ fn write(path: &Path, known: &Known) -> io::Result<()> {
 /// The name of the network that connections from this end leave by.
 pub(super) fn network(from: Option<&LocalEnd>) -> String {
     let end = from.map(LocalEnd::to_string).unwrap_or_default();
-    let address = local_address().map(|address| address.to_string());
+    let towards = |elsewhere: IpAddr| source((elsewhere, 9).into(), None);
+    let address = towards(ELSEWHERE.into()).or_else(|| towards(ELSEWHERE_V6.into()));
+    let address = address.map(|address| address.to_string());
     let router = router().unwrap_or_default();
     format!("{end} {} {router}", address.unwrap_or_default())
-}
-
-/// The address that this machine has towards the rest of the world. Nothing is sent.
-fn local_address() -> Option<IpAddr> {
-    let towards = |elsewhere: IpAddr| {
-        let any: IpAddr = match elsewhere {
-            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = UdpSocket::bind((any, 0)).ok()?;
-        socket.connect((elsewhere, 9)).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    };
-    towards(ELSEWHERE.into()).or_else(|| towards(ELSEWHERE_V6.into()))
 }
 
 /// An address that no host has (RFC 5737).
@@ -234,15 +229,24 @@ mod tests {
         load().note_offer(&origin, offer(60));
         load().note_offer(&other, offer(60));
         let memory = load();
-        assert_eq!(memory.offer(&origin, "home"), Some(server.clone()));
+        assert_eq!(
+            memory.offer(&origin, || "home".to_owned()),
+            Some(server.clone())
+        );
         memory.note_failure(&origin, "home");
-        assert_eq!(load().offer(&origin, "home"), None);
-        assert_eq!(load().offer(&origin, "work"), Some(server.clone()));
+        assert_eq!(load().offer(&origin, || "home".to_owned()), None);
+        assert_eq!(
+            load().offer(&origin, || "work".to_owned()),
+            Some(server.clone())
+        );
         load().note_offer(&origin, None);
-        assert_eq!(load().offer(&origin, "work"), None);
-        assert_eq!(load().offer(&other, "home"), Some(server.clone()));
+        assert_eq!(load().offer(&origin, || "work".to_owned()), None);
+        assert_eq!(
+            load().offer(&other, || "home".to_owned()),
+            Some(server.clone())
+        );
         load().note_offer(&other, offer(0));
-        assert_eq!(load().offer(&other, "home"), None);
+        assert_eq!(load().offer(&other, || "home".to_owned()), None);
     }
 
     #[test]
@@ -253,6 +257,6 @@ mod tests {
         let memory = Memory::load(Some(path));
         let origin = Url::parse("https://example.com").unwrap().origin();
         memory.note_failure(&origin, "home");
-        assert_eq!(memory.offer(&origin, "home"), None);
+        assert_eq!(memory.offer(&origin, || "home".to_owned()), None);
     }
 }

@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use dalbe::ebpf::CongestionLaw;
 use dalbe::quic::FREE_WINDOW;
 use http::{Request, StatusCode, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
@@ -40,7 +41,7 @@ use crate::error::ErrorKind;
 use crate::http::alternative::{Alternative, Offer};
 use crate::http::urgency::Urgency;
 use crate::http::{Failure, Transient};
-use crate::settings::{Http3Policy, HttpSettings, LocalEnd};
+use crate::settings::{Http3Policy, HttpSettings};
 
 /// A connection that has not opened by then does not keep a request from TCP.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -66,7 +67,6 @@ pub(crate) struct Http3 {
     /// Whether a connection carries more than one request.
     keeps_connections: bool,
     memory: Memory,
-    local_end: Option<LocalEnd>,
     /// The proxies of the environment.
     proxies: Arc<Matcher>,
     /// The connections, by the origin that they are for.
@@ -106,20 +106,13 @@ impl Http3 {
                 tls,
                 local_end: settings.local_end.clone(),
                 window: first_window(tap),
-                law: match tap {
-                    Tap::Receive(_) => None,
-                    Tap::Send(tap) => Some(tap.levers.wanted().law()),
-                },
+                law: law(tap),
             },
             patience,
             max_silence: settings.stall_timeout,
-            opened: match tap {
-                Tap::Receive(_) => None,
-                Tap::Send(tap) => Some(tap.opened.clone()),
-            },
+            opened: opened(tap),
             keeps_connections: connections > 0,
             memory: Memory::load(settings.http3_memory.clone()),
-            local_end: settings.local_end.clone(),
             proxies: Arc::new(Matcher::from_system()),
             connections: Arc::default(),
             looked_up: Arc::default(),
@@ -127,17 +120,17 @@ impl Http3 {
     }
 
     /// The same with connections of its own.
-    pub(crate) fn with_connections(
-        &self,
-        settings: &HttpSettings,
-        tls: &ClientConfig,
-        connections: u32,
-        tap: &Tap,
-    ) -> Self {
+    pub(crate) fn with_connections(&self, connections: u32, tap: &Tap) -> Self {
         Self {
-            memory: self.memory.clone(),
-            looked_up: Arc::clone(&self.looked_up),
-            ..Self::new(settings, tls, connections, tap)
+            dialer: Dialer {
+                window: first_window(tap),
+                law: law(tap),
+                ..self.dialer.clone()
+            },
+            opened: opened(tap),
+            keeps_connections: connections > 0,
+            connections: Arc::default(),
+            ..self.clone()
         }
     }
 
@@ -147,7 +140,6 @@ impl Http3 {
     /// It has been sent, or TCP is no choice.
     pub(crate) async fn send(&self, request: reqwest::Request) -> Result<Sent, Failure> {
         let url = request.url().clone();
-        self.look_up(&url).await;
         let connection = match self.may_be_spoken(&url)? {
             true => self.connection(&url).await?,
             false => None,
@@ -199,7 +191,7 @@ impl Http3 {
 
     /// The network that connections leave by now.
     fn network(&self) -> String {
-        memory::network(self.local_end.as_ref())
+        memory::network(self.dialer.local_end.as_ref())
     }
 
     /// Notes what a response from this URL says of HTTP/3.
@@ -215,13 +207,9 @@ impl Http3 {
         self.memory.note_offer(&url.origin(), offer);
     }
 
-    /// Asks the DNS once what it says of HTTP/3 for this URL, and notes it.
-    async fn look_up(&self, url: &Url) {
+    /// Where this URL's host offers HTTP/3, unless that has failed here. The DNS is asked once.
+    async fn offered(&self, url: &Url) -> Option<Server> {
         let origin = url.origin();
-        let is_wanted = self.policy == Http3Policy::Auto && url.scheme() == "https";
-        if !is_wanted || self.is_proxied(url) || self.memory.knows(&origin, &self.network()) {
-            return;
-        }
         let cell = {
             let looked_up = self.looked_up.lock();
             let mut looked_up = looked_up.unwrap_or_else(PoisonError::into_inner);
@@ -233,7 +221,10 @@ impl Http3 {
                 self.memory.note_offer(&origin, Some(offer));
             }
         };
-        cell.get_or_init(look_up).await;
+        if !cell.initialized() && !self.memory.knows(&origin, &self.network()) {
+            cell.get_or_init(look_up).await;
+        }
+        self.memory.offer(&origin, || self.network())
     }
 
     fn is_proxied(&self, url: &Url) -> bool {
@@ -280,7 +271,7 @@ impl Http3 {
         // It may have failed while this request waited.
         let server = match self.policy {
             Http3Policy::Only => server(url),
-            _ => self.memory.offer(&url.origin(), &self.network()),
+            Http3Policy::Auto | Http3Policy::Never => self.offered(url).await,
         };
         let Some((server, host)) = server.zip(url.host_str()) else {
             return Ok(None);
@@ -308,6 +299,22 @@ impl Http3 {
         tokio::spawn(Connection::close_after_rest(Arc::downgrade(&connection)));
         *slot = Some(Arc::clone(&connection));
         Ok(Some(connection))
+    }
+}
+
+/// The law of a connection that sends.
+fn law(tap: &Tap) -> Option<CongestionLaw> {
+    match tap {
+        Tap::Receive(_) => None,
+        Tap::Send(tap) => Some(tap.levers.wanted().law()),
+    }
+}
+
+/// Who hears of connections that send.
+fn opened(tap: &Tap) -> Option<UnboundedSender<NewConnection>> {
+    match tap {
+        Tap::Receive(_) => None,
+        Tap::Send(tap) => Some(tap.opened.clone()),
     }
 }
 
