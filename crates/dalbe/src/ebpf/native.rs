@@ -79,8 +79,8 @@ pub struct SenderView {
     pub segment: u32,
     /// The least round-trip time, µs; 0 while it is unknown.
     pub least_rtt_us: u32,
-    /// Round-trip times vary by this without a queue, as far as the caller knows, µs. Flows with a
-    /// host in common learn it themselves.
+    /// Round-trip times vary by this without a queue, µs; 0 if the law is to learn it from how much
+    /// they differ within a round trip, as flows with a host in common always do.
     pub noise_us: u32,
     /// What is being repaired.
     pub phase: SenderPhase,

@@ -6,6 +6,7 @@
 //!   connection (RFC 9000, section 4.1).
 //! - [`QuicSender`]: what a connection that sends is to do.
 //! - `credit`: what a sender is granted.
+//! - `pace`: when packets are to leave.
 //! - `path_state`: what a sender has under way.
 //! - `watched`: a congestion control that also tells round-trip times.
 //! - `socket`: a UDP socket that tells what arrives, and when.
@@ -19,6 +20,7 @@
 //! variations of packet intervals cannot be told.
 
 mod credit;
+mod pace;
 mod path_state;
 mod sender;
 mod socket;

@@ -3,8 +3,8 @@
 //! A connection that is not held back follows CUBIC as quinn has it. One that is follows the law,
 //! by the same C that runs in the kernel for TCP ([`NativeFlow`]).
 //!
-//! What differs from TCP: quinn spaces all packets, at 1.25 windows in a round trip and ten packets
-//! at once, so that packet trains measure nothing here. A window is reduced at once, not in
+//! What differs from TCP: all packets are spaced, at 1.25 windows in a round trip (`pace`), so that
+//! packet trains measure nothing here. A window is reduced at once, not in
 //! proportion to what arrives (RFC 6937). What is sent again counts as new.
 
 use std::any::Any;
@@ -17,6 +17,7 @@ use quinn::{AckFrequencyConfig, TransportConfig, VarInt};
 use quinn_proto::RttEstimator;
 
 use super::credit::FULL;
+use super::pace::Pace;
 use super::path_state::{PathState, packets};
 use super::{LatestRtt, Seen};
 use crate::ebpf::native::{INFINITE_THRESHOLD, NativeFlow, NativeHost, SenderPhase, SenderView};
@@ -32,6 +33,8 @@ const INITIAL_WINDOW: u32 = 10;
 const MIN_OVERHEAD: u64 = 28;
 
 /// An acknowledgement waits so long until the other end's process has a processor, now and then, µs.
+/// The law does not learn it here: paced packets are all over a round trip, and their times differ by
+/// the queues that web pages make for a moment.
 const NOISE_US: u32 = 2_000;
 
 /// The laws count from a moment that is not 0, µs.
@@ -142,6 +145,7 @@ impl ControllerFactory for SenderFactory {
             seen: self.seen.clone(),
             tells: false,
             acked: Acked::default(),
+            pace: Pace::default(),
         })
     }
 }
@@ -185,6 +189,7 @@ struct Sender {
     /// Whether the round-trip time of the acknowledgements before tells of the path.
     tells: bool,
     acked: Acked,
+    pace: Pace,
 }
 
 impl Sender {
@@ -306,6 +311,14 @@ impl Held {
 impl Controller for Sender {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.path.send(bytes, last_packet_number);
+        let segment = self.path.segment;
+        // An acknowledgement does not wait.
+        let made = packets(bytes + u64::from(segment) / 2, segment);
+        if made > 0 {
+            let rtt = Duration::from_micros(self.sender.0.rtt_us.load(Ordering::Relaxed));
+            let window = packets(self.window(), segment);
+            self.pace.send(now, made, window, rtt);
+        }
         self.cubic.on_sent(now, bytes, last_packet_number);
     }
 
@@ -437,6 +450,7 @@ impl Controller for Sender {
             seen: self.seen.clone(),
             tells: self.tells,
             acked: self.acked,
+            pace: self.pace,
         })
     }
 

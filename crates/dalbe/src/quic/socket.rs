@@ -27,6 +27,7 @@ use quinn::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
 use tokio::io::Interest;
 
 use super::Seen;
+use super::pace::{PacedPoller, at_once};
 
 /// A datagram that has come so much before the time that quinn was told tells nothing. What is off
 /// by less counts as no queue anyway.
@@ -177,7 +178,8 @@ fn waited_since(then: TimeSpec) -> Option<Duration> {
 
 impl AsyncUdpSocket for ArrivalSocket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Arc::clone(&self.inner).create_io_poller()
+        let inner = Arc::clone(&self.inner).create_io_poller();
+        Box::pin(PacedPoller::new(inner))
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
@@ -228,7 +230,7 @@ impl AsyncUdpSocket for ArrivalSocket {
     }
 
     fn max_transmit_segments(&self) -> usize {
-        self.inner.max_transmit_segments()
+        at_once(self.inner.max_transmit_segments())
     }
 
     fn max_receive_segments(&self) -> usize {

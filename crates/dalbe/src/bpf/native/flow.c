@@ -29,7 +29,7 @@ struct view {
 	__u32 max_outstanding;
 	__u32 segment;
 	__u32 least_rtt_us;
-	/* Round-trip times vary by this without a queue, us. */
+	/* Round-trip times vary by this without a queue, us; 0 if the law is to learn it. */
 	__u32 noise_us;
 	/* enum tcp_ca_state. */
 	__u8 phase;
@@ -140,7 +140,8 @@ static struct sock *enter(struct flow *flow, const struct view *view)
 	tp->max_packets_out = view->max_outstanding;
 	tp->mss_cache = view->segment;
 	tp->rtt_min.s[0].v = view->least_rtt_us;
-	flow->state.yielding.noise_us = max_of(flow->state.yielding.noise_us, view->noise_us);
+	if (view->noise_us)
+		flow->state.yielding.noise_us = view->noise_us;
 	tp->is_cwnd_limited = view->is_window_limited;
 	tp->inet_conn.icsk_ca_state = view->phase;
 	return (struct sock *)tp;
