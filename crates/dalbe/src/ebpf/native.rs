@@ -79,8 +79,8 @@ pub struct SenderView {
     pub segment: u32,
     /// The least round-trip time, µs; 0 while it is unknown.
     pub least_rtt_us: u32,
-    /// Round-trip times vary by this without a queue, µs; 0 if the law is to learn it from how much
-    /// they differ within a round trip, as flows with a host in common always do.
+    /// Round-trip times vary by this without a queue, µs, as a round trip begins; 0 if the law goes on
+    /// with what it has learnt from how much they differ within one, as flows that share a host do.
     pub noise_us: u32,
     /// What is being repaired.
     pub phase: SenderPhase,

@@ -4,8 +4,8 @@
 //! by the same C that runs in the kernel for TCP ([`NativeFlow`]).
 //!
 //! What differs from TCP: all packets are spaced, at 1.25 windows in a round trip (`pace`), so that
-//! packet trains measure nothing here. A window is reduced at once, not in
-//! proportion to what arrives (RFC 6937). What is sent again counts as new.
+//! packet trains measure nothing here. A window is reduced at once, not in proportion to what
+//! arrives (RFC 6937). What is sent again counts as new.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -33,8 +33,9 @@ const INITIAL_WINDOW: u32 = 10;
 const MIN_OVERHEAD: u64 = 28;
 
 /// An acknowledgement waits so long until the other end's process has a processor, now and then, µs.
-/// The law does not learn it here: paced packets are all over a round trip, and their times differ by
-/// the queues that web pages make for a moment.
+/// Each round trip begins with it, so the law forgets what it has learnt in the one before: paced
+/// packets are spread over a round trip, and their times differ by the queues that web pages make for
+/// a moment.
 const NOISE_US: u32 = 2_000;
 
 /// The laws count from a moment that is not 0, µs.
@@ -312,7 +313,7 @@ impl Controller for Sender {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.path.send(bytes, last_packet_number);
         let segment = self.path.segment;
-        // An acknowledgement does not wait.
+        // A small packet has no time of its own. It may wait behind one that has.
         let made = packets(bytes + u64::from(segment) / 2, segment);
         if made > 0 {
             let rtt = Duration::from_micros(self.sender.0.rtt_us.load(Ordering::Relaxed));
@@ -332,6 +333,7 @@ impl Controller for Sender {
     ) {
         let data = bytes.saturating_sub(MIN_OVERHEAD);
         self.sender.0.delivered.fetch_add(data, Ordering::Relaxed);
+        // It begins with `INITIAL_RTT`, so the first window is not one burst.
         let rtt_us = u64::try_from(rtt.get().as_micros()).unwrap_or(u64::MAX);
         self.sender.0.rtt_us.store(rtt_us, Ordering::Relaxed);
         self.path.delivered = self.path.delivered.wrapping_add(1);
@@ -462,3 +464,6 @@ impl Controller for Sender {
         self
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
-//! A UDP socket that counts what arrives, and tells when it did.
+//! A UDP socket that counts what arrives, and tells when it did. What leaves waits for its time
+//! (`pace`).
 //!
 //! quinn asks for the time, and takes it for that of all datagrams that it reads next. It is too late
 //! for one that the kernel had for long because this process had no processor, and too early for one

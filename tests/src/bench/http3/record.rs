@@ -58,7 +58,7 @@ pub struct Run {
     pub connections: usize,
     /// Tries that failed and were made again.
     pub retries: usize,
-    /// What had come over the link when the last small file was done, bytes.
+    /// What had come over the link when the last small file was done, or up to 50 ms later, bytes.
     pub link_bytes: u64,
 }
 

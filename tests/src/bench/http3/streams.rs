@@ -22,7 +22,7 @@ use crate::netns::{Link, SERVER};
 use crate::served::{serving, settle, started};
 use crate::tls::Identity;
 
-/// Both ways, as `tc` writes it.
+/// From the server to the client, as `tc` writes it.
 const RATE: &str = "50mbit";
 
 /// Size of a small file, bytes.

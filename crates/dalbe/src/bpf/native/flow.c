@@ -29,7 +29,8 @@ struct view {
 	__u32 max_outstanding;
 	__u32 segment;
 	__u32 least_rtt_us;
-	/* Round-trip times vary by this without a queue, us; 0 if the law is to learn it. */
+	/* Round-trip times vary by this without a queue, us, as a round trip begins; 0 if the law
+	 * goes on with what it has learnt. */
 	__u32 noise_us;
 	/* enum tcp_ca_state. */
 	__u8 phase;
