@@ -2,9 +2,10 @@
 //! work.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::net::UdpSocket;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use fairbat_tests::bin::{Fairbat, Running};
@@ -59,12 +60,16 @@ fn serve(directory: &Path, identity: &Identity, words: &[&str]) -> (Running, Str
     started(&serving(directory, identity).args(listen).args(words))
 }
 
+/// One of our scripts for aioquic.
+fn script(name: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/http3")).join(name)
+}
+
 /// One of our clients of aioquic, for this URL of a server with this identity.
 fn aioquic(script: &str, url: &str, identity: &Identity) -> Command {
-    let scripts = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/http3"));
     let mut client = Command::new(python());
     client
-        .arg(scripts.join(script))
+        .arg(self::script(script))
         .arg(url)
         .arg(&identity.authority);
     client
@@ -182,7 +187,7 @@ fn hypercorn_serves_exactly_over_http3() {
     let identity = identity(&site);
     FILE.write_to(&site.join("file")).expect("a file");
     let address = free_address();
-    let log = std::fs::File::create(site.join("log")).expect("a log");
+    let log = File::create(site.join("log")).expect("a log");
     let mut hypercorn = Command::new(python())
         .args(["-m", "hypercorn", "--workers", "0", "--quic-bind"])
         .arg(address.to_string())
@@ -213,6 +218,61 @@ fn hypercorn_serves_exactly_over_http3() {
     hypercorn.wait().expect("wait for Hypercorn");
     for (outcome, work) in &outcomes {
         assert_came_over(outcome, work, "h3");
+    }
+}
+
+/// A server of aioquic that closes each connection after three answers, and takes these tickets.
+fn closing_server(site: &Workdir, identity: &Identity, tickets: &str) -> (Child, String) {
+    FILE.write_to(&site.join("file")).expect("a file");
+    let address = free_address();
+    let log = File::create(site.join("log")).expect("a log");
+    let server = Command::new(python())
+        .arg(script("early.py"))
+        .args([address.ip().to_string(), address.port().to_string()])
+        .args([&identity.certificate, &identity.key])
+        .arg(site.join("file"))
+        .args(["3", tickets])
+        .stdout(log.try_clone().expect("a second handle of the log"))
+        .stderr(log)
+        .spawn()
+        .expect("start Python: has .ci/deps run?");
+    let said = site.join("log");
+    wait_until("the server to be ready", Duration::from_secs(30), || {
+        std::fs::read_to_string(&said).is_ok_and(|said| said.contains("ready"))
+    });
+    (server, format!("https://{address}/file"))
+}
+
+#[test]
+fn requests_leave_early_only_if_the_user_says_so_and_lose_nothing() {
+    for (tickets, flags, early) in [
+        ("all", &["--early-data"][..], true),
+        ("all", &[], false),
+        ("none", &["--early-data"], false),
+    ] {
+        let site = Workdir::new();
+        let identity = identity(&site);
+        let (mut server, url) = closing_server(&site, &identity, tickets);
+        let work = Workdir::new();
+        let outcome = get(&work, &identity, "only", &url)
+            .args([
+                "--chunk-size",
+                "512K",
+                "--retry",
+                "20",
+                "--retry-wait",
+                "100ms",
+            ])
+            .args(flags)
+            .run();
+        server.kill().expect("kill the server");
+        server.wait().expect("wait for the server");
+        assert_came_over(&outcome, &work, "h3");
+        let log = std::fs::read_to_string(site.join("log")).expect("a log");
+        let said: Vec<_> = log.lines().filter(|line| *line != "ready").collect();
+        assert!(said.len() > 1, "one connection: {log}");
+        assert_eq!(said[0], "late", "{log}");
+        assert_eq!(said[1..].contains(&"early"), early, "{log}");
     }
 }
 

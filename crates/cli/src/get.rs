@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use fairbat::download::{self, Arrivals, RunMode};
 use fairbat::lane::{AdmissionSettings, InvalidSettings, LawChanges};
 use fairbat::metalink::MetalinkFile;
-use fairbat::settings::{FileAllocation, KnownFile, Mirror, Settings, Target, TransferRequest};
+use fairbat::settings::{
+    FileAllocation, HttpSettings, KnownFile, Mirror, Settings, Target, TransferRequest,
+};
 
 use self::follow::{Following, UrlReader};
 use crate::args::{AllocationMethod, GetArgs, LawName, StreamArgs};
@@ -92,7 +94,10 @@ pub(crate) fn resolve(
 ) -> Result<(Settings, Work), UsageError> {
     let paths = paths::of_flags(&args.speed.paths)?;
     let settings = Settings {
-        http: http(&args.requests, &args.timeouts, environment.variable)?,
+        http: HttpSettings {
+            early_data: args.speed.early_data,
+            ..http(&args.requests, &args.timeouts, environment.variable)?
+        },
         paths,
         split: args.speed.split,
         max_connections: max_connections(args.speed.split, args.speed.max_connections)?,

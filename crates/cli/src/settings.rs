@@ -154,6 +154,7 @@ pub(crate) fn http(
         connect_timeout: nonzero(timeouts.connect_timeout),
         stall_timeout: nonzero(timeouts.stall_timeout),
         http3: flags.http3.into(),
+        early_data: false,
         http3_memory: cache_directory(variable).map(|cache| cache.join("http3.json")),
     })
 }

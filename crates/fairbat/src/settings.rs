@@ -160,6 +160,9 @@ pub struct HttpSettings {
     pub stall_timeout: Option<Duration>,
     /// When HTTP/3 is spoken.
     pub http3: Http3Policy,
+    /// Whether requests leave in the first packets of an HTTP/3 connection (0-RTT), to a server
+    /// that had one before. Whoever records them can repeat them, so uploads never do.
+    pub early_data: bool,
     /// Where it is remembered which hosts offer HTTP/3, and where it does not work; `None` forgets
     /// it with the run.
     pub http3_memory: Option<PathBuf>,

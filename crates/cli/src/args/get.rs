@@ -226,6 +226,14 @@ pub(crate) struct SpeedArgs {
     )]
     pub(crate) max_weight: u32,
 
+    /// Ask in the first packets of a new HTTP/3 connection (0-RTT)
+    ///
+    /// This saves a round trip where a server has closed a connection, or did not follow to a new
+    /// address. It takes a server that allows it. Whoever records these packets can repeat the
+    /// request, and learns nothing by that.
+    #[arg(long)]
+    pub(crate) early_data: bool,
+
     /// How a connection detects other traffic
     ///
     /// Both policies limit the receive window, as far as the weight asks for it. Vulture is

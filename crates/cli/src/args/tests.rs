@@ -231,6 +231,7 @@ fn each_flag_reaches_its_field() {
             a.timeouts.stall_timeout == Duration::from_secs(5)
         }),
         (&["--http3", "only"], |a| a.requests.http3 == Http3::Only),
+        (&["--early-data"], |a| a.speed.early_data),
         (&["--json"], |a| a.messages.json),
         (&["-q"], |a| a.log.quiet),
         (&["--quiet"], |a| a.log.quiet),

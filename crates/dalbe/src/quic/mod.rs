@@ -9,7 +9,7 @@
 //! - `pace`: when packets are to leave.
 //! - `path_state`: what a sender has under way.
 //! - `watched`: a congestion control that also tells round-trip times.
-//! - `socket`: a UDP socket that tells what arrives, and when.
+//! - `socket`: a UDP socket: tells what arrives, and when; keeps what leaves until its time.
 //!
 //! What is seen is how long the path takes: from a grant of credit to the data that needed it, and
 //! from a packet to its acknowledgement, for QUIC tells how long that was held back. Datagrams that
@@ -201,16 +201,16 @@ pub struct QuicReceiver {
     connection: quinn::Connection,
     local: SocketAddr,
     seen: Seen,
-    /// The round-trip time of the handshake.
-    handshake: Duration,
+    /// The round-trip time of the handshake; `None` if it was not over yet.
+    handshake: Option<Duration>,
     credit: Arc<Mutex<Credit>>,
     has_lost: Arc<AtomicBool>,
     opened: Instant,
 }
 
 impl QuicReceiver {
-    /// A connection that has just been opened, whose socket and congestion control tell `seen`,
-    /// with this receive window, bytes.
+    /// A connection that was opened just now, or is being opened, with this receive window, bytes. Its
+    /// socket and congestion control tell `seen`.
     ///
     /// # Errors
     /// Its socket has no address.
@@ -226,7 +226,7 @@ impl QuicReceiver {
         let credit = Credit::new(window.into(), window < FREE_WINDOW);
         Ok(Self {
             local: endpoint.local_addr()?,
-            handshake: connection.rtt(),
+            handshake: Some(connection.rtt()).filter(|&rtt| rtt != INITIAL_RTT),
             connection,
             seen,
             credit: Arc::new(Mutex::new(credit)),
@@ -319,7 +319,7 @@ impl QuicReceiver {
         };
         TcpInfo {
             rcv_mss: seen.largest.load(Ordering::Relaxed),
-            rtt: Some(self.handshake),
+            rtt: self.handshake,
             rcv_rtt: rtt,
             min_rtt: small,
             bytes_received: Some(seen.arrived.load(Ordering::Relaxed)),

@@ -10,13 +10,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use dalbe::ebpf::CongestionLaw;
 use dalbe::quic::{ArrivalRuntime, INITIAL_RTT, QuicReceiver, QuicSender, Seen, WatchedFactory};
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::{FutureExt, Shared};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use h3::client::SendRequest;
 use h3::error::Code;
 use quinn::congestion::CubicConfig;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt, ZeroRttAccepted};
 use rustls::ClientConfig as ClientTls;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -67,6 +67,9 @@ pub(crate) struct Dialer {
     pub(crate) window: u32,
     /// The law of a connection that sends, while it is held back; `None` leaves it to CUBIC.
     pub(crate) law: Option<CongestionLaw>,
+    /// Whether requests leave before a connection has opened (0-RTT, RFC 9001, section 4.6), where
+    /// its server had one before.
+    pub(crate) early_data: Arc<AtomicBool>,
 }
 
 /// Why a connection does not open.
@@ -139,11 +142,16 @@ impl Dialer {
         let host = without_brackets(&server.host);
         let found = tokio::net::lookup_host((host, server.port)).await;
         let found: Vec<_> = found.map_err(DialError::Name)?.collect();
-        let opened = tokio::time::timeout(patience, self.dial_any(&found, name));
+        let opened = tokio::time::timeout(patience, self.dial_any(&found, name, patience));
         opened.await.unwrap_or(Err(DialError::Silent))
     }
 
-    async fn dial_any(&self, found: &[SocketAddr], name: &str) -> Result<Connection, DialError> {
+    async fn dial_any(
+        &self,
+        found: &[SocketAddr],
+        name: &str,
+        patience: Duration,
+    ) -> Result<Connection, DialError> {
         let mut attempts: FuturesUnordered<_> = interleaved(found)
             .into_iter()
             .zip(0..)
@@ -155,7 +163,7 @@ impl Dialer {
         let mut last = None;
         while let Some(attempt) = attempts.next().await {
             match attempt {
-                Ok(connection) => return Connection::begin(connection).await,
+                Ok(connection) => return Connection::begin(connection, patience).await,
                 Err(error) => last = Some(error),
             }
         }
@@ -173,8 +181,17 @@ impl Dialer {
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(Arc::new(self.transport(&seen, &sender)));
         let connecting = endpoint.connect_with(config, address, name)?;
-        let connection = connecting.await?;
+        // The first connection of a run has no ticket of its server.
+        let early = match self.early_data.load(Ordering::Relaxed) {
+            true => connecting.into_0rtt(),
+            false => Err(connecting),
+        };
+        let (connection, accepted) = match early {
+            Ok((connection, accepted)) => (connection, Some(accepted.shared())),
+            Err(connecting) => (connecting.await?, None),
+        };
         Ok(Dialed {
+            accepted,
             receiver: QuicReceiver::new(connection.clone(), &endpoint, seen.clone(), self.window)?,
             sender,
             mover: Mover {
@@ -205,6 +222,8 @@ fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
 
 /// A connection on which nothing was said yet.
 struct Dialed {
+    /// Whether the server takes what is sent before the connection has opened; `None` if it has.
+    accepted: Option<Shared<ZeroRttAccepted>>,
     receiver: QuicReceiver,
     sender: QuicSender,
     mover: Mover,
@@ -223,6 +242,9 @@ pub(crate) struct Connection {
     has_answered: AtomicBool,
     /// Whether it takes no more requests, as far as the server or its answers go.
     is_spent: AtomicBool,
+    /// Whether the server has taken the requests that left before it had opened; `None` for one
+    /// that had.
+    accepted: Option<Shared<ZeroRttAccepted>>,
     /// Ends with the connection.
     _tasks: JoinSet<()>,
 }
@@ -236,8 +258,10 @@ impl std::fmt::Debug for RequestSender {
 }
 
 impl Connection {
-    async fn begin(dialed: Dialed) -> Result<Self, DialError> {
+    /// One that has not opened within this time is closed.
+    async fn begin(dialed: Dialed, patience: Duration) -> Result<Self, DialError> {
         let Dialed {
+            accepted,
             receiver,
             sender,
             mover,
@@ -251,6 +275,14 @@ impl Connection {
         let (mut control, requests) = h3::client::new(streams).await?;
         let endpoint = mover.endpoint.clone();
         let mut tasks = JoinSet::new();
+        if let Some(accepted) = accepted.clone() {
+            let connection = receiver.connection().clone();
+            tasks.spawn(async move {
+                if tokio::time::timeout(patience, accepted).await.is_err() {
+                    connection.close(code(Code::H3_NO_ERROR), b"");
+                }
+            });
+        }
         tasks.spawn(mover.follow());
         tasks.spawn(async move {
             let closed = std::future::poll_fn(|context| control.poll_close(context)).await;
@@ -265,6 +297,7 @@ impl Connection {
             active: AtomicUsize::new(0),
             has_answered: AtomicBool::new(false),
             is_spent: AtomicBool::new(false),
+            accepted,
             _tasks: tasks,
         })
     }
@@ -273,6 +306,22 @@ impl Connection {
     pub(crate) fn is_open(&self) -> bool {
         let is_closed = self.receiver.connection().close_reason().is_some();
         !is_closed && !self.receiver.has_lost() && !self.is_spent.load(Ordering::Relaxed)
+    }
+
+    /// Whether requests may leave, or have left, before it has opened.
+    pub(crate) fn is_early(&self) -> bool {
+        self.accepted.is_some()
+    }
+
+    /// Whether the server has dropped what it was sent before the connection had opened. It is
+    /// there, and the connection carries nothing.
+    pub(crate) async fn was_too_early(&self) -> bool {
+        match self.accepted.clone() {
+            Some(accepted) => {
+                !accepted.await && self.receiver.connection().close_reason().is_none()
+            }
+            None => false,
+        }
     }
 
     /// A request was answered.

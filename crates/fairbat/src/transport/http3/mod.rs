@@ -19,6 +19,7 @@ mod memory;
 mod records;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -96,6 +97,7 @@ impl Http3 {
     ) -> Self {
         let mut tls = tls.clone();
         tls.alpn_protocols = vec![b"h3".to_vec()];
+        tls.enable_early_data = settings.early_data;
         let patience = match settings.http3 {
             Http3Policy::Only => settings.connect_timeout.unwrap_or(PATIENCE_WITHOUT_TCP),
             Http3Policy::Auto | Http3Policy::Never => PATIENCE,
@@ -103,10 +105,11 @@ impl Http3 {
         Self {
             policy: settings.http3,
             dialer: Dialer {
-                tls,
                 local_end: settings.local_end.clone(),
                 window: first_window(tap),
                 law: law(tap),
+                early_data: Arc::new(AtomicBool::new(is_early(tap, &tls))),
+                tls,
             },
             patience,
             max_silence: settings.stall_timeout,
@@ -125,6 +128,7 @@ impl Http3 {
             dialer: Dialer {
                 window: first_window(tap),
                 law: law(tap),
+                early_data: Arc::new(AtomicBool::new(is_early(tap, &self.dialer.tls))),
                 ..self.dialer.clone()
             },
             opened: opened(tap),
@@ -149,6 +153,10 @@ impl Http3 {
         };
         let receiver = connection.receiver.clone();
         let urgency = Urgency::of(request.headers());
+        let again = match connection.is_early() {
+            true => request.try_clone(),
+            false => None,
+        };
         let request = Request::<reqwest::Body>::try_from(request).map_err(Failure::from)?;
         let answer = exchange::exchange(
             connection.requests(),
@@ -160,6 +168,13 @@ impl Http3 {
         let mut response = match answer.await {
             Ok(response) => response,
             Err(broken) => {
+                if let Some(again) = again
+                    && connection.was_too_early().await
+                {
+                    connection.spend();
+                    self.dialer.early_data.store(false, Ordering::Relaxed);
+                    return Box::pin(self.send(again)).await;
+                }
                 if broken.is_refused() || connection.is_unproven() {
                     connection.spend();
                 }
@@ -308,6 +323,12 @@ fn law(tap: &Tap) -> Option<CongestionLaw> {
         Tap::Receive(_) => None,
         Tap::Send(tap) => Some(tap.levers.wanted().law()),
     }
+}
+
+/// Whether requests may leave before a connection has opened: whoever records an upload could
+/// repeat it.
+fn is_early(tap: &Tap, tls: &ClientConfig) -> bool {
+    tls.enable_early_data && matches!(tap, Tap::Receive(_))
 }
 
 /// Who hears of connections that send.

@@ -1,0 +1,74 @@
+"""early.py ADDRESS PORT CERTIFICATE KEY FILE ANSWERS TICKETS: serves a file over HTTP/3.
+
+It closes each connection after so many answers. Of its tickets, it takes `all`, or `none`, as after a
+new start. Prints for each connection whether its first packets had requests (`early`) or not (`late`).
+"""
+
+import asyncio
+import pathlib
+import re
+import sys
+
+from aioquic.asyncio import QuicConnectionProtocol, serve
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import HandshakeCompleted, ProtocolNegotiated
+
+address, port, certificate, key, path, answers, takes = sys.argv[1:]
+DATA = pathlib.Path(path).read_bytes()
+tickets = {}
+
+
+class Server(QuicConnectionProtocol):
+    http = None
+    left = int(answers)
+
+    def quic_event_received(self, event):
+        if isinstance(event, ProtocolNegotiated):
+            self.http = H3Connection(self._quic)
+        elif isinstance(event, HandshakeCompleted):
+            print("early" if event.early_data_accepted else "late", flush=True)
+        if self.http:
+            for seen in self.http.handle_event(event):
+                if isinstance(seen, HeadersReceived) and self.left > 0:
+                    self.answer(seen)
+
+    def answer(self, request):
+        self.left -= 1
+        fields = [(b"etag", b'"one"'), (b"accept-ranges", b"bytes")]
+        asked = dict(request.headers)
+        part = re.fullmatch(rb"bytes=(\d+)-(\d+)", asked.get(b"range", b""))
+        status, data = b"200", DATA
+        if part:
+            first, last = int(part[1]), min(int(part[2]), len(DATA) - 1)
+            status, data = b"206", DATA[first : last + 1]
+            fields.append((b"content-range", b"bytes %d-%d/%d" % (first, last, len(DATA))))
+        if asked[b":method"] == b"HEAD":
+            data = b""
+        head = [(b":status", status), (b"content-length", b"%d" % len(data)), *fields]
+        self.http.send_headers(request.stream_id, head, end_stream=not data)
+        if data:
+            self.http.send_data(request.stream_id, data, end_stream=True)
+        self.transmit()
+        if self.left == 0:
+            # What is under way arrives before.
+            asyncio.get_running_loop().call_later(1, self.close)
+
+
+async def main():
+    configuration = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN)
+    configuration.load_cert_chain(certificate, key)
+    await serve(
+        address,
+        int(port),
+        configuration=configuration,
+        create_protocol=Server,
+        session_ticket_handler=lambda ticket: tickets.update({ticket.ticket: ticket}),
+        session_ticket_fetcher=lambda label: tickets.pop(label, None) if takes == "all" else None,
+    )
+    print("ready", flush=True)
+    await asyncio.Event().wait()
+
+
+asyncio.run(main())
