@@ -105,6 +105,11 @@ impl HostRule {
     }
 }
 
+/// A host of a URL as certificates and the resolver have it: an IPv6 address has no brackets there.
+pub(crate) fn without_brackets(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
 /// The names that the kernel has for this machine now: the host name, alone, with the
 /// domain name, and with `.local`.
 #[must_use]

@@ -20,6 +20,7 @@ use super::rule::ProxyRule;
 use crate::clock::local_time;
 use crate::error::{ErrorKind, TransferError};
 use crate::hold::{GroupReport, HoldControl, HoldEvent, HoldPlan, HoldSettings, Holder, Scope};
+use crate::http::host::without_brackets;
 
 /// What a relay reads at once, bytes.
 const BUFFER: usize = 64 * 1024;
@@ -127,7 +128,7 @@ impl Upstream {
         port: u16,
         client: IpAddr,
     ) -> Result<TcpStream, DialError> {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let host = without_brackets(host);
         let rule = self
             .rules
             .iter()

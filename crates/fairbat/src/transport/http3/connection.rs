@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use super::address::{Mover, open_socket};
+use crate::http::host::without_brackets;
 use crate::quic::{Priorities, Streams, code};
 use crate::settings::LocalEnd;
 
@@ -68,7 +69,8 @@ pub(crate) struct Dialer {
     /// The law of a connection that sends, while it is held back; `None` leaves it to CUBIC.
     pub(crate) law: Option<CongestionLaw>,
     /// Whether requests leave before a connection has opened (0-RTT, RFC 9001, section 4.6), where
-    /// its server had one before.
+    /// its server had one before; not if it sends, for whoever records an upload could repeat it.
+    /// Clones share it.
     pub(crate) early_data: Arc<AtomicBool>,
 }
 
@@ -182,9 +184,9 @@ impl Dialer {
         config.transport_config(Arc::new(self.transport(&seen, &sender)));
         let connecting = endpoint.connect_with(config, address, name)?;
         // The first connection of a run has no ticket of its server.
-        let early = match self.early_data.load(Ordering::Relaxed) {
-            true => connecting.into_0rtt(),
-            false => Err(connecting),
+        let early = match self.law {
+            None if self.early_data.load(Ordering::Relaxed) => connecting.into_0rtt(),
+            _ => Err(connecting),
         };
         let (connection, accepted) = match early {
             Ok((connection, accepted)) => (connection, Some(accepted.shared())),
@@ -202,11 +204,6 @@ impl Dialer {
             },
         })
     }
-}
-
-/// A host of a URL as its certificate and the resolver have it.
-pub(crate) fn without_brackets(host: &str) -> &str {
-    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// Addresses of both families in turn, the first of each first (RFC 8305, section 4).

@@ -33,13 +33,14 @@ use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 use url::{Origin, Url};
 
-use self::connection::{Connection, DialError, Dialer, InUse, Server, without_brackets};
+use self::connection::{Connection, DialError, Dialer, InUse, Server};
 use self::exchange::Broken;
 use self::memory::Memory;
 use super::sending::{NewConnection, SendingEnd};
 use super::tap::{ReceiveWindow, Tap};
 use crate::error::ErrorKind;
 use crate::http::alternative::{Alternative, Offer};
+use crate::http::host::without_brackets;
 use crate::http::urgency::Urgency;
 use crate::http::{Failure, Transient};
 use crate::settings::{Http3Policy, HttpSettings};
@@ -108,7 +109,7 @@ impl Http3 {
                 local_end: settings.local_end.clone(),
                 window: first_window(tap),
                 law: law(tap),
-                early_data: Arc::new(AtomicBool::new(is_early(tap, &tls))),
+                early_data: Arc::new(AtomicBool::new(settings.early_data)),
                 tls,
             },
             patience,
@@ -128,7 +129,6 @@ impl Http3 {
             dialer: Dialer {
                 window: first_window(tap),
                 law: law(tap),
-                early_data: Arc::new(AtomicBool::new(is_early(tap, &self.dialer.tls))),
                 ..self.dialer.clone()
             },
             opened: opened(tap),
@@ -323,12 +323,6 @@ fn law(tap: &Tap) -> Option<CongestionLaw> {
         Tap::Receive(_) => None,
         Tap::Send(tap) => Some(tap.levers.wanted().law()),
     }
-}
-
-/// Whether requests may leave before a connection has opened: whoever records an upload could
-/// repeat it.
-fn is_early(tap: &Tap, tls: &ClientConfig) -> bool {
-    tls.enable_early_data && matches!(tap, Tap::Receive(_))
 }
 
 /// Who hears of connections that send.
