@@ -2,11 +2,9 @@
 //! work.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::net::UdpSocket;
+use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::time::Duration;
+use std::process::Command;
 
 use fairbat_tests::bin::{Fairbat, Running};
 use fairbat_tests::caddy::{Caddy, free_address};
@@ -14,7 +12,7 @@ use fairbat_tests::content::Content;
 use fairbat_tests::expect::{assert_content, assert_only};
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::outcome::Outcome;
-use fairbat_tests::poll::wait_until;
+use fairbat_tests::scripted::Scripted;
 use fairbat_tests::served::{serving, started};
 use fairbat_tests::target::python;
 use fairbat_tests::tls::Identity;
@@ -187,59 +185,46 @@ fn hypercorn_serves_exactly_over_http3() {
     let identity = identity(&site);
     FILE.write_to(&site.join("file")).expect("a file");
     let address = free_address();
-    let log = File::create(site.join("log")).expect("a log");
-    let mut hypercorn = Command::new(python())
-        .args(["-m", "hypercorn", "--workers", "0", "--quic-bind"])
-        .arg(address.to_string())
-        .arg("--bind")
-        .arg(address.to_string())
-        .arg("--certfile")
-        .arg(&identity.certificate)
-        .arg("--keyfile")
-        .arg(&identity.key)
-        .arg(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/e2e/http3/files.py:app"
-        ))
-        .current_dir(site.path())
-        .stdout(log.try_clone().expect("a second handle of the log"))
-        .stderr(log)
-        .spawn()
-        .expect("start Hypercorn: has .ci/deps run?");
-    wait_until("Hypercorn to answer", Duration::from_secs(30), || {
-        std::net::TcpStream::connect(address).is_ok()
-    });
+    let bound = address.to_string();
+    let hypercorn = Scripted::start(
+        site.path(),
+        |command| {
+            command
+                .args(["-m", "hypercorn", "--workers", "0", "--quic-bind"])
+                .args([&bound, "--bind", &bound, "--certfile"])
+                .arg(&identity.certificate)
+                .arg("--keyfile")
+                .arg(&identity.key)
+                .arg(script("files.py:app"))
+        },
+        |_| TcpStream::connect(address).is_ok(),
+    );
     let url = format!("https://{address}/file");
     let outcomes = ["only", "auto"].map(|when| {
         let work = Workdir::new();
         (get(&work, &identity, when, &url).run(), work)
     });
-    hypercorn.kill().expect("kill Hypercorn");
-    hypercorn.wait().expect("wait for Hypercorn");
+    drop(hypercorn);
     for (outcome, work) in &outcomes {
         assert_came_over(outcome, work, "h3");
     }
 }
 
 /// A server of aioquic that closes each connection after three answers, and takes these tickets.
-fn closing_server(site: &Workdir, identity: &Identity, tickets: &str) -> (Child, String) {
+fn closing_server(site: &Workdir, identity: &Identity, tickets: &str) -> (Scripted, String) {
     FILE.write_to(&site.join("file")).expect("a file");
     let address = free_address();
-    let log = File::create(site.join("log")).expect("a log");
-    let server = Command::new(python())
-        .arg(script("early.py"))
-        .args([address.ip().to_string(), address.port().to_string()])
-        .args([&identity.certificate, &identity.key])
-        .arg(site.join("file"))
-        .args(["3", tickets])
-        .stdout(log.try_clone().expect("a second handle of the log"))
-        .stderr(log)
-        .spawn()
-        .expect("start Python: has .ci/deps run?");
-    let said = site.join("log");
-    wait_until("the server to be ready", Duration::from_secs(30), || {
-        std::fs::read_to_string(&said).is_ok_and(|said| said.contains("ready"))
-    });
+    let server = Scripted::start(
+        site.path(),
+        |command| {
+            command
+                .arg(script("early.py"))
+                .args([address.ip().to_string(), address.port().to_string()])
+                .args([&identity.certificate, &identity.key])
+                .args(["3", tickets])
+        },
+        |said| said.contains("ready"),
+    );
     (server, format!("https://{address}/file"))
 }
 
@@ -252,7 +237,7 @@ fn requests_leave_early_only_if_the_user_says_so_and_lose_nothing() {
     ] {
         let site = Workdir::new();
         let identity = identity(&site);
-        let (mut server, url) = closing_server(&site, &identity, tickets);
+        let (server, url) = closing_server(&site, &identity, tickets);
         let work = Workdir::new();
         let outcome = get(&work, &identity, "only", &url)
             .args([
@@ -265,10 +250,8 @@ fn requests_leave_early_only_if_the_user_says_so_and_lose_nothing() {
             ])
             .args(flags)
             .run();
-        server.kill().expect("kill the server");
-        server.wait().expect("wait for the server");
+        let log = server.stop();
         assert_came_over(&outcome, &work, "h3");
-        let log = std::fs::read_to_string(site.join("log")).expect("a log");
         let said: Vec<_> = log.lines().filter(|line| *line != "ready").collect();
         assert!(said.len() > 1, "one connection: {log}");
         assert_eq!(said[0], "late", "{log}");

@@ -3,11 +3,10 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 use crate::keeper;
-use crate::poll::wait_until;
 use crate::tls::Identity;
 
 /// How long it may take to listen.
@@ -37,22 +36,13 @@ impl Caddy {
         );
         let configuration = directory.join("Caddyfile");
         fs::write(&configuration, text).expect("write a Caddyfile");
-        let log = fs::File::create(directory.join("caddy.log")).expect("make a log");
         let mut command = keeper::command("caddy".as_ref(), directory);
         command
             .args(["run", "--adapter", "caddyfile", "--config"])
-            .arg(&configuration)
-            .stdout(Stdio::null())
-            .stderr(log);
-        let child = keeper::spawn(command).expect("start caddy: is the package `caddy` installed?");
-        let mut caddy = Self { child, address };
-        wait_until("caddy to answer", GRACE, || {
-            let ended = caddy.child.try_wait().expect("wait for caddy");
-            let said = || fs::read_to_string(directory.join("caddy.log")).unwrap_or_default();
-            assert!(ended.is_none(), "caddy: {}", said());
-            TcpStream::connect(address).is_ok()
-        });
-        caddy
+            .arg(&configuration);
+        let log = directory.join("caddy.log");
+        let (child, _) = keeper::start(command, &log, GRACE, |_| TcpStream::connect(address).ok());
+        Self { child, address }
     }
 
     /// The URL of a file. It has to be by name: Caddy 2.6 serves HTTP/3 to clients that tell it

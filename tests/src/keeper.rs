@@ -1,10 +1,14 @@
 //! Starts processes that cannot outlive this one, however it ends.
 
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use crate::poll::wait_for;
 
 /// A command, and where to tell what became of it.
 type Order = (Command, Sender<io::Result<Child>>);
@@ -43,4 +47,33 @@ pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     let (reply, answer) = channel();
     keeper.send((command, reply)).expect("the keeper lives");
     answer.recv().expect("the keeper answers")
+}
+
+/// Starts a [`command`] with what it says in this log, and waits until `look` finds there, or anywhere
+/// else, that it is up.
+///
+/// # Panics
+/// When it does not come up, with what it said.
+pub(crate) fn start<T>(
+    mut command: Command,
+    log: &Path,
+    patience: Duration,
+    mut look: impl FnMut(&str) -> Option<T>,
+) -> (Child, T) {
+    let output = File::create(log).expect("create a log");
+    command
+        .stdout(output.try_clone().expect("a second handle of the log"))
+        .stderr(output);
+    let what = format!("{command:?}");
+    let mut child = spawn(command).expect("start setpriv of util-linux");
+    let found = wait_for(&format!("{what} to be up"), patience, || {
+        let ended = child.try_wait().expect("wait for a server");
+        let said = fs::read(log).expect("read a log");
+        let said = String::from_utf8_lossy(&said);
+        if let Some(status) = ended {
+            panic!("{what}: {status}: {said}");
+        }
+        look(&said)
+    });
+    (child, found)
 }

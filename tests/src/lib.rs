@@ -32,6 +32,7 @@ pub mod peers;
 pub mod poll;
 pub mod proxy;
 mod rate;
+pub mod scripted;
 pub mod seccomp;
 pub mod secret;
 pub mod served;

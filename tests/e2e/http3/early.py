@@ -1,12 +1,10 @@
-"""early.py ADDRESS PORT CERTIFICATE KEY FILE ANSWERS TICKETS: serves a file over HTTP/3.
+"""early.py ADDRESS PORT CERTIFICATE KEY ANSWERS TICKETS: serves the file `file` over HTTP/3.
 
 It closes each connection after so many answers. Of its tickets, it takes `all`, or `none`, as after a
 new start. Prints for each connection whether its first packets had requests (`early`) or not (`late`).
 """
 
 import asyncio
-import pathlib
-import re
 import sys
 
 from aioquic.asyncio import QuicConnectionProtocol, serve
@@ -15,8 +13,9 @@ from aioquic.h3.events import HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import HandshakeCompleted, ProtocolNegotiated
 
-address, port, certificate, key, path, answers, takes = sys.argv[1:]
-DATA = pathlib.Path(path).read_bytes()
+from ranges import answer
+
+address, port, certificate, key, answers, takes = sys.argv[1:]
 tickets = {}
 
 
@@ -36,20 +35,10 @@ class Server(QuicConnectionProtocol):
 
     def answer(self, request):
         self.left -= 1
-        fields = [(b"etag", b'"one"'), (b"accept-ranges", b"bytes")]
-        asked = dict(request.headers)
-        part = re.fullmatch(rb"bytes=(\d+)-(\d+)", asked.get(b"range", b""))
-        status, data = b"200", DATA
-        if part:
-            first, last = int(part[1]), min(int(part[2]), len(DATA) - 1)
-            status, data = b"206", DATA[first : last + 1]
-            fields.append((b"content-range", b"bytes %d-%d/%d" % (first, last, len(DATA))))
-        if asked[b":method"] == b"HEAD":
-            data = b""
-        head = [(b":status", status), (b"content-length", b"%d" % len(data)), *fields]
-        self.http.send_headers(request.stream_id, head, end_stream=not data)
-        if data:
-            self.http.send_data(request.stream_id, data, end_stream=True)
+        status, fields, data = answer(request.headers)
+        head = [(b":status", b"%d" % status), *fields]
+        self.http.send_headers(request.stream_id, head)
+        self.http.send_data(request.stream_id, data, end_stream=True)
         self.transmit()
         if self.left == 0:
             # What is under way arrives before.

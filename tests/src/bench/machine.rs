@@ -9,6 +9,21 @@ use super::record::Machine;
 use crate::bin::fairbat_binary;
 use crate::environment::{self, first_line};
 
+/// A tmpfs that every Linux has.
+pub(super) const MEMORY: &str = "/dev/shm";
+
+/// Bytes that have to stay free: running out of memory would end somebody else's work.
+pub(super) const RESERVE: u64 = 1 << 30;
+
+/// Panics unless so many bytes are free in memory.
+pub(super) fn need_memory(bytes: u64) {
+    let free = free_space(Path::new(MEMORY)).min(meminfo("MemAvailable:"));
+    assert!(
+        free >= bytes,
+        "{free} bytes of memory free, {bytes} are needed"
+    );
+}
+
 /// Describes this machine.
 #[must_use]
 pub fn describe() -> Machine {
@@ -29,12 +44,6 @@ pub fn describe() -> Machine {
             environment::nginx_version(),
         ],
     }
-}
-
-/// Memory that can be used without paging, bytes.
-#[must_use]
-pub fn available_memory() -> u64 {
-    meminfo("MemAvailable:")
 }
 
 fn meminfo(name: &str) -> u64 {

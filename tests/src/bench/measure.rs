@@ -1,6 +1,7 @@
 //! One run of a command, with what it cost: time, processor, memory.
 
 use std::fs::{self, File};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -8,6 +9,16 @@ use std::time::Instant;
 use wait4::Wait4;
 
 use super::record::Sample;
+
+/// Each of `count` in each of these rounds, which are numbers from 0 or 1 on. Each round begins with
+/// another one.
+pub(super) fn in_turns(
+    rounds: RangeInclusive<u32>,
+    count: usize,
+) -> impl Iterator<Item = (u32, usize)> {
+    rounds
+        .flat_map(move |round| (0..count).map(move |turn| (round, (round as usize + turn) % count)))
+}
 
 /// Runs `args` in `directory` and measures it and what it started itself.
 ///

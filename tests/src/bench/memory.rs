@@ -4,9 +4,9 @@
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 
+use super::machine::MEMORY;
 use super::measure::measure;
 use super::record::{Medium, Sample, Series};
-use super::speed::MEMORY;
 use crate::bin::fairbat_binary;
 use crate::nginx::{Config, Nginx};
 

@@ -52,6 +52,15 @@ impl Machine {
             self.memory as f64 / 1e9
         )
     }
+
+    /// The same, with the tools.
+    pub(super) fn told_with_tools(&self, command: &str, seed: u64) -> String {
+        format!(
+            "{}. {}.",
+            self.told(command, seed),
+            self.versions.join("; ")
+        )
+    }
 }
 
 #[cfg(test)]

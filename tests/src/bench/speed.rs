@@ -6,19 +6,13 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Extent;
-use super::machine::{available_memory, free_space};
-use super::measure::measure;
+use super::machine::{MEMORY, RESERVE, free_space, need_memory};
+use super::measure::{in_turns, measure};
 use super::record::{Medium, Sample, Series};
 use crate::bin::fairbat_binary;
 use crate::content::Content;
 use crate::expect::assert_content;
 use crate::nginx::{Config, Nginx};
-
-/// A tmpfs that every Linux has.
-pub(super) const MEMORY: &str = "/dev/shm";
-
-/// Bytes that have to stay free.
-const RESERVE: u64 = 1 << 30;
 
 /// Name of the file that is fetched.
 const TARGET: &str = "out";
@@ -114,17 +108,13 @@ pub(super) fn run(extent: &Extent, seed: u64, scratch: &Path) -> Vec<Series> {
     all
 }
 
-/// Running out of memory would end somebody else's work.
 fn check_space(size: u64, disk: &Path) {
-    let needs = |what: &str, free: u64, needed: u64| {
-        assert!(
-            free >= needed,
-            "{what} has {free} bytes free, {needed} are needed"
-        );
-    };
-    needs(MEMORY, free_space(Path::new(MEMORY)), 2 * size + RESERVE);
-    needs("memory", available_memory(), 2 * size + RESERVE);
-    needs("the disk", free_space(disk), size + RESERVE);
+    need_memory(2 * size + RESERVE);
+    let (free, needed) = (free_space(disk), size + RESERVE);
+    assert!(
+        free >= needed,
+        "the disk has {free} bytes free, {needed} are needed"
+    );
 }
 
 /// Where a file is fetched to, and from.
@@ -149,20 +139,17 @@ impl Place<'_> {
                 samples: Vec::new(),
             })
             .collect();
-        for round in 0..=rounds as usize {
-            for turn in 0..tools.len() {
-                let index = (round + turn) % tools.len();
-                let sample = self.fetch(tools[index], round == 0);
-                eprintln!(
-                    "{:?}, round {round} of {rounds}: {}: {:.2} s",
-                    self.medium,
-                    tools[index].name(),
-                    sample.elapsed_s
-                );
-                // Round 0 warms up.
-                if round > 0 {
-                    all[index].samples.push(sample);
-                }
+        for (round, index) in in_turns(0..=rounds, tools.len()) {
+            let sample = self.fetch(tools[index], round == 0);
+            eprintln!(
+                "{:?}, round {round} of {rounds}: {}: {:.2} s",
+                self.medium,
+                tools[index].name(),
+                sample.elapsed_s
+            );
+            // Round 0 warms up.
+            if round > 0 {
+                all[index].samples.push(sample);
             }
         }
         all

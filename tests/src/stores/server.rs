@@ -1,7 +1,7 @@
 //! A server process, whichever it is: started on a free port, told to be up
 //! by what it says itself, killed and started again in the same place.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -10,7 +10,6 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::keeper;
-use crate::poll::wait_for;
 
 /// How long a server may take to come up: moto reads many files first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -84,24 +83,7 @@ pub(super) fn data(home: &Path) -> PathBuf {
 }
 
 fn up(launch: Launch, home: &Path, port: u16) -> (Child, u16) {
-    let log = home.join("log");
-    let output = File::create(&log).expect("create a log");
-    let mut command = launch(home, port);
-    command
-        .stdout(output.try_clone().expect("a second handle of the log"))
-        .stderr(output);
-    let what = format!("{command:?}");
-    let mut child = keeper::spawn(command).expect("start setpriv of util-linux");
-    let port = wait_for(&format!("{what} to listen"), PATIENCE, || {
-        let ended = child.try_wait().expect("wait for a server");
-        let said = fs::read(&log).expect("read a log");
-        let said = String::from_utf8_lossy(&said);
-        if let Some(status) = ended {
-            panic!("{what}: {status}: {said}");
-        }
-        announced(&said)
-    });
-    (child, port)
+    keeper::start(launch(home, port), &home.join("log"), PATIENCE, announced)
 }
 
 /// The port in what a server has said so far: only once something follows it,

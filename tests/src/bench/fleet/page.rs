@@ -97,11 +97,8 @@ connection that gets their messages too and is not counted.
     }
     text += &verdicts(record);
     text += &paper::markdown(record);
-    text += &format!(
-        "\n{}. {}.\n",
-        record.machine.told(&record.command, record.seed),
-        record.machine.versions.join("; ")
-    );
+    let told = record.machine.told_with_tools(&record.command, record.seed);
+    text += &format!("\n{told}\n");
     text
 }
 

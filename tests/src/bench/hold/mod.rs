@@ -13,9 +13,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::record::{Cost, Record, Series};
-use super::machine;
-use super::measure::measure;
-use super::speed::MEMORY;
+use super::machine::{self, MEMORY, need_memory};
+use super::measure::{in_turns, measure};
 use crate::bin::{Fairbat, Running, fairbat_binary};
 use crate::content::Content;
 use crate::cpu::cpu_s;
@@ -87,8 +86,7 @@ impl Way {
 /// When there is too little free memory, or a tool fails.
 #[must_use]
 pub fn run(extent: &Extent, command: &str) -> Record {
-    let free = machine::free_space(Path::new(MEMORY)).min(machine::available_memory());
-    assert!(free >= 2 * extent.size, "{free} bytes free are too few");
+    need_memory(2 * extent.size);
     let memory = tempfile::tempdir_in(MEMORY).expect("a directory in memory");
     let served = memory.path().join("served");
     let content = Content::new(SEED, extent.size);
@@ -145,18 +143,15 @@ impl Place<'_> {
             command: way.typed().to_owned(),
             samples: Vec::new(),
         });
-        for round in 0..=rounds as usize {
-            for turn in 0..all.len() {
-                let index = (round + turn) % all.len();
-                let cost = self.fetch(Way::ALL[index]);
-                eprintln!(
-                    "round {round} of {rounds}: {:?}: {:.2} s of the processor",
-                    Way::ALL[index],
-                    cost.all_s()
-                );
-                if round > 0 {
-                    all[index].samples.push(cost);
-                }
+        for (round, index) in in_turns(0..=rounds, all.len()) {
+            let cost = self.fetch(Way::ALL[index]);
+            eprintln!(
+                "round {round} of {rounds}: {:?}: {:.2} s of the processor",
+                Way::ALL[index],
+                cost.all_s()
+            );
+            if round > 0 {
+                all[index].samples.push(cost);
             }
         }
         all.into()

@@ -116,11 +116,8 @@ most). Processor time is in s per GB (10^9 bytes), in user mode and in the kerne
             verdict(proxy(index) <= MAX_PROXY)
         );
     }
-    text += &format!(
-        "\n{}. {}.\n",
-        record.machine.told(&record.command, record.seed),
-        record.machine.versions.join("; ")
-    );
+    let told = record.machine.told_with_tools(&record.command, record.seed);
+    text += &format!("\n{told}\n");
     text
 }
 

@@ -11,9 +11,8 @@ use std::process::Command;
 
 use super::bare;
 use super::record::{Cost, Series, Used};
-use crate::bench::machine;
-use crate::bench::measure::measure_time;
-use crate::bench::speed::MEMORY;
+use crate::bench::machine::{MEMORY, RESERVE, need_memory};
+use crate::bench::measure::{in_turns, measure_time};
 use crate::bin::{Running, fairbat_binary};
 use crate::caddy::Caddy;
 use crate::content::Content;
@@ -21,9 +20,6 @@ use crate::cpu::cpu_s;
 use crate::expect::assert_content;
 use crate::served::{serving, settle, started};
 use crate::tls::Identity;
-
-/// Bytes of memory that have to stay free.
-const RESERVE: u64 = 1 << 30;
 
 /// Name of the file that is served.
 const NAME: &str = "file";
@@ -89,9 +85,7 @@ impl Client {
 
 /// Measures all commands with a file of so many bytes.
 pub(super) fn run(bytes: u64, rounds: u32, seed: u64) -> Cost {
-    let free = machine::free_space(Path::new(MEMORY)).min(machine::available_memory());
-    let needed = 2 * bytes + RESERVE;
-    assert!(free >= needed, "{free} bytes free, {needed} are needed");
+    need_memory(2 * bytes + RESERVE);
     let directory = || tempfile::tempdir_in(MEMORY).expect("a directory in memory");
     let (keys, site, work) = (directory(), directory(), directory());
     let content = Content::new(seed, bytes);
@@ -158,21 +152,17 @@ impl Place<'_> {
                 samples: Vec::new(),
             })
             .collect();
-        for round in 0..=rounds as usize {
-            for turn in 0..clients.len() {
-                let index = (round + turn) % clients.len();
-                let used = self.fetch(clients[index], round == 0);
-                eprintln!(
-                    "processor time, round {round} of {rounds}: {:?}: {:.2} s of the client in \
-                     {:.2} s",
-                    clients[index],
-                    used.client_s(),
-                    used.elapsed_s
-                );
-                // Round 0 warms up.
-                if round > 0 {
-                    all[index].samples.push(used);
-                }
+        for (round, index) in in_turns(0..=rounds, clients.len()) {
+            let used = self.fetch(clients[index], round == 0);
+            eprintln!(
+                "processor time, round {round} of {rounds}: {:?}: {:.2} s of the client in {:.2} s",
+                clients[index],
+                used.client_s(),
+                used.elapsed_s
+            );
+            // Round 0 warms up.
+            if round > 0 {
+                all[index].samples.push(used);
             }
         }
         all

@@ -20,11 +20,8 @@ pub fn markdown(record: &Record) -> String {
     .to_owned();
     text += &streams(&record.streams);
     text += &cost(&record.cost);
-    text += &format!(
-        "\n{}. {}.\n",
-        record.machine.told(&record.command, record.seed),
-        record.machine.versions.join("; ")
-    );
+    let told = record.machine.told_with_tools(&record.command, record.seed);
+    text += &format!("\n{told}\n");
     text
 }
 

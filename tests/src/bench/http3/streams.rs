@@ -13,8 +13,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::record::{Case, Run, Streams};
-use crate::bench::machine;
-use crate::bench::speed::MEMORY;
+use crate::bench::machine::{MEMORY, RESERVE, need_memory};
+use crate::bench::measure::in_turns;
 use crate::bin::{Fairbat, Running};
 use crate::content::Content;
 use crate::expect::assert_content;
@@ -50,43 +50,35 @@ const GRACE: Duration = Duration::from_secs(20);
 /// How often the events of a client are looked at: they carry their time themselves.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Bytes of memory that have to stay free.
-const RESERVE: u64 = 1 << 30;
-
 /// Over HTTP/3 without and with the large file, then the same over HTTP/1.1.
 const CASES: [(bool, bool); 4] = [(true, false), (true, true), (false, false), (false, true)];
 
 /// Measures all cases so often with so many small files.
 pub(super) fn run(files: u32, repetitions: u32, seed: u64) -> Streams {
-    let free = machine::free_space(Path::new(MEMORY)).min(machine::available_memory());
-    let needed = 2 * (LARGE + u64::from(files) * SMALL) + RESERVE;
-    assert!(free >= needed, "{free} bytes free, {needed} are needed");
+    need_memory(2 * (LARGE + u64::from(files) * SMALL) + RESERVE);
     let place = Place::new(files, seed);
     let mut cases = CASES.map(|(http3, with_large)| Case {
         http3,
         with_large,
         runs: Vec::new(),
     });
-    for round in 0..repetitions as usize {
-        for turn in 0..cases.len() {
-            let case = &mut cases[(round + turn) % CASES.len()];
-            let run = place.fetch(case.http3, case.with_large);
-            eprintln!(
-                "{files} files, round {} of {repetitions}, {}, {}: 95 % after {:.2} s, {} \
-                 connections, {} tries again",
-                round + 1,
-                if case.http3 { "HTTP/3" } else { "HTTP/1.1" },
-                if case.with_large {
-                    "with a large one"
-                } else {
-                    "alone"
-                },
-                run.quantile(0.95),
-                run.connections,
-                run.retries
-            );
-            case.runs.push(run);
-        }
+    for (round, index) in in_turns(1..=repetitions, CASES.len()) {
+        let case = &mut cases[index];
+        let run = place.fetch(case.http3, case.with_large);
+        eprintln!(
+            "{files} files, round {round} of {repetitions}, {}, {}: 95 % after {:.2} s, {} \
+             connections, {} tries again",
+            if case.http3 { "HTTP/3" } else { "HTTP/1.1" },
+            if case.with_large {
+                "with a large one"
+            } else {
+                "alone"
+            },
+            run.quantile(0.95),
+            run.connections,
+            run.retries
+        );
+        case.runs.push(run);
     }
     Streams {
         rate: RATE.to_owned(),

@@ -14,7 +14,6 @@ pub mod page;
 pub mod record;
 mod servers;
 
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,8 +24,7 @@ use self::fetch::Download;
 pub use self::options::Options;
 use self::record::{Record, Run, Series};
 use self::servers::Mirrors;
-use super::machine;
-use super::speed::MEMORY;
+use super::machine::{self, MEMORY, need_memory};
 use crate::bin::fairbat_binary;
 use crate::content::Content;
 use crate::environment::first_line;
@@ -54,9 +52,7 @@ const COPIES: u64 = 16;
 /// When there is too little free memory, or a program cannot be started.
 #[must_use]
 pub fn run(options: &Options, command: &str) -> Record {
-    let needed = options.jobs * COPIES * SIZE;
-    let free = machine::free_space(Path::new(MEMORY)).min(machine::available_memory());
-    assert!(free >= needed, "{free} bytes free, {needed} are needed");
+    need_memory(options.jobs * COPIES * SIZE);
     let mut machine = machine::describe();
     let fairbat = fairbat_binary().to_str().expect("a path in UTF-8");
     machine.versions = vec![

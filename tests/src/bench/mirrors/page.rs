@@ -231,15 +231,16 @@ fn how(record: &Record) -> String {
         "
 ## How
 
-{}. {}. {} runs at the same time, seeds {seeds} to {}. One of them again, into the target directory:
+{} {} runs at the same time, seeds {seeds} to {}. One of them again, into the target directory:
 
     bench mirrors --quick --runs 1 --first-seed SEED
 
 The commands:
 
 ",
-        record.machine.told(&record.command, record.first_seed),
-        record.machine.versions.join("; "),
+        record
+            .machine
+            .told_with_tools(&record.command, record.first_seed),
         record.jobs,
         (seeds + record.runs.len() as u64).saturating_sub(1)
     );

@@ -12,10 +12,9 @@ use std::path::Path;
 
 use self::agent::{Agent, Destination};
 use self::record::{Record, Scan, Series, Tool};
-use super::machine;
+use super::machine::{self, MEMORY, need_memory};
 use super::measure::measure;
 use super::record::Sample;
-use super::speed::MEMORY;
 use crate::environment::first_line;
 use crate::stores::{S3, S3Kind};
 
@@ -66,9 +65,7 @@ const IN_FLIGHT: u32 = 16;
 /// When there is too little free memory, a tool fails, or files are missing.
 #[must_use]
 pub fn run(extent: &Extent, command: &str) -> Record {
-    let needed = extent.compared.max(extent.sent) * COST;
-    let free = machine::free_space(Path::new(MEMORY)).min(machine::available_memory());
-    assert!(free >= needed, "{free} bytes free, {needed} are needed");
+    need_memory(extent.compared.max(extent.sent) * COST);
     let mut machine = machine::describe();
     let agent = agent::binary().to_str().expect("a path in UTF-8");
     machine.versions = vec![

@@ -147,10 +147,7 @@ SHA-256 of each, keeps a state, and sends a manifest at the end.
             verdict(ratio >= 1.0)
         ));
     }
-    text.push_str(&format!(
-        "\n{}. {}.\n",
-        machine.told(&record.command, record.seed),
-        machine.versions.join("; ")
-    ));
+    let told = machine.told_with_tools(&record.command, record.seed);
+    text.push_str(&format!("\n{told}\n"));
     text
 }
