@@ -65,9 +65,9 @@ pub(crate) fn start<T>(
         .stdout(output.try_clone().expect("a second handle of the log"))
         .stderr(output);
     let what = format!("{command:?}");
-    let mut child = spawn(command).expect("start setpriv of util-linux");
+    let mut child = Unready(Some(spawn(command).expect("start setpriv of util-linux")));
     let found = wait_for(&format!("{what} to be up"), patience, || {
-        let ended = child.try_wait().expect("wait for a server");
+        let ended = child.get().try_wait().expect("wait for a server");
         let said = fs::read(log).expect("read a log");
         let said = String::from_utf8_lossy(&said);
         if let Some(status) = ended {
@@ -75,5 +75,23 @@ pub(crate) fn start<T>(
         }
         look(&said)
     });
-    (child, found)
+    (child.0.take().expect("it is taken once"), found)
+}
+
+/// A process that is killed unless it is taken.
+struct Unready(Option<Child>);
+
+impl Unready {
+    fn get(&mut self) -> &mut Child {
+        self.0.as_mut().expect("it is not taken yet")
+    }
+}
+
+impl Drop for Unready {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
