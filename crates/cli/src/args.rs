@@ -32,7 +32,8 @@ pub(crate) use put::PutArgs;
 pub(crate) use run::{ProgressFormat, RunArgs, RunSpeedArgs, RunsArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{
-    FailureArgs, LogArgs, MessageArgs, PathArgs, RequestArgs, TimeoutArgs, rate, weight,
+    FailureArgs, Http3, LogArgs, MessageArgs, PathArgs, ReceiverMethod, RequestArgs, TimeoutArgs,
+    rate, weight,
 };
 
 #[derive(Debug, Parser)]
@@ -157,14 +158,18 @@ pub(crate) fn command() -> clap::Command {
     })
 }
 
-/// The flag with its variable: `--max-time` is also `FAIRBAT_MAX_TIME`. The variable of a
-/// flag without a value can also say no.
+/// The flag with its variable: `--max-time` is also `FAIRBAT_MAX_TIME`, unless it names its own. The
+/// variable of a flag without a value can also say no.
 fn with_variable(arg: Arg) -> Arg {
     let Some(long) = arg.get_long() else {
         return arg;
     };
     // clap keeps names as long as the process lives.
-    let variable = variable_of(long).leak();
+    let variable = match arg.get_env() {
+        Some(own) => own.to_owned(),
+        None => variable_of(long).into(),
+    };
+    let variable = variable.leak();
     let arg = match arg.get_action() {
         ArgAction::SetTrue => arg.value_parser(FalseyValueParser::new()),
         _ => arg,

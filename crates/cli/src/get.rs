@@ -10,11 +10,11 @@ use fairbat::download::{self, Arrivals, RunMode};
 use fairbat::lane::{AdmissionSettings, InvalidSettings, LawChanges};
 use fairbat::metalink::MetalinkFile;
 use fairbat::settings::{
-    FileAllocation, HttpSettings, KnownFile, Mirror, Settings, Target, TransferRequest,
+    FileAllocation, Http3Policy, HttpSettings, KnownFile, Mirror, Settings, Target, TransferRequest,
 };
 
 use self::follow::{Following, UrlReader};
-use crate::args::{AllocationMethod, GetArgs, LawName, StreamArgs};
+use crate::args::{AllocationMethod, GetArgs, Http3, LawName, ReceiverMethod, StreamArgs};
 use crate::console::log_filter;
 use crate::exit::ExitCode;
 use crate::session::{self, Options, now, random_seed, warn_if_late};
@@ -96,6 +96,7 @@ pub(crate) fn resolve(
     let settings = Settings {
         http: HttpSettings {
             early_data: args.speed.early_data,
+            http3: http3(args.speed.receiver, args.requests.http3)?,
             ..http(&args.requests, &args.timeouts, environment.variable)?
         },
         paths,
@@ -128,6 +129,18 @@ pub(crate) fn resolve(
         _ => Work::Batch(transfers(args, environment, metalink)?),
     };
     Ok((settings, work))
+}
+
+/// When HTTP/3 is spoken: Vulture goes by packet intervals, which QUIC does not show.
+fn http3(receiver: ReceiverMethod, when: Http3) -> Result<Http3Policy, UsageError> {
+    match (receiver, when) {
+        (ReceiverMethod::Vulture, Http3::Only) => Err(UsageError::new(
+            "--receiver vulture goes by packet intervals, which HTTP/3 does not show: leave out \
+             one of --receiver vulture and --http3 only",
+        )),
+        (ReceiverMethod::Vulture, Http3::Auto) => Ok(Http3Policy::Never),
+        (_, when) => Ok(when.into()),
+    }
 }
 
 /// The law for a stream.

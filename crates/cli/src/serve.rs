@@ -89,8 +89,12 @@ fn serve(
 fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console: &Console) {
     if !args.log.quiet {
         let taken = settings.uploads.map_or("", |_| " and accepts uploads");
+        let over_http3 = match settings.http3 {
+            true => "; over HTTP/3, they are held back by fairbat's congestion control",
+            false => "",
+        };
         console.line(&format!(
-            "{} serves {}{taken}; background responses are {}",
+            "{} serves {}{taken}; background responses are {}{over_http3}",
             server.url(),
             settings.directory.display(),
             method(server.lever(), settings.sender)
@@ -102,9 +106,13 @@ fn announce(settings: &ServeSettings, args: &ServeArgs, server: &Server, console
     if let Some(policy) = args.sending.sender.map(SenderPolicy::from)
         && server.lever() != SenderLeverKind::Congestion
     {
+        let over_tcp = match settings.http3 {
+            true => " over TCP",
+            false => "",
+        };
         tracing::warn!(
-            "--sender {} has no effect until root loads the congestion controls: sudo fairbat \
-             setup",
+            "--sender {} has no effect{over_tcp} until root loads the congestion controls: sudo \
+             fairbat setup",
             policy.name()
         );
     }

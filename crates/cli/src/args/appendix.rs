@@ -287,7 +287,7 @@ const SERVE_FILES: &str = "\
 DIR/.fairbat-upload unfinished uploads, with --writable. After a crash, the
                     next start removes what is left there";
 
-const SERVE_VARIABLES: &str = "FAIRBAT_LISTEN=[::]:8080, FAIRBAT_TOKEN_FILE=...";
+const SERVE_VARIABLES: &str = "FAIRBAT_LISTEN=[::]:8080, FAIRBAT_SERVE_HTTP3=yes";
 
 const SERVE_ENVIRONMENT: &str =
     "FAIRBAT_LOG         log filter, replaces -v: info (each request), debug, ...";

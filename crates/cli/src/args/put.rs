@@ -93,8 +93,8 @@ pub(crate) struct UploadSpeedArgs {
 
     /// Which congestion control yields to other traffic
     ///
-    /// This needs the congestion controls that root loads with fairbat setup. Without them,
-    /// the upload uses what the kernel has, and this flag changes nothing.
+    /// Over TCP, this needs the congestion controls that root loads with fairbat setup. Without
+    /// them, the upload uses what the kernel has there, and this flag changes nothing.
     #[arg(long, value_name = "POLICY", default_value = "vegas")]
     pub(crate) sender: SenderMethod,
 

@@ -128,8 +128,8 @@ pub(crate) struct SendArgs {
 
     /// Which congestion control yields to other traffic [default: vegas]
     ///
-    /// This needs the congestion controls that root loads with fairbat setup. Without them,
-    /// it changes nothing.
+    /// Over TCP, this needs the congestion controls that root loads with fairbat setup. Without
+    /// them, it changes nothing there.
     #[arg(long, value_name = "POLICY")]
     pub(crate) sender: Option<SenderMethod>,
 
@@ -227,6 +227,7 @@ pub(crate) struct AccessArgs {
     /// Answers over TCP tell clients so (Alt-Svc). The files of one client go over one connection,
     /// and what is due first goes first. A response yields by fairbat's congestion control, which
     /// needs no fairbat setup here.
-    #[arg(long, requires = "tls_cert")]
+    // That of other commands says when, and not whether.
+    #[arg(long, requires = "tls_cert", env = "FAIRBAT_SERVE_HTTP3")]
     pub(crate) http3: bool,
 }

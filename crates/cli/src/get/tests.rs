@@ -152,6 +152,8 @@ fn values_are_parsed() {
     ]);
     assert_eq!(settings.controller, ControllerPolicy::Mbc);
     assert_eq!(settings.receiver, ReceiverPolicy::Vulture);
+    // It goes by what QUIC does not show.
+    assert_eq!(settings.http.http3, Http3Policy::Never);
     assert_eq!(settings.chunk_size, Some(1 << 20));
     assert_eq!(settings.limit_rate, Some(500 << 10));
     assert_eq!(settings.max_time, Some(Duration::from_secs(90)));
@@ -215,6 +217,12 @@ fn retries() {
     assert_eq!(waits(&["--retry-max-wait", "5s"]), (500, 5000));
     let error = complaint(&["--retry-wait", "9s", "--retry-max-wait", "5s", URL]);
     assert!(error.contains("--retry-max-wait"), "{error}");
+}
+
+#[test]
+fn vultures_rules_cannot_go_over_http3() {
+    let error = complaint(&["--receiver", "vulture", "--http3", "only", URL]);
+    assert!(error.contains("--http3 only"), "{error}");
 }
 
 #[test]

@@ -124,6 +124,8 @@ pub enum ServeEvent {
         sender: Option<SenderPolicy>,
         /// Whether the server takes uploads.
         writable: bool,
+        /// Whether it speaks HTTP/3.
+        http3: bool,
     },
 }
 
@@ -154,8 +156,8 @@ impl Server {
         let digests = Digests::start().map_err(|error| {
             TransferError::new(ErrorKind::Other, format!("cannot start a thread: {error}"))
         })?;
-        let cannot_listen = |error: io::Error| {
-            let message = format!("cannot listen on {}: {error}", settings.listen);
+        let cannot_listen = |over: &str, error: io::Error| {
+            let message = format!("cannot listen on {}{over}: {error}", settings.listen);
             let hint = match error.kind() {
                 io::ErrorKind::AddrInUse => {
                     "end the other server, or choose another port with --listen; port 0 takes \
@@ -168,13 +170,15 @@ impl Server {
         };
         let listener = TcpListener::bind(settings.listen)
             .await
-            .map_err(cannot_listen)?;
-        let address = listener.local_addr().map_err(cannot_listen)?;
+            .map_err(|error| cannot_listen("", error))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| cannot_listen("", error))?;
         #[cfg(feature = "http3")]
         let http3 = match &tls {
             Some(tls) if settings.http3 => {
                 let bound = Http3Listener::bind(address, tls, settings.sender);
-                Some(bound.map_err(cannot_listen)?)
+                Some(bound.map_err(|error| cannot_listen(" over UDP", error))?)
             }
             _ => None,
         };
@@ -243,6 +247,7 @@ impl Server {
             lever: self.lever().name(),
             sender: self.site.levers.policy(),
             writable: self.site.uploads.is_some(),
+            http3: self.site.offer.is_some(),
         }
     }
 
