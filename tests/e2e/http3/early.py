@@ -1,17 +1,20 @@
 """early.py ADDRESS PORT CERTIFICATE KEY ANSWERS TICKETS: serves the file `file` over HTTP/3.
 
 It closes each connection after so many answers. Of its tickets, it takes `all`, or `none`, as after a
-new start. Prints for each connection whether its first packets had requests (`early`) or not (`late`).
+new start. Prints for each connection whether requests came before it had opened: `early` if they were
+taken, `refused` if not, `late` if none came.
 """
 
 import asyncio
 import sys
 
 from aioquic.asyncio import QuicConnectionProtocol, serve
+from aioquic.buffer import Buffer
 from aioquic.h3.connection import H3_ALPN, H3Connection
 from aioquic.h3.events import HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import HandshakeCompleted, ProtocolNegotiated
+from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
 from ranges import answer
 
@@ -19,19 +22,44 @@ address, port, certificate, key, answers, takes = sys.argv[1:]
 tickets = {}
 
 
+def has_early(datagram):
+    buffer = Buffer(data=datagram)
+    while not buffer.eof():
+        start = buffer.tell()
+        try:
+            header = pull_quic_header(buffer, host_cid_length=8)
+        except ValueError:
+            return False
+        if header.packet_type == QuicPacketType.ZERO_RTT:
+            return True
+        buffer.seek(start + header.packet_length)
+    return False
+
+
 class Server(QuicConnectionProtocol):
     http = None
     left = int(answers)
+    is_open = False
+    came = "late"
+
+    def datagram_received(self, data, addr):
+        if not self.is_open and has_early(data):
+            self.came = "refused"
+        super().datagram_received(data, addr)
 
     def quic_event_received(self, event):
         if isinstance(event, ProtocolNegotiated):
             self.http = H3Connection(self._quic)
         elif isinstance(event, HandshakeCompleted):
-            print("early" if event.early_data_accepted else "late", flush=True)
+            print(self.came, flush=True)
+            self.is_open = True
         if self.http:
             for seen in self.http.handle_event(event):
-                if isinstance(seen, HeadersReceived) and self.left > 0:
-                    self.answer(seen)
+                if isinstance(seen, HeadersReceived):
+                    if not self.is_open:
+                        self.came = "early"
+                    if self.left > 0:
+                        self.answer(seen)
 
     def answer(self, request):
         self.left -= 1

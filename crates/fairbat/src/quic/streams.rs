@@ -435,7 +435,12 @@ impl quic::RecvStream for Receiving {
 impl Drop for Receiving {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.stop(Code::H3_REQUEST_CANCELLED.value());
+            // A server has answered, and wants no more of the request (RFC 9114, section 4.1).
+            let code = match self.receiver {
+                Some(_) => Code::H3_REQUEST_CANCELLED,
+                None => Code::H3_NO_ERROR,
+            };
+            self.stop(code.value());
         }
     }
 }

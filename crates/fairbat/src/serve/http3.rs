@@ -54,6 +54,9 @@ const MANY_CONNECTIONS: u32 = 4;
 /// The receive window of a connection and of a stream, bytes: what an upload may have under way.
 const UPLOAD_WINDOW: u32 = 16 << 20;
 
+/// The same where nothing is taken: for the fields of requests.
+const REQUEST_WINDOW: u32 = 64 << 10;
+
 /// Bytes that wait to be sent beyond the congestion window: more would be sent in the order of
 /// before when something more urgent comes.
 const MAX_UNSENT: u64 = 128 * 1024;
@@ -139,30 +142,36 @@ impl Http3Listener {
                 continue;
             };
             let sender = QuicSender::default();
-            let accepted = incoming.accept_with(Arc::new(self.config(&sender)));
+            let window = match site.uploads {
+                Some(_) => UPLOAD_WINDOW,
+                None => REQUEST_WINDOW,
+            };
+            let accepted = incoming.accept_with(Arc::new(self.config(&sender, window)));
             let limits = Limits {
                 peers: peers.clone(),
                 permits: Arc::clone(&permits),
             };
             let site = Arc::clone(&site);
             connections.spawn(async move {
-                match async { accepted?.await }.await {
-                    Ok(connection) => serve(&site, connection, peer, limits, &sender).await,
-                    Err(error) => tracing::debug!("{peer}: no QUIC: {error}"),
+                let opened = async { accepted?.await };
+                match tokio::time::timeout(site.patience.idle, opened).await {
+                    Ok(Ok(connection)) => serve(&site, connection, peer, limits, &sender).await,
+                    Ok(Err(error)) => tracing::debug!("{peer}: no QUIC: {error}"),
+                    Err(_elapsed) => tracing::debug!("{peer}: no QUIC in time"),
                 }
                 drop((place, permit));
             });
         }
     }
 
-    fn config(&self, sender: &QuicSender) -> ServerConfig {
+    fn config(&self, sender: &QuicSender, window: u32) -> ServerConfig {
         let mut transport = TransportConfig::default();
         transport
             .initial_rtt(INITIAL_RTT)
             .max_concurrent_bidi_streams(VarInt::from_u32(MAX_REQUESTS))
             .max_concurrent_uni_streams(VarInt::from_u32(MAX_OTHER_STREAMS))
-            .stream_receive_window(VarInt::from_u32(UPLOAD_WINDOW))
-            .receive_window(VarInt::from_u32(UPLOAD_WINDOW))
+            .stream_receive_window(VarInt::from_u32(window))
+            .receive_window(VarInt::from_u32(window))
             .send_window(MAX_UNSENT)
             .datagram_receive_buffer_size(None);
         sender.configure(&mut transport, self.sender.law(), &self.seen);

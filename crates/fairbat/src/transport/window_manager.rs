@@ -199,6 +199,11 @@ impl WindowManager {
                 Arc::new(Mutex::new(held))
             }
             (None, None) => {
+                if !connection.is_of_one_answer() {
+                    // Requests that went over TCP go over this one from now on.
+                    let of_others = |(_, server): &Addresses| *server != addresses.1;
+                    state.parked.retain(|it, _| of_others(it));
+                }
                 // What others have found is of their servers. It says something of the first
                 // one here, and nothing of later ones.
                 let is_first = state.paths.is_empty();

@@ -16,7 +16,10 @@ use h3::client::SendRequest;
 use h3::error::Code;
 use quinn::congestion::CubicConfig;
 use quinn::crypto::rustls::QuicClientConfig;
-use quinn::{ClientConfig, Endpoint, EndpointConfig, TransportConfig, VarInt, ZeroRttAccepted};
+use quinn::{
+    ClientConfig, Endpoint, EndpointConfig, TransportConfig, TransportErrorCode, VarInt,
+    ZeroRttAccepted,
+};
 use rustls::ClientConfig as ClientTls;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -92,9 +95,18 @@ pub(crate) enum DialError {
 }
 
 impl DialError {
-    /// Whether it tells of the server, or of the way to it.
+    /// Whether HTTP/3 does not work with the server, or on the way to it.
     pub(crate) fn is_of_server(&self) -> bool {
-        !matches!(self, Self::Name(_) | Self::Socket(_))
+        !matches!(self, Self::Name(_) | Self::Socket(_)) && !self.is_refused()
+    }
+
+    /// Whether the server speaks QUIC, and takes no more connections now.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(
+            self,
+            Self::Connection(quinn::ConnectionError::ConnectionClosed(close))
+                if close.error_code == TransportErrorCode::CONNECTION_REFUSED
+        )
     }
 
     /// What is wrong with the certificate of the server, or with how it wants to be secured.
@@ -134,7 +146,8 @@ impl Dialer {
     }
 
     /// Opens a connection to the first address of a server that answers within this time. The
-    /// server shows that it is the one of this name.
+    /// server shows that it is the one of this name. Its addresses are looked up before, for no
+    /// longer than that either.
     pub(crate) async fn dial(
         &self,
         server: &Server,
@@ -142,7 +155,9 @@ impl Dialer {
         patience: Duration,
     ) -> Result<Connection, DialError> {
         let host = without_brackets(&server.host);
-        let found = tokio::net::lookup_host((host, server.port)).await;
+        let found = tokio::net::lookup_host((host, server.port));
+        let found = tokio::time::timeout(patience, found).await;
+        let found = found.unwrap_or_else(|elapsed| Err(elapsed.into()));
         let found: Vec<_> = found.map_err(DialError::Name)?.collect();
         let opened = tokio::time::timeout(patience, self.dial_any(&found, name, patience));
         opened.await.unwrap_or(Err(DialError::Silent))
@@ -235,6 +250,8 @@ pub(crate) struct Connection {
     requests: RequestSender,
     /// Requests that are under way.
     active: AtomicUsize,
+    /// Requests that have begun.
+    begun: AtomicUsize,
     /// Whether a request was answered.
     has_answered: AtomicBool,
     /// Whether it takes no more requests, as far as the server or its answers go.
@@ -292,6 +309,7 @@ impl Connection {
             priorities,
             requests: RequestSender(requests),
             active: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
             has_answered: AtomicBool::new(false),
             is_spent: AtomicBool::new(false),
             accepted,
@@ -305,20 +323,25 @@ impl Connection {
         !is_closed && !self.receiver.has_lost() && !self.is_spent.load(Ordering::Relaxed)
     }
 
-    /// Whether requests may leave, or have left, before it has opened.
+    /// Whether requests leave before it has opened, or may be lost with what has.
     pub(crate) fn is_early(&self) -> bool {
-        self.accepted.is_some()
+        let accepted = self.accepted.as_ref();
+        accepted.is_some_and(|accepted| accepted.peek() != Some(&true))
     }
 
-    /// Whether the server has dropped what it was sent before the connection had opened. It is
-    /// there, and the connection carries nothing.
+    /// Whether the server has dropped what it was sent before the connection had opened, or has
+    /// not opened it.
     pub(crate) async fn was_too_early(&self) -> bool {
         match self.accepted.clone() {
-            Some(accepted) => {
-                !accepted.await && self.receiver.connection().close_reason().is_none()
-            }
+            Some(accepted) => !accepted.await,
             None => false,
         }
+    }
+
+    /// Whether this end has closed it: no fault of the server.
+    pub(crate) fn was_closed_here(&self) -> bool {
+        let reason = self.receiver.connection().close_reason();
+        matches!(reason, Some(quinn::ConnectionError::LocallyClosed))
     }
 
     /// A request was answered.
@@ -342,18 +365,26 @@ impl Connection {
 
     /// Closes the connection when it has had no request for long.
     pub(crate) async fn close_after_rest(connection: Weak<Self>) {
-        let mut rest = Duration::ZERO;
+        let (mut rest, mut begun) = (Duration::ZERO, 0);
         while rest < MAX_REST {
             tokio::time::sleep(KEEP_ALIVE).await;
             let Some(connection) = connection.upgrade() else {
                 return;
             };
-            rest = match connection.active.load(Ordering::Relaxed) {
-                0 => rest + KEEP_ALIVE,
-                _ => Duration::ZERO,
+            let before = std::mem::replace(&mut begun, connection.begun.load(Ordering::Relaxed));
+            let is_used = connection.active.load(Ordering::Relaxed) > 0;
+            rest = match is_used || begun > before {
+                false => rest + KEEP_ALIVE,
+                true => Duration::ZERO,
             };
         }
         if let Some(connection) = connection.upgrade() {
+            connection.spend();
+        }
+        // A request may have taken it just before. Then it closes when another one takes its place.
+        tokio::time::sleep(KEEP_ALIVE).await;
+        let rests = |it: &Arc<Self>| it.active.load(Ordering::Relaxed) == 0;
+        if let Some(connection) = connection.upgrade().filter(rests) {
             connection.close();
         }
     }
@@ -377,6 +408,7 @@ pub(crate) struct InUse(Arc<Connection>);
 impl InUse {
     pub(crate) fn of(connection: Arc<Connection>) -> Self {
         connection.active.fetch_add(1, Ordering::Relaxed);
+        connection.begun.fetch_add(1, Ordering::Relaxed);
         Self(connection)
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use h3::client::{RequestStream, SendRequest};
-use h3::error::{Code, StreamError};
+use h3::error::{Code, ConnectionError, StreamError};
 use http::header::{ACCEPT, CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
@@ -35,13 +35,29 @@ const MAX_UNWANTED_TIME: Duration = Duration::from_secs(5);
 pub(crate) enum Broken {
     /// The connection or the stream is gone.
     #[error("HTTP/3: {0}")]
-    Stream(#[from] StreamError),
+    Stream(#[source] StreamError),
+    /// The server has closed the connection, and says that nothing is wrong.
+    #[error("the server closed the connection")]
+    Closed,
     /// The body of the answer is not as long as announced.
     #[error("HTTP/3: the answer is not as long as announced: {0}")]
     Length(#[from] WrongLength),
     /// Nothing came for too long.
     #[error("HTTP/3: {0}")]
     Silent(#[source] io::Error),
+}
+
+impl From<StreamError> for Broken {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::ConnectionError {
+                0: ConnectionError::Timeout { .. },
+                ..
+            } => Self::silent(),
+            error if error.is_h3_no_error() => Self::Closed,
+            error => Self::Stream(error),
+        }
+    }
 }
 
 impl Broken {
@@ -98,7 +114,7 @@ pub(crate) async fn exchange(
                 break response;
             }
         };
-        Ok((response, receiving, upload))
+        Ok::<_, StreamError>((response, receiving, upload))
     };
     // An upload may take its time until it is answered. Its silence is its caller's business.
     let limit = max_silence.filter(|_| !has_body);
@@ -107,8 +123,7 @@ pub(crate) async fn exchange(
             .await
             .map_err(|_elapsed| Broken::silent())?,
         None => opening.await,
-    }
-    .map_err(Broken::Stream)?;
+    }?;
     let brings_body = !is_head && response.status() != StatusCode::NOT_MODIFIED;
     let length = match brings_body {
         true => BodyLength::announced(response.headers()),

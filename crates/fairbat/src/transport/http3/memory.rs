@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
@@ -110,7 +111,7 @@ impl Memory {
                 (known, offer) => known != offer,
             };
             if is_news {
-                host.offer = offer;
+                host.offer.clone_from(&offer);
             }
             is_news
         });
@@ -127,7 +128,7 @@ impl Memory {
 
     /// Changes what is known of an origin, and writes it if `change` says so. What other processes
     /// have written meanwhile is kept.
-    fn change(&self, origin: &Origin, change: impl FnOnce(&mut Host) -> bool) {
+    fn change(&self, origin: &Origin, change: impl Fn(&mut Host) -> bool) {
         let name = origin.ascii_serialization();
         let mut known = self.known();
         if !change(known.0.entry(name.clone()).or_default()) {
@@ -137,8 +138,9 @@ impl Memory {
             return;
         };
         let mut written = read(path).unwrap_or_default();
-        let host = known.0.get(&name).cloned().unwrap_or_default();
-        written.0.insert(name, host);
+        let host = written.0.entry(name.clone()).or_default();
+        change(host);
+        known.0.insert(name, host.clone());
         written.expire(now());
         if let Err(error) = write(path, &written) {
             tracing::debug!(%error, path = %path.display(), "cannot be remembered");
@@ -158,11 +160,15 @@ fn read(path: &Path) -> Option<Known> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
+/// How often this process has written: two paths may do it at the same time.
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+
 /// Replaces the file in one step.
 fn write(path: &Path, known: &Known) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let turn = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let new = path.with_extension(format!("{}-{turn}.new", std::process::id()));
     let text = serde_json::to_vec(known).map_err(io::Error::other)?;
     // It tells which servers were visited.
     let options = fs::OpenOptions::new()
@@ -233,7 +239,10 @@ mod tests {
             memory.offer(&origin, || "home".to_owned()),
             Some(server.clone())
         );
+        let older = load();
         memory.note_failure(&origin, "home");
+        // The failure is not lost with what another process notes.
+        older.note_offer(&origin, offer(60 * 60));
         assert_eq!(load().offer(&origin, || "home".to_owned()), None);
         assert_eq!(
             load().offer(&origin, || "work".to_owned()),

@@ -29,6 +29,7 @@ use http::{Request, StatusCode, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Response;
 use rustls::ClientConfig;
+use rustls::client::Resumption;
 use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 use url::{Origin, Url};
@@ -53,6 +54,9 @@ const PATIENCE_WITHOUT_TCP: Duration = Duration::from_secs(30);
 
 /// So long the first request to a host waits for the DNS to say whether it speaks HTTP/3.
 const RECORD_PATIENCE: Duration = Duration::from_millis(200);
+
+/// Servers whose tickets are kept.
+const TICKETS: usize = 256;
 
 /// The receive window to begin with where it is held, bytes: as that of TCP.
 const HELD_WINDOW: u32 = 64 * 1024;
@@ -99,6 +103,8 @@ impl Http3 {
         let mut tls = tls.clone();
         tls.alpn_protocols = vec![b"h3".to_vec()];
         tls.enable_early_data = settings.early_data;
+        // Tickets of TLS over TCP are no good here.
+        tls.resumption = Resumption::in_memory_sessions(TICKETS);
         let patience = match settings.http3 {
             Http3Policy::Only => settings.connect_timeout.unwrap_or(PATIENCE_WITHOUT_TCP),
             Http3Policy::Auto | Http3Policy::Never => PATIENCE,
@@ -153,10 +159,8 @@ impl Http3 {
         };
         let receiver = connection.receiver.clone();
         let urgency = Urgency::of(request.headers());
-        let again = match connection.is_early() {
-            true => request.try_clone(),
-            false => None,
-        };
+        let again = request.try_clone();
+        let is_early = connection.is_early();
         let request = Request::<reqwest::Body>::try_from(request).map_err(Failure::from)?;
         let answer = exchange::exchange(
             connection.requests(),
@@ -165,20 +169,29 @@ impl Http3 {
             InUse::of(Arc::clone(&connection)),
             self.max_silence,
         );
-        let mut response = match answer.await {
+        let answer = answer.await;
+        let was_too_early = is_early
+            && match &answer {
+                Ok(response) => response.status() == StatusCode::TOO_EARLY,
+                Err(_) => connection.was_too_early().await,
+            };
+        let is_refused = answer.as_ref().is_err_and(Broken::is_refused);
+        // A server that refuses everything does not get it again and again.
+        let is_again = was_too_early || is_refused && !connection.is_unproven();
+        if let Some(again) = again.filter(|_| is_again) {
+            connection.spend();
+            if was_too_early {
+                self.dialer.early_data.store(false, Ordering::Relaxed);
+            }
+            return Box::pin(self.send(again)).await;
+        }
+        let mut response = match answer {
             Ok(response) => response,
             Err(broken) => {
-                if let Some(again) = again
-                    && connection.was_too_early().await
-                {
-                    connection.spend();
-                    self.dialer.early_data.store(false, Ordering::Relaxed);
-                    return Box::pin(self.send(again)).await;
-                }
-                if broken.is_refused() || connection.is_unproven() {
+                if is_refused || connection.is_unproven() {
                     connection.spend();
                 }
-                if connection.is_unproven() {
+                if connection.is_unproven() && !is_refused && !connection.was_closed_here() {
                     self.note_failure(&url);
                 }
                 return Err(broken.into());
@@ -367,8 +380,15 @@ fn not_open(error: &DialError) -> Failure {
     if let Some(reason) = error.insecure() {
         return Failure::refused(
             format!("no secure connection: {reason}"),
-            "without --http3 only, the error over TCP says more",
+            "a private authority, or a self-signed certificate, is named with --cacert; with --http3 \
+             never, the error says more",
         );
+    }
+    if error.is_refused() {
+        return Failure::Transient(Transient {
+            push_back: true,
+            ..Transient::server("the server takes no more connections now")
+        });
     }
     Failure::Transient(Transient {
         hint: "the server may not speak HTTP/3, or UDP may be blocked: leave out --http3 only",
