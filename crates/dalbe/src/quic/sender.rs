@@ -4,8 +4,8 @@
 //! by the same C that runs in the kernel for TCP ([`NativeFlow`]).
 //!
 //! What differs from TCP: all packets are spaced, at 1.25 windows in a round trip (`pace`), so that
-//! packet trains measure nothing here. A window is reduced at once, not in proportion to what
-//! arrives (RFC 6937). What is sent again counts as new.
+//! packet trains measure the pace here, and not what the path carries. A window is reduced at once,
+//! not in proportion to what arrives (RFC 6937). What is sent again counts as new.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
