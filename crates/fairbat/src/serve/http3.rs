@@ -117,6 +117,10 @@ impl Http3Listener {
     pub(crate) async fn run(self, site: Arc<Site>, peers: Peers, most: u32) -> Infallible {
         let permits = Arc::new(Semaphore::new(most as usize));
         let connections_of = peers.alike();
+        let window = match site.uploads {
+            Some(_) => UPLOAD_WINDOW,
+            None => REQUEST_WINDOW,
+        };
         let mut connections = JoinSet::new();
         loop {
             let incoming = tokio::select! {
@@ -142,10 +146,6 @@ impl Http3Listener {
                 continue;
             };
             let sender = QuicSender::default();
-            let window = match site.uploads {
-                Some(_) => UPLOAD_WINDOW,
-                None => REQUEST_WINDOW,
-            };
             let accepted = incoming.accept_with(Arc::new(self.config(&sender, window)));
             let limits = Limits {
                 peers: peers.clone(),

@@ -156,29 +156,33 @@ impl Server {
         let digests = Digests::start().map_err(|error| {
             TransferError::new(ErrorKind::Other, format!("cannot start a thread: {error}"))
         })?;
-        let cannot_listen = |over: &str, error: io::Error| {
-            let message = format!("cannot listen on {}{over}: {error}", settings.listen);
-            let hint = match error.kind() {
-                io::ErrorKind::AddrInUse => {
-                    "end the other server, or choose another port with --listen; port 0 takes \
+        let cannot_listen = |over: &'static str| {
+            move |error: io::Error| {
+                let message = format!("cannot listen on {}{over}: {error}", settings.listen);
+                let hint = match error.kind() {
+                    io::ErrorKind::AddrInUse => {
+                        "end the other server, or choose another port with --listen; port 0 takes \
                      a free one"
-                }
-                io::ErrorKind::PermissionDenied => "ports below 1024 are root's; choose another",
-                _ => "--listen takes an address of this machine, as 127.0.0.1:8080 or [::]:8080",
-            };
-            TransferError::new(ErrorKind::Other, message).with_hint(hint)
+                    }
+                    io::ErrorKind::PermissionDenied => {
+                        "ports below 1024 are root's; choose another"
+                    }
+                    _ => {
+                        "--listen takes an address of this machine, as 127.0.0.1:8080 or [::]:8080"
+                    }
+                };
+                TransferError::new(ErrorKind::Other, message).with_hint(hint)
+            }
         };
         let listener = TcpListener::bind(settings.listen)
             .await
-            .map_err(|error| cannot_listen("", error))?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| cannot_listen("", error))?;
+            .map_err(cannot_listen(""))?;
+        let address = listener.local_addr().map_err(cannot_listen(""))?;
         #[cfg(feature = "http3")]
         let http3 = match &tls {
             Some(tls) if settings.http3 => {
                 let bound = Http3Listener::bind(address, tls, settings.sender);
-                Some(bound.map_err(|error| cannot_listen(" over UDP", error))?)
+                Some(bound.map_err(cannot_listen(" over UDP"))?)
             }
             _ => None,
         };

@@ -201,8 +201,7 @@ impl WindowManager {
             (None, None) => {
                 if !connection.is_of_one_answer() {
                     // Requests that went over TCP go over this one from now on.
-                    let of_others = |(_, server): &Addresses| *server != addresses.1;
-                    state.parked.retain(|it, _| of_others(it));
+                    state.parked.retain(|(_, server), _| *server != addresses.1);
                 }
                 // What others have found is of their servers. It says something of the first
                 // one here, and nothing of later ones.

@@ -55,9 +55,6 @@ const PATIENCE_WITHOUT_TCP: Duration = Duration::from_secs(30);
 /// So long the first request to a host waits for the DNS to say whether it speaks HTTP/3.
 const RECORD_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Servers whose tickets are kept.
-const TICKETS: usize = 256;
-
 /// The receive window to begin with where it is held, bytes: as that of TCP.
 const HELD_WINDOW: u32 = 64 * 1024;
 
@@ -103,8 +100,8 @@ impl Http3 {
         let mut tls = tls.clone();
         tls.alpn_protocols = vec![b"h3".to_vec()];
         tls.enable_early_data = settings.early_data;
-        // Tickets of TLS over TCP are no good here.
-        tls.resumption = Resumption::in_memory_sessions(TICKETS);
+        // A store of its own: tickets of TLS over TCP are no good here.
+        tls.resumption = Resumption::default();
         let patience = match settings.http3 {
             Http3Policy::Only => settings.connect_timeout.unwrap_or(PATIENCE_WITHOUT_TCP),
             Http3Policy::Auto | Http3Policy::Never => PATIENCE,
