@@ -3,10 +3,9 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::Child;
 use std::time::Duration;
 
-use crate::keeper;
+use crate::keeper::{self, Kept};
 use crate::tls::Identity;
 
 /// How long it may take to listen.
@@ -15,8 +14,8 @@ const GRACE: Duration = Duration::from_secs(20);
 /// A running Caddy; stopped when dropped.
 #[derive(Debug)]
 pub struct Caddy {
-    child: Child,
     address: SocketAddr,
+    _kept: Kept,
 }
 
 impl Caddy {
@@ -41,8 +40,11 @@ impl Caddy {
             .args(["run", "--adapter", "caddyfile", "--config"])
             .arg(&configuration);
         let log = directory.join("caddy.log");
-        let (child, _) = keeper::start(command, &log, GRACE, |_| TcpStream::connect(address).ok());
-        Self { child, address }
+        let (kept, _) = keeper::start(command, &log, GRACE, |_| TcpStream::connect(address).ok());
+        Self {
+            address,
+            _kept: kept,
+        }
     }
 
     /// The URL of a file. It has to be by name: Caddy 2.6 serves HTTP/3 to clients that tell it
@@ -50,13 +52,6 @@ impl Caddy {
     #[must_use]
     pub fn url(&self, name: &str) -> String {
         format!("https://localhost:{}/{name}", self.address.port())
-    }
-}
-
-impl Drop for Caddy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

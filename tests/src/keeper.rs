@@ -32,7 +32,7 @@ pub(crate) fn command(program: &Path, home: &Path) -> Command {
 
 /// Starts a [`command`]. For the kernel the parent is the thread that starts
 /// it, and a test's ends early; so one that ends with the process does it.
-pub(crate) fn spawn(command: Command) -> io::Result<Child> {
+fn spawn(command: Command) -> io::Result<Child> {
     static KEEPER: OnceLock<Sender<Order>> = OnceLock::new();
     let keeper = KEEPER.get_or_init(|| {
         let (sender, orders) = channel::<Order>();
@@ -59,15 +59,15 @@ pub(crate) fn start<T>(
     log: &Path,
     patience: Duration,
     mut look: impl FnMut(&str) -> Option<T>,
-) -> (Child, T) {
+) -> (Kept, T) {
     let output = File::create(log).expect("create a log");
     command
         .stdout(output.try_clone().expect("a second handle of the log"))
         .stderr(output);
     let what = format!("{command:?}");
-    let mut child = Unready(Some(spawn(command).expect("start setpriv of util-linux")));
+    let mut kept = Kept(spawn(command).expect("start setpriv of util-linux"));
     let found = wait_for(&format!("{what} to be up"), patience, || {
-        let ended = child.get().try_wait().expect("wait for a server");
+        let ended = kept.0.try_wait().expect("wait for a server");
         let said = fs::read(log).expect("read a log");
         let said = String::from_utf8_lossy(&said);
         if let Some(status) = ended {
@@ -75,23 +75,23 @@ pub(crate) fn start<T>(
         }
         look(&said)
     });
-    (child.0.take().expect("it is taken once"), found)
+    (kept, found)
 }
 
-/// A process that is killed unless it is taken.
-struct Unready(Option<Child>);
+/// A running process; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Kept(Child);
 
-impl Unready {
-    fn get(&mut self) -> &mut Child {
-        self.0.as_mut().expect("it is not taken yet")
+impl Kept {
+    /// SIGKILL: it is gone at once, with all its connections.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
-impl Drop for Unready {
+impl Drop for Kept {
     fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.kill();
     }
 }

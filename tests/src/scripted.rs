@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
-use crate::keeper;
+use crate::keeper::{self, Kept};
 use crate::target::python;
 
 /// How long it may take to be up.
@@ -14,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A running server; killed when dropped.
 #[derive(Debug)]
 pub struct Scripted {
-    child: Child,
     log: PathBuf,
+    _kept: Kept,
 }
 
 impl Scripted {
@@ -34,8 +34,8 @@ impl Scripted {
         words(&mut command);
         let log = home.join("log");
         let look = |said: &str| is_up(said).then_some(());
-        let (child, ()) = keeper::start(command, &log, PATIENCE, look);
-        Self { child, log }
+        let (kept, ()) = keeper::start(command, &log, PATIENCE, look);
+        Self { log, _kept: kept }
     }
 
     /// Kills it, and returns what it has said.
@@ -47,12 +47,5 @@ impl Scripted {
         let log = self.log.clone();
         drop(self);
         fs::read_to_string(log).expect("read a log")
-    }
-}
-
-impl Drop for Scripted {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

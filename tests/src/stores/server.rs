@@ -4,12 +4,12 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::keeper;
+use crate::keeper::{self, Kept};
 
 /// How long a server may take to come up: moto reads many files first.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,10 +23,11 @@ type Launch = fn(&Path, u16) -> Command;
 /// A running server; killed when dropped, and with this process.
 #[derive(Debug)]
 pub(super) struct Server {
+    /// Goes before the directory that it uses.
+    kept: Kept,
     /// `data`, what it serves; `log`, what it says; and what is its own.
     home: TempDir,
     launch: Launch,
-    child: Child,
     address: SocketAddr,
 }
 
@@ -38,11 +39,11 @@ impl Server {
     pub(super) fn start(launch: Launch) -> Self {
         let home = tempfile::tempdir().expect("a temp dir");
         fs::create_dir(data(home.path())).expect("create a directory");
-        let (child, port) = up(launch, home.path(), 0);
+        let (kept, port) = up(launch, home.path(), 0);
         Self {
             home,
             launch,
-            child,
+            kept,
             address: (Ipv4Addr::LOCALHOST, port).into(),
         }
     }
@@ -59,21 +60,14 @@ impl Server {
 
     /// SIGKILL: it is gone at once, with all its connections.
     pub(super) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kept.kill();
     }
 
     /// Starts it again on the same port; it is killed first if it runs.
     pub(super) fn restart(&mut self) {
         self.kill();
         let port = self.address.port();
-        (self.child, _) = up(self.launch, self.home.path(), port);
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
+        (self.kept, _) = up(self.launch, self.home.path(), port);
     }
 }
 
@@ -82,7 +76,7 @@ pub(super) fn data(home: &Path) -> PathBuf {
     home.join("data")
 }
 
-fn up(launch: Launch, home: &Path, port: u16) -> (Child, u16) {
+fn up(launch: Launch, home: &Path, port: u16) -> (Kept, u16) {
     keeper::start(launch(home, port), &home.join("log"), PATIENCE, announced)
 }
 
