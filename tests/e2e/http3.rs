@@ -13,7 +13,7 @@ use fairbat_tests::expect::{assert_content, assert_only};
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::outcome::Outcome;
 use fairbat_tests::scripted::Scripted;
-use fairbat_tests::served::{serving, started};
+use fairbat_tests::served::{serving, settle, started};
 use fairbat_tests::target::python;
 use fairbat_tests::tls::Identity;
 use fairbat_tests::workdir::Workdir;
@@ -186,8 +186,50 @@ fn a_server_that_is_full_for_now_is_asked_over_http3_again() {
         running.signal("TERM");
         let _ = running.wait();
     }
+    // The server may hear of their end after the next connection. Another cache, so that this
+    // says nothing to the last download.
+    let work = Workdir::new();
+    get(&work, &identity, "only", &url)
+        .args(["--retry", "20"])
+        .run()
+        .expect_code(0);
     let (later, work) = fetch("auto");
     assert_came_over(&later, &work, "h3");
+}
+
+#[test]
+fn an_answer_that_comes_before_its_request_has_ended_is_taken() {
+    let site = Workdir::new();
+    let identity = identity(&site);
+    let (_server, url) = serve(site.path(), &identity, &[]);
+    let names: Vec<_> = (0..500).map(|number| format!("small-{number}")).collect();
+    for name in &names {
+        std::fs::write(site.join(name), name).expect("a file");
+    }
+    let work = Workdir::new();
+    let outcome = work
+        .get()
+        .args(["--http3", "only", "--retry", "0", "--cacert"])
+        .arg(&identity.authority)
+        .args(names.iter().map(|name| format!("{url}{name}")))
+        .run();
+    outcome.expect_code(0);
+}
+
+#[test]
+fn who_ends_leaves_no_connection_behind() {
+    let site = Workdir::new();
+    let identity = identity(&site);
+    FILE.write_to(&site.join("file")).expect("a file");
+    let (_server, url) = serve(site.path(), &identity, &["--max-connections-per-peer", "1"]);
+    settle();
+    for _ in 0..60 {
+        let work = Workdir::new();
+        let outcome = get(&work, &identity, "only", &format!("{url}file"))
+            .args(["--retry", "5"]) // The end of the last one may be heard of late.
+            .run();
+        assert_came_over(&outcome, &work, "h3");
+    }
 }
 
 #[test]
@@ -294,7 +336,9 @@ fn requests_leave_early_only_if_the_user_says_so_and_lose_nothing() {
             .run();
         let log = server.stop();
         assert_came_over(&outcome, &work, "h3");
-        let mut said: Vec<_> = log.lines().filter(|line| *line != "ready").collect();
+        // A client that was slow has said nothing of a request before its connection was open.
+        let is_told = |line: &&str| !["ready", "accepted"].contains(line);
+        let mut said: Vec<_> = log.lines().filter(is_told).collect();
         assert!(said.len() > 2, "too few connections: {log}");
         said.dedup();
         assert_eq!(said, expected, "{log}");

@@ -13,6 +13,7 @@ use fairbat::download::{Report, Stop};
 use fairbat::error::{ErrorKind, TransferError};
 use fairbat::event::{Event, TimedEvent};
 use fairbat::printable::printable_json;
+use fairbat::transport::say_goodbye;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -105,6 +106,7 @@ where
         move || stopping.iter().for_each(|text| console.line(text))
     };
     let result = runtime.block_on(drive(start, to_show, announce));
+    runtime.block_on(say_goodbye());
     let display = display.join();
     // Only now: a second signal must work while the last events are shown.
     runtime.shutdown_background();
@@ -147,6 +149,7 @@ fn until_signal<T>(
             }
         }
     });
+    runtime.block_on(say_goodbye());
     // Do not wait for a thread that may still resolve a host name.
     runtime.shutdown_background();
     result

@@ -1,8 +1,8 @@
 """early.py ADDRESS PORT CERTIFICATE KEY ANSWERS TICKETS: serves the file `file` over HTTP/3.
 
 It closes each connection after so many answers. Of its tickets, it takes `all`, or `none`, as after a
-new start. Prints for each connection whether requests came before it had opened: `early` if they were
-taken, `refused` if not, `late` if none came.
+new start. Prints for each connection what came before it had opened: `early` for requests that were
+taken, `accepted` for something else that was, `refused` for what was not, `late` for nothing.
 """
 
 import asyncio
@@ -44,13 +44,15 @@ class Server(QuicConnectionProtocol):
 
     def datagram_received(self, data, addr):
         if not self.is_open and has_early(data):
-            self.came = "refused"
+            self.came = "accepted"
         super().datagram_received(data, addr)
 
     def quic_event_received(self, event):
         if isinstance(event, ProtocolNegotiated):
             self.http = H3Connection(self._quic)
         elif isinstance(event, HandshakeCompleted):
+            if self.came == "accepted" and not event.early_data_accepted:
+                self.came = "refused"
             print(self.came, flush=True)
             self.is_open = True
         if self.http:

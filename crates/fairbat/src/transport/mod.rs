@@ -56,6 +56,7 @@ use tokio::sync::mpsc::unbounded_channel;
 pub(crate) use self::client::MAX_REDIRECTS;
 pub use self::client::{HttpClient, SourceUrl};
 pub use self::connection::Connection;
+pub use self::http3::say_goodbye;
 pub(crate) use self::path::Path;
 pub(crate) use self::remote_file::AnnouncedSize;
 pub use self::remote_file::{Body, Probe, RemoteFile};

@@ -14,6 +14,10 @@ pub(crate) struct Http3 {
     policy: Http3Policy,
 }
 
+/// There is nobody to tell.
+#[allow(clippy::unused_async, reason = "as the one with HTTP/3")]
+pub async fn say_goodbye() {}
+
 /// How a request goes on.
 pub(crate) enum Sent {
     /// It was answered, which never happens.

@@ -13,7 +13,6 @@ use dalbe::quic::{ArrivalRuntime, INITIAL_RTT, QuicReceiver, QuicSender, Seen, W
 use futures_util::future::{FutureExt, Shared};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use h3::client::SendRequest;
-use h3::error::Code;
 use quinn::congestion::CubicConfig;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{
@@ -25,8 +24,9 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use super::address::{Mover, open_socket};
+use super::leave::{Closing, close};
 use crate::http::host::without_brackets;
-use crate::quic::{Priorities, Streams, code};
+use crate::quic::{Priorities, Streams};
 use crate::settings::LocalEnd;
 
 /// The next address of a host is tried after this time, beside those before it (RFC 8305,
@@ -259,6 +259,7 @@ pub(crate) struct Connection {
     /// Whether the server has taken the requests that left before it had opened; `None` for one
     /// that had.
     accepted: Option<Shared<ZeroRttAccepted>>,
+    _closing: Closing,
     /// Ends with the connection.
     _tasks: JoinSet<()>,
 }
@@ -293,7 +294,7 @@ impl Connection {
             let connection = receiver.connection().clone();
             tasks.spawn(async move {
                 if tokio::time::timeout(patience, accepted).await.is_err() {
-                    connection.close(code(Code::H3_NO_ERROR), b"");
+                    close(&connection);
                 }
             });
         }
@@ -304,6 +305,7 @@ impl Connection {
             endpoint.wait_idle().await;
         });
         Ok(Self {
+            _closing: Closing::new(receiver.connection().clone()),
             receiver,
             sender,
             priorities,
@@ -385,19 +387,8 @@ impl Connection {
         tokio::time::sleep(KEEP_ALIVE).await;
         let rests = |it: &Arc<Self>| it.active.load(Ordering::Relaxed) == 0;
         if let Some(connection) = connection.upgrade().filter(rests) {
-            connection.close();
+            close(connection.receiver.connection());
         }
-    }
-
-    fn close(&self) {
-        let code = code(Code::H3_NO_ERROR);
-        self.receiver.connection().close(code, b"");
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.close();
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) async fn exchange(
         if has_body {
             upload.spawn(send(sending, body));
         } else {
-            sending.finish().await?;
+            end(&mut sending).await;
         }
         let response = loop {
             let response = receiving.recv_response().await?;
@@ -160,7 +160,15 @@ async fn send(mut stream: RequestStream<Sending, Bytes>, mut body: reqwest::Body
             return tracing::debug!(%error, "no more of a request is taken");
         }
     }
-    let _ = stream.finish().await;
+    end(&mut stream).await;
+}
+
+/// Ends a request. The server may have answered already, and want no more of it (RFC 9114, section
+/// 4.1). What else is wrong shows where the answer is read.
+async fn end(stream: &mut RequestStream<Sending, Bytes>) {
+    if let Err(error) = stream.finish().await {
+        tracing::debug!(%error, "the end of a request is not taken");
+    }
 }
 
 /// The body of an answer.

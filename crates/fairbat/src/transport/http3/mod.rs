@@ -6,6 +6,7 @@
 //! | `address` | the address of this machine, and its changes |
 //! | `connection` | a QUIC connection: opens, closes |
 //! | `exchange` | one request and its answer |
+//! | `leave` | the end of a connection, which its server is told of |
 //! | `memory` | what is remembered from one run to the next |
 //! | `records` | what the DNS says |
 //!
@@ -15,6 +16,7 @@
 mod address;
 mod connection;
 mod exchange;
+mod leave;
 mod memory;
 mod records;
 
@@ -36,6 +38,7 @@ use url::{Origin, Url};
 
 use self::connection::{Connection, DialError, Dialer, InUse, Server};
 use self::exchange::Broken;
+pub use self::leave::say_goodbye;
 use self::memory::Memory;
 use super::sending::{NewConnection, SendingEnd};
 use super::tap::{ReceiveWindow, Tap};
