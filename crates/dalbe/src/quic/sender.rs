@@ -3,9 +3,9 @@
 //! A connection that is not held back follows CUBIC as quinn has it. One that is follows the law,
 //! by the same C that runs in the kernel for TCP ([`NativeFlow`]).
 //!
-//! What differs from TCP: all packets are spaced, at 1.25 windows in a round trip (`pace`), so that
-//! packet trains measure the pace here, and not what the path carries. A window is reduced at once,
-//! not in proportion to what arrives (RFC 6937). What is sent again counts as new.
+//! Packets are spaced, at 1.25 windows in a round trip (`pace`), where the law wants it, as TCP's are,
+//! and where no law holds them back. What differs from TCP: a window is reduced at once, not in
+//! proportion to what arrives (RFC 6937). What is sent again counts as new.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -32,11 +32,11 @@ const INITIAL_WINDOW: u32 = 10;
 /// frame (RFC 9000, sections 17.3.1 and 19.8).
 const MIN_OVERHEAD: u64 = 28;
 
-/// An acknowledgement waits so long until the other end's process has a processor, now and then, µs.
-/// Each round trip begins with it, so the law forgets what it has learnt in the one before: paced
-/// packets are spread over a round trip, and their times differ by the queues that web pages make for
-/// a moment.
-const NOISE_US: u32 = 2_000;
+/// An acknowledgement waits so long until the other end's process has a processor, now and then, µs,
+/// and twice as long where several packets have one. Each round trip begins with it, so the law
+/// forgets what it has learnt in the one before: paced packets are spread over a round trip, and their
+/// times differ by the queues that web pages make for a moment.
+const NOISE_US: u32 = 1_000;
 
 /// The laws count from a moment that is not 0, µs.
 const BEGINNING_US: u64 = 1_000_000;
@@ -173,6 +173,8 @@ struct Held {
     window: u32,
     threshold: u32,
     phase: SenderPhase,
+    /// Whether its packets are spaced.
+    is_paced: bool,
     /// A loss of a packet that left before this was seen already.
     recovery: Option<Instant>,
 }
@@ -240,6 +242,7 @@ impl Sender {
                 _ => INFINITE_THRESHOLD,
             },
             phase: SenderPhase::Open,
+            is_paced: false,
             recovery: None,
         };
         let mut view = self.view(now, &held, true);
@@ -306,6 +309,7 @@ impl Sender {
 impl Held {
     fn take(&mut self, view: &SenderView) {
         (self.window, self.threshold) = (view.window, view.threshold);
+        self.is_paced = view.is_paced != 0;
     }
 }
 
@@ -315,7 +319,7 @@ impl Controller for Sender {
         let segment = self.path.segment;
         // A small packet has no time of its own. It may wait behind one that has.
         let made = packets(bytes + u64::from(segment) / 2, segment);
-        if made > 0 {
+        if made > 0 && self.held.as_ref().is_none_or(|held| held.is_paced) {
             let rtt = Duration::from_micros(self.sender.0.rtt_us.load(Ordering::Relaxed));
             let window = packets(self.window(), segment);
             self.pace.send(now, made, window, rtt);

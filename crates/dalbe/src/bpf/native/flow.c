@@ -29,8 +29,8 @@ struct view {
 	__u32 max_outstanding;
 	__u32 segment;
 	__u32 least_rtt_us;
-	/* Round-trip times vary by this without a queue, us, as a round trip begins; 0 if the law
-	 * goes on with what it has learnt. */
+	/* Round-trip times vary by this without a queue, us, and by twice as much where a process
+	 * has waited for a processor; 0 if the law goes on with what it has learnt. */
 	__u32 noise_us;
 	/* enum tcp_ca_state. */
 	__u8 phase;
@@ -126,6 +126,8 @@ void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked)
 static struct sock *enter(struct flow *flow, const struct view *view)
 {
 	struct tcp_sock *tp = &flow->tp;
+	struct round *round = round_of(tp);
+	bool has_waited;
 
 	called = flow;
 	flow->now_us = view->now_us;
@@ -141,8 +143,10 @@ static struct sock *enter(struct flow *flow, const struct view *view)
 	tp->max_packets_out = view->max_outstanding;
 	tp->mss_cache = view->segment;
 	tp->rtt_min.s[0].v = view->least_rtt_us;
+	/* Packets of this round trip were acknowledged together. */
+	has_waited = tp->delivered - round->delivered > round->samples + 1;
 	if (view->noise_us)
-		flow->state.yielding.noise_us = view->noise_us;
+		flow->state.yielding.noise_us = view->noise_us << has_waited;
 	tp->is_cwnd_limited = view->is_window_limited;
 	tp->inet_conn.icsk_ca_state = view->phase;
 	return (struct sock *)tp;
