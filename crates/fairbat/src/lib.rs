@@ -11,7 +11,7 @@
 //! - [`upload`]: from file to URL, by one PUT, or in parts over several paths. [`upload::run`] is the entry.
 //! - [`serve`]: the server behind `fairbat serve`. It paces its responses.
 //! - [`transport`]: the HTTP client, the sockets under it, and the levers on its
-//!   connections.
+//!   connections. A process that ends after a run waits for [`transport::say_goodbye`].
 //! - [`hold`]: holds the connections of other programs back.
 //! - [`proxy`]: the proxy behind `fairbat proxy`.
 //! - [`http`]: header fields, validators, credentials, and what failures mean.

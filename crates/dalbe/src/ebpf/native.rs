@@ -79,9 +79,9 @@ pub struct SenderView {
     pub segment: u32,
     /// The least round-trip time, µs; 0 while it is unknown.
     pub least_rtt_us: u32,
-    /// Round-trip times vary by this without a queue, µs, as a round trip begins, and by twice as much
-    /// where several packets were acknowledged at once; 0 if the law goes on with what it has learnt
-    /// from how much they differ within one, as flows that share a host do.
+    /// Round-trip times vary by this without a queue, µs, as a round trip begins; by twice as much
+    /// where packets of it have no time of their own. 0 if the law goes on with what it has learnt from
+    /// how much they differ within one, as flows that share a host do.
     pub noise_us: u32,
     /// What is being repaired.
     pub phase: SenderPhase,

@@ -2,7 +2,7 @@
 //!
 //! quinn lets at least ten packets go at once, and the next ten when the time of all of them has
 //! passed. A queue that is shorter than that loses some of them each time, and the round-trip time of
-//! the tenth is longer by the nine before it. So each packet has a time here. quinn makes packets,
+//! the tenth is longer by the nine before it. So each packet that is to be spaced has a time here. quinn makes packets,
 //! tells its congestion control of them, and asks whether its socket takes them, all in one call:
 //! [`Pace::send`] leaves their time where [`PacedPoller`] finds it.
 //!
@@ -47,6 +47,11 @@ impl Pace {
         let interval = rtt * WINDOW_TIME.0 / WINDOW_TIME.1 / window.max(1);
         INTERVAL.set(interval);
         DUE.set(Some(self.take(now, packets, interval) - interval));
+    }
+
+    /// Packets of a connection whose packets are not spaced have been made.
+    pub(super) fn send_at_once() {
+        INTERVAL.set(Duration::ZERO);
     }
 
     /// When so many packets are to leave.

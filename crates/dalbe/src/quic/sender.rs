@@ -4,11 +4,12 @@
 //! by the same C that runs in the kernel for TCP ([`NativeFlow`]).
 //!
 //! Packets are spaced, at 1.25 windows in a round trip (`pace`), where the law wants it, as TCP's are,
-//! and where no law holds them back. What differs from TCP: a window is reduced at once, not in
-//! proportion to what arrives (RFC 6937). What is sent again counts as new.
+//! and where no law holds them back. What differs from TCP: quinn spaces what the law does not, ten
+//! packets at once. A window is reduced at once, not in proportion to what arrives (RFC 6937). What is
+//! sent again counts as new.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,9 @@ const INITIAL_WINDOW: u32 = 10;
 /// frame (RFC 9000, sections 17.3.1 and 19.8).
 const MIN_OVERHEAD: u64 = 28;
 
-/// An acknowledgement waits so long until the other end's process has a processor, now and then, µs,
-/// and twice as long where several packets have one. Each round trip begins with it, so the law
+/// An acknowledgement waits so long until the other end's process has a processor, now and then, µs;
+/// twice as long in a round trip in which packets have no time of their own, mostly because one
+/// acknowledgement is for several. Each round trip begins with it, so the law
 /// forgets what it has learnt in the one before: paced packets are spread over a round trip, and their
 /// times differ by the queues that web pages make for a moment.
 const NOISE_US: u32 = 1_000;
@@ -60,6 +62,7 @@ struct Shared {
     outstanding: AtomicU32,
     /// Smoothed round-trip time, µs; 0 before the first packet has arrived.
     rtt_us: AtomicU64,
+    is_leaving: AtomicBool,
 }
 
 impl QuicSender {
@@ -88,6 +91,12 @@ impl QuicSender {
 
     fn target(&self) -> Option<FlowTarget> {
         *self.0.target.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No window keeps back what the connection says last. quinn would hold back the packet that
+    /// closes a connection as long as data fill its window.
+    pub fn leave(&self) {
+        self.0.is_leaving.store(true, Ordering::Relaxed);
     }
 
     /// Bytes that have arrived at the other end: those of packets, without what every one of them
@@ -271,7 +280,7 @@ impl Sender {
             noise_us: NOISE_US,
             phase: held.phase,
             is_window_limited: is_limited.into(),
-            is_paced: 0,
+            is_paced: held.is_paced.into(),
             at_once: 0,
             offered: u32::MAX,
             rate: 0,
@@ -323,6 +332,8 @@ impl Controller for Sender {
             let rtt = Duration::from_micros(self.sender.0.rtt_us.load(Ordering::Relaxed));
             let window = packets(self.window(), segment);
             self.pace.send(now, made, window, rtt);
+        } else if made > 0 {
+            Pace::send_at_once();
         }
         self.cubic.on_sent(now, bytes, last_packet_number);
     }
@@ -430,6 +441,9 @@ impl Controller for Sender {
     }
 
     fn window(&self) -> u64 {
+        if self.sender.0.is_leaving.load(Ordering::Relaxed) {
+            return u64::MAX;
+        }
         match &self.held {
             // quinn sends only what leaves a byte free.
             Some(held) => u64::from(held.window) * u64::from(self.path.segment) + 1,

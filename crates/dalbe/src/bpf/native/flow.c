@@ -29,8 +29,9 @@ struct view {
 	__u32 max_outstanding;
 	__u32 segment;
 	__u32 least_rtt_us;
-	/* Round-trip times vary by this without a queue, us, and by twice as much where a process
-	 * has waited for a processor; 0 if the law goes on with what it has learnt. */
+	/* Round-trip times vary by this without a queue, us, as a round trip begins; by twice as
+	 * much where packets of it have no time of their own. 0 if the law goes on with what it
+	 * has learnt. */
 	__u32 noise_us;
 	/* enum tcp_ca_state. */
 	__u8 phase;
@@ -127,7 +128,7 @@ static struct sock *enter(struct flow *flow, const struct view *view)
 {
 	struct tcp_sock *tp = &flow->tp;
 	struct round *round = round_of(tp);
-	bool has_waited;
+	bool is_untimed;
 
 	called = flow;
 	flow->now_us = view->now_us;
@@ -143,10 +144,10 @@ static struct sock *enter(struct flow *flow, const struct view *view)
 	tp->max_packets_out = view->max_outstanding;
 	tp->mss_cache = view->segment;
 	tp->rtt_min.s[0].v = view->least_rtt_us;
-	/* Packets of this round trip were acknowledged together. */
-	has_waited = tp->delivered - round->delivered > round->samples + 1;
+	/* The last one may have been counted before its time. */
+	is_untimed = tp->delivered - round->delivered > round->samples + 1;
 	if (view->noise_us)
-		flow->state.yielding.noise_us = view->noise_us << has_waited;
+		flow->state.yielding.noise_us = view->noise_us << is_untimed;
 	tp->is_cwnd_limited = view->is_window_limited;
 	tp->inet_conn.icsk_ca_state = view->phase;
 	return (struct sock *)tp;
@@ -186,7 +187,7 @@ struct flow *dalbe_flow_new(const struct parameters *wanted, __u64 seed, struct 
 	flow->parameters = *wanted;
 	flow->random = seed * 2 + 1;
 	flow->host = host;
-	/* Here, the first segments are spaced as well. */
+	/* Pairs of a group are spaced from the first one on. */
 	flow->tp.data_segs_out = 10;
 	((struct sock *)&flow->tp)->__sk_common.skc_net.net = &flow->net;
 	flow->control = law <= LAW_VEGAS_PAPER ? &vegas : law <= LAW_CDG_PAPER ? &cdg : &cubic;

@@ -63,3 +63,16 @@ async fn the_first_packets_under_a_law_measure_the_path() {
     let mut copy = sender.clone_box();
     assert!(leaves(copy.as_mut(), &mut poller, now, 1200, 10));
 }
+
+#[tokio::test]
+async fn a_loss_that_says_nothing_new_changes_no_pacing() {
+    let now = TokioRuntime.now();
+    let mut sender = sender(Duration::from_secs(10), Some(FlowTarget::YIELD));
+    sender.on_end_acks(now, 0, false, None);
+    let later = now + Duration::from_secs(1);
+    sender.on_congestion_event(later, now, false, 1200);
+    let mut sender = sender.into_any().downcast::<Sender>().unwrap();
+    sender.held.as_mut().unwrap().is_paced = true;
+    sender.on_congestion_event(later, now, false, 1200);
+    assert!(sender.held.unwrap().is_paced);
+}

@@ -208,6 +208,7 @@ impl Dialer {
             Err(connecting) => (connecting.await?, None),
         };
         Ok(Dialed {
+            closing: Closing::new(connection.clone(), sender.clone()),
             accepted,
             receiver: QuicReceiver::new(connection.clone(), &endpoint, seen.clone(), self.window)?,
             sender,
@@ -234,6 +235,7 @@ fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
 
 /// A connection on which nothing was said yet.
 struct Dialed {
+    closing: Closing,
     /// Whether the server takes what is sent before the connection has opened; `None` if it has.
     accepted: Option<Shared<ZeroRttAccepted>>,
     receiver: QuicReceiver,
@@ -244,6 +246,8 @@ struct Dialed {
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
+    /// The first that is dropped: h3 closes a connection whose last request is gone.
+    _closing: Closing,
     pub(crate) receiver: QuicReceiver,
     pub(crate) sender: QuicSender,
     pub(crate) priorities: Priorities,
@@ -259,7 +263,6 @@ pub(crate) struct Connection {
     /// Whether the server has taken the requests that left before it had opened; `None` for one
     /// that had.
     accepted: Option<Shared<ZeroRttAccepted>>,
-    _closing: Closing,
     /// Ends with the connection.
     _tasks: JoinSet<()>,
 }
@@ -276,6 +279,7 @@ impl Connection {
     /// One that has not opened within this time is closed.
     async fn begin(dialed: Dialed, patience: Duration) -> Result<Self, DialError> {
         let Dialed {
+            closing,
             accepted,
             receiver,
             sender,
@@ -305,7 +309,7 @@ impl Connection {
             endpoint.wait_idle().await;
         });
         Ok(Self {
-            _closing: Closing::new(receiver.connection().clone()),
+            _closing: closing,
             receiver,
             sender,
             priorities,

@@ -4,12 +4,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use dalbe::quic::QuicSender;
 use h3::error::Code;
 use tokio::runtime::Handle;
 
 use crate::quic::code;
 
-/// A last packet takes microseconds. One that does not leave keeps no process from ending.
+/// A last packet takes microseconds, or waits for the one before it. One that does not leave keeps no
+/// process from ending.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
@@ -38,14 +40,16 @@ impl Drop for Presence {
 #[derive(Debug)]
 pub(super) struct Closing {
     connection: quinn::Connection,
+    sender: QuicSender,
     /// None once it is being dropped.
     presence: Option<Presence>,
 }
 
 impl Closing {
-    pub(super) fn new(connection: quinn::Connection) -> Self {
+    pub(super) fn new(connection: quinn::Connection, sender: QuicSender) -> Self {
         Self {
             connection,
+            sender,
             presence: Some(Presence::begin()),
         }
     }
@@ -56,6 +60,7 @@ impl Drop for Closing {
         let is_over = self.connection.close_reason().is_some();
         let sent = |connection: &quinn::Connection| connection.stats().udp_tx.datagrams;
         let before = sent(&self.connection);
+        self.sender.leave();
         close(&self.connection);
         let (connection, presence) = (self.connection.clone(), self.presence.take());
         if let Ok(runtime) = Handle::try_current()
@@ -63,8 +68,12 @@ impl Drop for Closing {
         {
             runtime.spawn(async move {
                 let left = async {
-                    while sent(&connection) == before {
+                    loop {
+                        // Another packet may have left just before it was closed.
                         tokio::time::sleep(LOOK_INTERVAL).await;
+                        if sent(&connection) > before {
+                            break;
+                        }
                     }
                 };
                 let _ = tokio::time::timeout(PATIENCE, left).await;
