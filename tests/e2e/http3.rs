@@ -2,6 +2,7 @@
 //! work.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -202,6 +203,7 @@ fn an_answer_that_comes_before_its_request_has_ended_is_taken() {
     let site = Workdir::new();
     let identity = identity(&site);
     let (_server, url) = serve(site.path(), &identity, &[]);
+    // Of the first requests of connections, it is one in fifty; of the others, one in a thousand.
     let names: Vec<_> = (0..500).map(|number| format!("small-{number}")).collect();
     for name in &names {
         std::fs::write(site.join(name), name).expect("a file");
@@ -454,4 +456,33 @@ fn half_an_upload_over_http3_is_never_a_file() {
     }
     put("0").run().expect_code(0);
     assert_content(&site.join("file"), &FILE);
+}
+
+#[test]
+fn an_upload_that_is_stopped_leaves_no_connection_behind() {
+    let site = Workdir::new();
+    let keys = Workdir::new();
+    let identity = identity(&keys);
+    // An upload may ask over a connection of its own.
+    let words = ["--writable", "--max-connections-per-peer", "2"];
+    let (_server, url) = serve(site.path(), &identity, &words);
+    let source = Workdir::new();
+    FILE.write_to(&source.join("file")).expect("a file");
+    let large = File::create(source.join("large")).expect("a file");
+    large.set_len(4 << 30).expect("a hole");
+    let put = |name| {
+        source
+            .put()
+            .args(["--http3", "only", "--retry", "5", "--retry-wait", "50ms"])
+            .arg("--cacert")
+            .arg(&identity.authority)
+            .args([name, &format!("{url}{name}")])
+    };
+    for _ in 0..3 {
+        let mut running = put("large").spawn();
+        running.wait_for_event("to be under way", |event| event["event"] == "control");
+        running.signal("INT");
+        let _ = running.wait();
+        put("file").run().expect_code(0);
+    }
 }
