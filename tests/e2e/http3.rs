@@ -470,7 +470,7 @@ fn an_upload_that_is_stopped_leaves_no_connection_behind() {
     FILE.write_to(&source.join("file")).expect("a file");
     let large = File::create(source.join("large")).expect("a file");
     large.set_len(4 << 30).expect("a hole");
-    let put = |name| {
+    let put = |name: &str| {
         source
             .put()
             .args(["--http3", "only", "--retry", "5", "--retry-wait", "50ms"])
