@@ -2,9 +2,9 @@
 //!
 //! quinn lets at least ten packets go at once, and the next ten when the time of all of them has
 //! passed. A queue that is shorter than that loses some of them each time, and the round-trip time of
-//! the tenth is longer by the nine before it. So each packet that is to be spaced has a time here. quinn makes packets,
-//! tells its congestion control of them, and asks whether its socket takes them, all in one call:
-//! [`Pace::send`] leaves their time where [`PacedPoller`] finds it.
+//! the tenth is longer by the nine before it. So each packet that is to be spaced has a time here.
+//! quinn makes packets, tells its congestion control of them, and asks whether its socket takes them,
+//! all in one call: [`Pace::send`] leaves their time where [`PacedPoller`] finds it.
 //!
 //! quinn counts round-trip times from the moment at which it makes a packet. Of two packets that have
 //! one acknowledgement, the second one's time counts, so it leaves with the first.

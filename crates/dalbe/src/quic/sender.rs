@@ -35,9 +35,9 @@ const MIN_OVERHEAD: u64 = 28;
 
 /// An acknowledgement waits so long until the other end's process has a processor, now and then, µs;
 /// twice as long in a round trip in which packets have no time of their own, mostly because one
-/// acknowledgement is for several. Each round trip begins with it, so the law
-/// forgets what it has learnt in the one before: paced packets are spread over a round trip, and their
-/// times differ by the queues that web pages make for a moment.
+/// acknowledgement is for several. Each round trip begins with it, so the law forgets what it has
+/// learnt in the one before: paced packets are spread over a round trip, and their times differ by the
+/// queues that web pages make for a moment.
 const NOISE_US: u32 = 1_000;
 
 /// The laws count from a moment that is not 0, µs.
@@ -328,12 +328,15 @@ impl Controller for Sender {
         let segment = self.path.segment;
         // A small packet has no time of its own. It may wait behind one that has.
         let made = packets(bytes + u64::from(segment) / 2, segment);
-        if made > 0 && self.held.as_ref().is_none_or(|held| held.is_paced) {
-            let rtt = Duration::from_micros(self.sender.0.rtt_us.load(Ordering::Relaxed));
-            let window = packets(self.window(), segment);
-            self.pace.send(now, made, window, rtt);
-        } else if made > 0 {
-            Pace::send_at_once();
+        let is_paced = self.held.as_ref().is_none_or(|held| held.is_paced);
+        match (made, is_paced) {
+            (0, _) => {}
+            (_, true) => {
+                let rtt = Duration::from_micros(self.sender.0.rtt_us.load(Ordering::Relaxed));
+                let window = packets(self.window(), segment);
+                self.pace.send(now, made, window, rtt);
+            }
+            (_, false) => Pace::send_at_once(),
         }
         self.cubic.on_sent(now, bytes, last_packet_number);
     }
