@@ -19,6 +19,9 @@ as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(abspath $(
 # Static binaries are linked against musl.
 STATIC := $(shell uname -m)-unknown-linux-musl
 
+# What measures: a workspace of its own, which builds into the same directory.
+LAB := tests/lab
+
 # What `make release` leaves.
 RELEASE := $(TARGET)/release-files
 
@@ -55,16 +58,24 @@ help: ## list the targets
 
 demo: ## download by a deadline beside other traffic on an emulated link: about a minute
 	@.ci/deps demo
-	cargo build $(CARGO_BUILD_FLAGS) -p fairbat-cli -p fairbat-lab
-	@$(call as-root,debug) $(TARGET)/debug/lab demo
+	cargo build $(CARGO_BUILD_FLAGS) -p fairbat-cli
+	cd $(LAB) && cargo build $(CARGO_BUILD_FLAGS) -p lab-run --no-default-features
+	@$(call as-root,debug) $(TARGET)/debug/demo
 
-test: ## build and check everything, as CI does
+test: ## build and check the commands and their libraries, as CI does: some minutes
 	@.ci/deps test
-	@$(MAKE) --no-print-directory fmt
-	@$(MAKE) --no-print-directory build
-	@$(MAKE) --no-print-directory clippy
-	@$(MAKE) --no-print-directory docs
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory fmt build clippy docs check
+
+lab-test: ## check what measures, as CI does when it has changed: some minutes more
+	@.ci/deps test
+	cargo build $(CARGO_BUILD_FLAGS) $(PROGRAMS_OF_TESTS)
+	@$(MAKE) --no-print-directory -C $(LAB) -f ../../Makefile fmt clippy docs
+	cd $(LAB) && $(BUILT) cargo test $(CARGO_BUILD_FLAGS) --workspace
+
+crash: ## kill agents and servers and fill disks, at many random moments: half an hour
+	@.ci/deps test
+	cargo build $(CARGO_BUILD_FLAGS) $(PROGRAMS_OF_TESTS)
+	$(BUILT) cargo test $(CARGO_BUILD_FLAGS) -p fairbat-tests -- --ignored --nocapture --test-threads 1 kill crash
 
 lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependencies
 	@.ci/deps test

@@ -40,7 +40,7 @@ pub fn agent_binary() -> &'static Path {
 #[must_use]
 pub fn s3_server_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| named_or_built("FAIRBAT_S3_SERVER_BIN", "fairbat-tests", "s3_server"))
+    BINARY.get_or_init(|| named_or_built("FAIRBAT_S3_SERVER_BIN", "fairbat-s3-server", "s3_server"))
 }
 
 /// A copy of the binary that every user may run, in a directory that goes with the first of

@@ -1,9 +1,10 @@
-//! The suites over HTTP/3: with `FAIRBAT_TEST_HTTP3` set, what the tests' servers have is asked for
-//! by way of Caddy, which speaks HTTP/3 to the client and HTTP/1.1 to them.
+//! The suites over HTTP/3: in a program whose name begins with `over_http3`, what the tests' servers
+//! have is asked for by way of Caddy, which speaks HTTP/3 to the client and HTTP/1.1 to them.
 //!
 //! One Caddy serves all tests of a process. It takes the port of a server from the first part of
 //! the path.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -19,8 +20,9 @@ struct Front {
 
 /// None where the suites go over TCP. It ends with the process.
 static FRONT: LazyLock<Option<Front>> = LazyLock::new(|| {
-    let wanted = std::env::var_os("FAIRBAT_TEST_HTTP3");
-    wanted.filter(|value| !value.is_empty()).map(|_| {
+    let own = std::env::current_exe().expect("the path of this program");
+    let name = own.file_name().and_then(OsStr::to_str);
+    name.is_some_and(|name| name.starts_with("over_http3")).then(|| {
         let directory = tempfile::tempdir().expect("a temp dir").keep();
         let identity = Identity::issue(&directory, &["localhost"], 2099);
         Front {

@@ -4,17 +4,14 @@
 //! Everything here sees `fairbat` the way a user does: arguments, files,
 //! output, exit code and what arrives at the server. It must not know the
 //! library's types. Threads and blocking sockets only; a failure of the
-//! harness itself panics with what was being done. One room is an exception to
-//! both: in [`bench::fleet`] a thousand agents run in one process.
+//! harness itself panics with what was being done.
 #![allow(
     clippy::disallowed_methods,
     reason = "the harness watches real processes and sockets, by the real clock"
 )]
 
-pub mod bench;
 pub mod bin;
 pub mod caddy;
-pub mod chart;
 pub mod cpu;
 pub mod date;
 pub mod environment;
