@@ -18,9 +18,14 @@
 /* So many packets that are acknowledged together are a burst: two have one
  * acknowledgement, and two such may be late. */
 #define BURST_PACKETS 4
-/* Acknowledgements closer together than half of the time of a packet are of one burst, and
- * than this, us: the capacity may not be known yet, or only a part of it. */
+/* Acknowledgements are of one burst if they are closer together than one part in so many of
+ * the time of a packet, half, and than this, us: the capacity may not be known yet, or only
+ * a part of it. */
+#define CLOSE_PART 2
 #define MAX_CLOSE_US 500
+/* A capacity that grows by more than one part in so many in a round trip has made packets
+ * look closer than they are. */
+#define CAPACITY_GROWTH_PART 4
 /* Bursts count from this time between them on, us, and up to this one: a longer one is that
  * of a processor that was taken away. */
 #define MIN_BETWEEN_BURSTS_US 2000
@@ -103,9 +108,8 @@ static __always_inline void burst_take(struct round *round, __u32 now_us, __u32 
 static __always_inline void burst_learn(struct yielding *own, struct round *round,
 					const struct round_sample *sample)
 {
-	__u32 close_us = min_of(level_takes_us(own, 1) / 2, 0xffff);
-	/* A capacity that grows fast made packets look closer than they are. */
-	bool is_known = round->close_us <= close_us + close_us / 4;
+	__u32 close_us = min_of(level_takes_us(own, 1) / CLOSE_PART, 0xffff);
+	bool is_known = round->close_us <= close_us + close_us / CAPACITY_GROWTH_PART;
 	__u32 seen_us = level_takes_us(own, round->most);
 	__u32 range_us = minus(sample->rtt_max_us, sample->rtt_min_us), times = APART_TIMES;
 	bool is_burst = round->most >= BURST_PACKETS && burst_may_wait(seen_us);

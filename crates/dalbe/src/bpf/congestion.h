@@ -278,6 +278,8 @@ struct weighted {
 #define DEPTHS 8
 /* So many levels at which tests have found nobody count. */
 #define QUIET_LEVELS 8
+/* The capacity is a mean over so many round trips. */
+#define STEADY_ROUND_TRIPS 3
 
 /* See levels.h, yielding.h and pause.h. Windows and levels in 1/256 packets. */
 struct yielding {
@@ -293,8 +295,8 @@ struct yielding {
 	__u32 buffer_us;
 	__u32 last_max_us;
 	/* What the last round trips delivered, in how long, the latest first. */
-	__u32 delivered[3];
-	__u32 elapsed_us[3];
+	__u32 delivered[STEADY_ROUND_TRIPS];
+	__u32 elapsed_us[STEADY_ROUND_TRIPS];
 	/* Of the last round trip: its data in a round trip without a queue, and its mean
 	 * round-trip time. */
 	__u32 carried_q8;

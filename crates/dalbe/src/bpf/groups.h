@@ -185,7 +185,8 @@ static __always_inline bool is_held_by_window(struct tcp_sock *tp, const struct 
 	return tp->snd_wnd >= (__u64)round->cwnd * tp->mss_cache &&
 	       (round->pair_rate || is_window_limited(tp) ||
 		round->cwnd <= ALWAYS_LIMITED_PACKETS ||
-		(tp->delivered - round->delivered) * 5 >= round->cwnd * 3);
+		(tp->delivered - round->delivered) * LIMITING_DENOMINATOR >=
+			round->cwnd * LIMITING_NUMERATOR);
 }
 
 /* The rate of a flow that sends pairs, one of so many, byte/s. Flows that begin with pairs

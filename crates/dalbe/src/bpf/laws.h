@@ -249,6 +249,10 @@ static __always_inline void take_window(struct state *s, __u32 law, __u32 window
 		weighted_begin(&s->weighted, window_q8);
 }
 
+/* A loss in slow start leaves one part in so many of the window, which has doubled since the
+ * path was full. */
+#define FIRST_LOSS_PART 2
+
 /* The window of the law that yields after a loss, packets/256. */
 static __always_inline __u32 yielding_loss(struct state *s, __u32 window, __u32 base_us,
 					   __u32 longest_us, __u64 now_us, bool was_slow_start)
@@ -256,9 +260,9 @@ static __always_inline __u32 yielding_loss(struct state *s, __u32 window, __u32 
 	struct yielding *own = &s->yielding;
 
 	yield_loss(own, &s->seen, now_us, base_us, longest_us);
-	/* In slow start, the window has doubled since the path was full. */
 	if (was_slow_start) {
-		own->window_q8 = max_of(min_of(own->window_q8, window / 2), FLOOR_Q8);
+		own->window_q8 =
+			max_of(min_of(own->window_q8, window / FIRST_LOSS_PART), FLOOR_Q8);
 		level_meet(own, max_of(own->carried_q8, FLOOR_Q8));
 	}
 	return own->window_q8;

@@ -72,6 +72,7 @@
 #define CAREFUL_Q16 5407
 /* Limit on this growth: a packet (RFC 5681, section 3.1), or one part in this many of
  * a large window. */
+#define MAX_CAREFUL_Q8 PACKET_Q8
 #define CAREFUL_PART 500
 /* From this share of the level on, 0.9, and up to this share, 1.05, growth is careful. */
 #define NEAR_BELOW_Q16 58982
@@ -145,12 +146,13 @@ APART int level_learn(struct yielding *own, const struct round_sample *sample, b
 
 	if (!own || !sample)
 		return 0;
-	for (int i = 2; i > 0; i--) {
+	for (int i = STEADY_ROUND_TRIPS - 1; i > 0; i--) {
 		own->delivered[i] = own->delivered[i - 1];
 		own->elapsed_us[i] = own->elapsed_us[i - 1];
 	}
 	own->delivered[0] = sample->delivered;
 	own->elapsed_us[0] = sample->elapsed_us;
+	_Static_assert(STEADY_ROUND_TRIPS == 3, "the sums have three");
 	delivered_q8 = (__u64)own->delivered[0] + own->delivered[1] + own->delivered[2];
 	elapsed_us = (__u64)own->elapsed_us[0] + own->elapsed_us[1] + own->elapsed_us[2];
 	delivered_q8 *= PACKET_Q8 * 1000000ULL;
@@ -347,7 +349,7 @@ APART int level_fill(struct yielding *own, __u64 now_us, __u32 full_q8, __u32 us
 	if (used_q8 < min_of(times_q16(window, share_q16), minus(window, UNUSED_Q8)))
 		return 0;
 	careful = min_of(times_q16(root_q8(window), CAREFUL_Q16),
-			 max_of(PACKET_Q8, window / CAREFUL_PART));
+			 max_of(MAX_CAREFUL_Q8, window / CAREFUL_PART));
 	free_q8 = minus(level_top(full_q8, true), window);
 	top_q8 = variation_is_known(own) ? times_q16(full_q8, VARYING_TOP_SHARE_Q16) : MAX_WINDOW_Q8;
 	if (variation_is_known(own) && top_q8 > window) {

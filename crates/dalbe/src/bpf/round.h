@@ -21,8 +21,10 @@
  */
 #define BASE_HALF_US 30000000ULL
 #define BASE_KEPT_US 600000000ULL
-/* A delay is flat if it varies by less than this, us, plus 1/128 of the base, ... */
+/* A delay is flat if it varies by less than this, us, plus one part in so many of the
+ * base, ... */
 #define FLAT_US 1500
+#define FLAT_PART 128
 /* ... for this time, us, and this many round trips. CUBIC's sawtooth takes some
  * seconds. */
 #define FLAT_TIME_US 10000000ULL
@@ -76,7 +78,7 @@ APART __u32 base_update(struct base *base, __u64 now_us, __u32 rtt_us, bool is_h
 		base->flat_rounds++;
 		base->flat_min_us = min_of(base->flat_min_us, rtt_us);
 		base->flat_max_us = max_of(base->flat_max_us, rtt_us);
-		varies_us = FLAT_US + known / 128;
+		varies_us = FLAT_US + known / FLAT_PART;
 		if (base->flat_max_us - base->flat_min_us <= varies_us) {
 			if (base->loaded_us > known + MIN_LONG_CHANGES * varies_us &&
 			    max_of(base->flat_max_us, base->loaded_us) <=
@@ -199,8 +201,11 @@ static __always_inline void train_learn(struct trains *own, __u32 rate)
 	own->is_sure = second >= first - first / 8;
 }
 
-/* A window of this many packets counts as used up. */
+/* A window of this many packets counts as used up, ... */
 #define ALWAYS_LIMITED_PACKETS 4
+/* ... and so does any of which this share is used, as a fraction: 0.6. */
+#define LIMITING_NUMERATOR 3
+#define LIMITING_DENOMINATOR 5
 
 /* A standing queue is there all the time, a burst is not: the standing queue is between
  * the smallest and the mean delay of a round, and closer to the smallest: 0.9. */
@@ -244,8 +249,9 @@ static __always_inline void observe(struct round_sample *sample, struct state *s
 	/* The kernel's mark covers the present moment only. In a window of few
 	 * packets, whole packets may stay unused. */
 	sample->is_limited = is_window_limited(tp) || round->cwnd <= ALWAYS_LIMITED_PACKETS ||
-			  scaled(sample->delivered, sample->rtt_min_us, sample->elapsed_us) * 5 >=
-				  round->cwnd * 3;
+			  scaled(sample->delivered, sample->rtt_min_us, sample->elapsed_us) *
+					  LIMITING_DENOMINATOR >=
+				  round->cwnd * LIMITING_NUMERATOR;
 	sample->base_us = round->base_us;
 	/* The acknowledgement of a single packet may be delayed. */
 	if (sample->is_timed &&

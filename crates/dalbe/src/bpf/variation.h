@@ -22,8 +22,10 @@
  * 0.4: a test has met a gap between their transfers. */
 #define MIN_LEVEL_Q16 26214
 
-/* A queue stays if for this time, us, its shortest is more than half of its longest. */
+/* A queue stays if for this time, us, its shortest is more than one part in so many of its
+ * longest: half. */
 #define STEADY_US 2000000ULL
+#define STEADY_PART 2
 
 /* For this time after a test that found nobody, us, a rate that varies by itself explains a
  * queue, ... */
@@ -44,7 +46,7 @@ static __always_inline void variation_see(struct yielding *own, __u64 now_us, __
 {
 	own->shortest_us = min_of(own->shortest_us, queue_us);
 	own->longest_us = max_of(own->longest_us, queue_us);
-	if (queue_us <= target_us || own->shortest_us < own->longest_us / 2) {
+	if (queue_us <= target_us || own->shortest_us < own->longest_us / STEADY_PART) {
 		own->shortest_us = queue_us;
 		own->longest_us = queue_us;
 		own->changed_us = now_us;
