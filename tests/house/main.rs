@@ -1,12 +1,15 @@
 //! The rules of the house (CONTRIBUTING.md) that a program can check: how the
-//! source is laid out, and what the documents may claim.
+//! source is laid out, what the documents may claim, and that both ends have one
+//! law.
 //!
 //! A rule that does not hold yet is named in `allowed.txt` beside this file,
 //! one per line; each line there is a debt. `cargo test -p fairbat-tests
 //! --test house` runs this alone.
 
+mod constants;
 mod documents;
 mod imports;
+mod laws;
 mod module_graph;
 mod source;
 

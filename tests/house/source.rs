@@ -12,7 +12,7 @@ use crate::{judge, read, root};
 const MAX_FILE_LINES: usize = 500;
 
 /// All files below `directory` with one of these extensions, sorted.
-fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
@@ -56,7 +56,7 @@ fn relative(path: &Path) -> String {
         .to_string()
 }
 
-fn is_test(path: &Path) -> bool {
+pub(crate) fn is_test(path: &Path) -> bool {
     relative(path).split(['/', '.']).any(|part| part == "tests")
 }
 
