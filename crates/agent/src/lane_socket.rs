@@ -15,7 +15,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
-use crate::api::Connections;
+use crate::connections::Connections;
 
 /// Processes of one user that take part at once. More of them go on alone.
 const MAX_OF_USER: usize = 64;

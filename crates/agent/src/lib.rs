@@ -18,12 +18,18 @@
 //! - `reserved`, `disk_path`, `owner`: the files of the agent itself, where nothing else may
 //!   write, and whose they are
 //! - [`status`], [`api`], [`web`], [`metrics`]: what others see
+//! - [`lane_socket`]: where other processes of the machine join the lanes
+//! - `connections`, `response`: how many connections a socket takes, and what an answer is
+//!   made of
+//! - `clock`: the time, for the daemon and the site
 
 pub mod api;
 pub mod calendar;
+mod clock;
 pub mod compare;
 pub mod config;
 pub mod confine;
+mod connections;
 pub mod daemon;
 mod disk_path;
 pub mod entry;

@@ -5,7 +5,7 @@
 
 use std::ops::AddAssign;
 
-pub use fairbat::machine::LaneDirection;
+use fairbat::machine::LaneDirection;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fairbat::accept::Stopping;
+use fairbat::machine::LaneDirection;
 use futures_util::stream::{Stream, unfold};
 use http::header::ALLOW;
 use http::request::Parts;
@@ -21,7 +22,7 @@ use super::refusal::{ApiRefusal, MAX_BODY};
 use crate::daemon::handle::{CommandAccepted, Handle, TaskCommand};
 use crate::fleet::Site;
 use crate::response::{AgentResponse, JSON, json, response};
-use crate::status::{AgentStatus, LaneDirection};
+use crate::status::AgentStatus;
 
 /// How long the API waits for its peers.
 #[derive(Debug, Clone, Copy)]

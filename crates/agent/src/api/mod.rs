@@ -2,7 +2,7 @@
 //! it. Everybody who may open the socket may use all of it, perhaps except for restoring.
 //!
 //! - `listen`: the socket.
-//! - `peer`: the user at the other end, and what it may do.
+//! - `restorers`: the users who may restore.
 //! - `connection`: one connection, and a limit on how long its peer may be idle.
 //! - `answer`: the paths, and the answers to requests.
 //! - `command`: from the body of a request to a command for the daemon.
@@ -12,8 +12,8 @@ mod answer;
 mod command;
 mod connection;
 mod listen;
-mod peer;
 mod refusal;
+mod restorers;
 #[cfg(test)]
 mod tests;
 
@@ -26,9 +26,9 @@ use tokio::sync::Semaphore;
 use self::answer::{ApiTimeouts, Responder};
 use self::connection::{GRACE, serve_connection};
 pub use self::listen::{Access, listen};
-pub(crate) use self::peer::Connections;
-pub use self::peer::Restorers;
-use self::peer::is_trusted;
+pub use self::restorers::Restorers;
+use self::restorers::is_trusted;
+use crate::connections::Connections;
 use crate::daemon::handle::Handle;
 
 /// Connections of one user that are served at once. So one that watches the status many

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fairbat::machine::LaneDirection;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -12,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::daemon::handle::{DaemonPort, channel};
-use crate::status::{AgentStatus, HistorySample, LaneDirection, LaneStatus, StreamStatus};
+use crate::status::{AgentStatus, HistorySample, LaneStatus, StreamStatus};
 
 const SHORT_TIMEOUTS: ApiTimeouts = ApiTimeouts {
     idle: Duration::from_millis(300),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
+use fairbat::machine::LaneDirection;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use toml::de::DeValue;
@@ -15,7 +16,6 @@ use super::store::{Place, Stores};
 use super::table::{NAME_ADVICE, Table, is_name, path_in_store};
 use crate::calendar::Calendar;
 use crate::filter::{Filter, FilterError};
-use crate::status::LaneDirection;
 
 pub(crate) const KEYS: [&str; 22] = [
     "name",

@@ -5,23 +5,24 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fairbat::machine::LaneDirection;
 use jiff::{Timestamp, Zoned};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::adhoc::AdHocTask;
-use super::clock::{self, WallClock};
 use super::entry::{PreparedJob, TaskEntry, TaskWork, check_id};
 use super::handle::{CommandError, CommandReply};
 use super::lanes::{AgentLane, DownloadClients, LaneMeter};
 use super::schedule::TaskState;
 use super::systemd::{ServiceManager, status_line};
+use crate::clock::{self, WallClock};
 use crate::config::{Config, ConfigError};
 use crate::confine::Confinement;
 use crate::fleet::status::FleetStatus;
 use crate::hold;
 use crate::state::{CommitHandle, DAMAGED_HINT, StateDatabase, StateError, StateWriter};
-use crate::status::{AgentStatus, LaneDirection, TaskStatus, Totals};
+use crate::status::{AgentStatus, TaskStatus, Totals};
 use crate::sync::RunReport;
 
 /// Why the daemon cannot start.

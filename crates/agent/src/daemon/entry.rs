@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fairbat::machine::LaneDirection;
 use jiff::{Timestamp, Zoned};
 use tokio::sync::watch;
 
@@ -10,9 +11,7 @@ use super::adhoc::{self, AdHocTask, AdHocWork};
 use super::schedule::{TaskSchedule, TaskState};
 use crate::config::{Config, Course, Due, Job, Store, Timing};
 use crate::state::PlaceRecord;
-use crate::status::{
-    CheckStatus, LaneDirection, LaneStatus, Phase, RetryReason, TaskKind, TaskStatus, Totals,
-};
+use crate::status::{CheckStatus, LaneStatus, Phase, RetryReason, TaskKind, TaskStatus, Totals};
 use crate::sync::{DamagedFiles, Progress, ProgressTotals};
 
 /// The store of a [`PlaceRecord`] for directories of this machine, which pulls fill.

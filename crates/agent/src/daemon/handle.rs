@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fairbat::machine::LaneDirection;
 use fairbat::settings::Checksum;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use url::Url;
 
 use crate::fleet::Site;
-use crate::status::{AgentStatus, HistorySample, LaneDirection};
+use crate::status::{AgentStatus, HistorySample};
 
 /// Samples that the history of a lane keeps: one a second for an hour.
 const MAX_HISTORY_SAMPLES: usize = 3_600;

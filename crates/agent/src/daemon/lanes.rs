@@ -9,12 +9,13 @@ use dalbe::receive_window::ReceiverPolicy;
 use fairbat::download;
 use fairbat::error::TransferError;
 use fairbat::lane::{Lane, LaneSettings, Service};
+use fairbat::machine::LaneDirection;
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{HttpClient, LaneClient, Lever, LeverPolicy, RateLimit};
 use jiff::Timestamp;
 
 use crate::config::{self, Agent, Config};
-use crate::status::{HistorySample, LaneDirection, LaneStatus, StreamStatus};
+use crate::status::{HistorySample, LaneStatus, StreamStatus};
 use crate::store::{self, StoreError, StoreErrorKind};
 use crate::sync::LaneStore;
 

@@ -12,10 +12,9 @@
 //! - `entry`, `adhoc`, `schedule`: one task, what an ad-hoc task is, and when a task
 //!   runs.
 //! - `runs`, `download`, `lanes`: one run of a task, and the lane and store it uses.
-//! - `clock`, `systemd`: the clocks of the machine, and its service manager.
+//! - `systemd`: the service manager of the machine.
 
 mod adhoc;
-pub(crate) mod clock;
 mod commands;
 mod core;
 mod download;

@@ -6,21 +6,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fairbat::lane::Service;
+use fairbat::machine::LaneDirection;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
 use super::adhoc::AdHocTask;
-use super::clock::{self, WallClock};
 use super::core::{Daemon, StartError};
 use super::entry::{PreparedJob, TaskEntry, TaskWork, check_id, place};
 use super::lanes::{AgentLane, DownloadClients};
 use super::runs::check_mounted;
 use super::schedule::TaskState;
 use super::systemd::ServiceManager;
+use crate::clock::{self, WallClock};
 use crate::config::{Config, Course};
 use crate::confine::Confinement;
 use crate::state::{STATE_FILE, StateDatabase, StateError, make_private_directory};
-use crate::status::LaneDirection;
 use crate::sync::{DamagedFiles, RunProblem};
 
 /// Prepares the jobs of a configuration. The last success of a job is read only if

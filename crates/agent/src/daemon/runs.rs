@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use fairbat::blocking::blocking;
 use fairbat::lane::Service;
+use fairbat::machine::LaneDirection;
 use fairbat::transport::RateLimit;
 use jiff::{Timestamp, Zoned};
 use tokio::sync::watch;
@@ -23,7 +24,7 @@ use crate::confine::Confinement;
 use crate::filter::Filter;
 use crate::reserved::ReservedPlaces;
 use crate::state::{StateDatabase, StateError, StateWriter};
-use crate::status::{LaneDirection, LastRun};
+use crate::status::LastRun;
 use crate::store_mount::{is_mounted, mount_point};
 use crate::sync::{
     CheckSettings, LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullSettings,
@@ -89,11 +90,9 @@ impl Daemon {
         self.running.spawn(async move {
             // In a tokio task of its own, so that a panic in it ends neither the daemon nor
             // the accounts of its task.
-            let report = tokio::spawn(run).await;
-            (
-                id,
-                report.unwrap_or_else(|_| RunReport::of_problem(RunProblem::Lost)),
-            )
+            let ended = tokio::spawn(run).await;
+            let lost = |_| RunReport::of_problem(RunProblem::Lost);
+            (id, ended.unwrap_or_else(lost))
         });
     }
 

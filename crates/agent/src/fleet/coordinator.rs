@@ -22,9 +22,9 @@ use super::message::{
 };
 use super::site::{HoldHost, HostHeld};
 use super::status::{FleetStatus, HostLane, HostStatus, SiteLane, SiteStatus};
+use crate::clock::uptime;
 use crate::config::Fleet;
 use crate::config::fleet::is_name;
-use crate::daemon::clock::uptime;
 
 /// How long a grant holds without another one.
 const LEASE: Duration = Duration::from_secs(10);

@@ -20,8 +20,8 @@ use super::bucket;
 use super::connection::Connection;
 use super::holds::Holds;
 use super::member::Heard;
+use crate::clock::uptime;
 use crate::config::Fleet;
-use crate::daemon::clock::uptime;
 
 /// How long a coordinator is one without a renewal. With the time to find another one, it is
 /// shorter than the lease of a grant, so hosts are not on their own in between.

@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::message::{HostDemand, HostGrant, VERSION, demands_of, grants_of};
+use crate::clock::uptime;
 use crate::config::Fleet;
-use crate::daemon::clock::uptime;
 use crate::lane_socket::Lanes;
 
 /// A demand is told again after this time, also without news.

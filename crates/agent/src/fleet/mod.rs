@@ -41,8 +41,8 @@ use self::holds::Holds;
 use self::member::Heard;
 pub use self::site::{HostHeld, NoAnswer, Site, SitePort, channel};
 use self::status::FleetStatus;
+use crate::clock::uptime;
 use crate::config::{Agent, Fleet};
-use crate::daemon::clock::uptime;
 use crate::lane_socket::Lanes;
 
 /// Time between two looks at how this agent takes part.

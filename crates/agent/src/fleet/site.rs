@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use super::connection::Connection;
 use super::message::{self, VERSION, holds_of, status_of};
 use super::status::{FleetStatus, SiteStatus};
+use crate::clock::uptime;
 use crate::config::Fleet;
-use crate::daemon::clock::uptime;
 
 /// Longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(4);

@@ -4,13 +4,14 @@ mod families;
 
 pub use fairbat::exposition::CONTENT_TYPE;
 use fairbat::exposition::Exposition;
+use fairbat::machine::LaneDirection;
 use jiff::Timestamp;
 
 use self::families as family;
 pub use self::families::NAMES;
 use crate::fleet::status::FleetStatus;
 use crate::hold::status::{HoldPhase, HoldStatus};
-use crate::status::{AgentStatus, LaneDirection, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
+use crate::status::{AgentStatus, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
 
 /// The label of all ad-hoc tasks. No job can have this name.
 const ADHOC_LABEL: &str = "(added)";

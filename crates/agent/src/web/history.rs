@@ -3,10 +3,11 @@
 //! Points lie at whole multiples of ten seconds, so the mean of a past point stays the
 //! same from one request to the next.
 
+use fairbat::machine::LaneDirection;
 use serde::Serialize;
 
 use crate::daemon::handle::Handle;
-use crate::status::{HistorySample, LaneDirection};
+use crate::status::HistorySample;
 
 /// Time between two points, s.
 const STEP: f64 = 10.0;

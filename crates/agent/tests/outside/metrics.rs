@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::scene::{at, status, task};
+use fairbat::machine::LaneDirection;
 use fairbat_agent::metrics::{NAMES, render};
-use fairbat_agent::status::{AgentStatus, LaneDirection, Phase, TaskKind, TaskStatus, Totals};
+use fairbat_agent::status::{AgentStatus, Phase, TaskKind, TaskStatus, Totals};
 
 /// The value of a series, written as it is told.
 fn value(text: &str, series: &str) -> Option<f64> {

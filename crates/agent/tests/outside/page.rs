@@ -4,10 +4,9 @@ use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use crate::scene::{Serving, at, night, status, task};
+use fairbat::machine::LaneDirection;
 use fairbat_agent::daemon::handle::channel;
-use fairbat_agent::status::{
-    AgentStatus, FileFailure, LaneDirection, LastRun, Outcomes, RetryReason, TaskKind,
-};
+use fairbat_agent::status::{AgentStatus, FileFailure, LastRun, Outcomes, RetryReason, TaskKind};
 use serde_json::{Value, json};
 
 /// Preferences of somebody who allows no scripts. The option that turns them off

@@ -8,11 +8,12 @@ mod site;
 
 use std::net::SocketAddr;
 
+use fairbat::machine::LaneDirection;
 use fairbat_agent::daemon::handle::{DaemonPort, channel};
 use fairbat_agent::hold::status::{HoldPhase, HoldStatus, HoldTotals};
 use fairbat_agent::status::{
-    AgentStatus, CheckStatus, FileFailure, HistorySample, LaneDirection, LaneStatus, LastRun,
-    Outcomes, Phase, Retries, StreamStatus, TaskKind, TaskStatus, Totals,
+    AgentStatus, CheckStatus, FileFailure, HistorySample, LaneStatus, LastRun, Outcomes, Phase,
+    Retries, StreamStatus, TaskKind, TaskStatus, Totals,
 };
 use fairbat_agent::web;
 use jiff::tz::TimeZone;

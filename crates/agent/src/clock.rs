@@ -1,7 +1,7 @@
 //! The time, and whether somebody has set the wall clock.
 //!
-//! The clocks are read here and nowhere else in the daemon. What follows from them is
-//! pure. The wall clock is compared with the clock that counts from the start of the
+//! The clocks are read here and nowhere else in the daemon and the fleet. What follows from
+//! them is pure. The wall clock is compared with the clock that counts from the start of the
 //! machine, time asleep included. After a sleep the two still agree, so a run that
 //! became due meanwhile is due.
 
