@@ -119,8 +119,8 @@ static SCENE: LazyLock<Mutex<Scene>> = LazyLock::new(|| {
     let commands = Arc::<Mutex<Vec<TaskCommand>>>::default();
     let (handle, port) = channel(status());
     let guard = runtime.enter();
-    let listener =
-        api::listen(&directory.path().join("socket"), api::Access::Group).expect("a free socket");
+    let listener = api::listen(&directory.path().join("socket"), api::SocketAccess::Group)
+        .expect("a free socket");
     drop(guard);
     let restorers = api::Restorers::default();
     runtime.spawn(api::serve(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use fairbat_agent::config::{Config, Course, Store};
+use fairbat_agent::config::{Config, Course, StoreConfig};
 use jiff::civil::date;
 use jiff::tz::TimeZone;
 
@@ -27,7 +27,7 @@ pub(crate) fn check(data: &[u8]) {
         }
     };
     for store in config.stores.values() {
-        let (Store::Webdav(http) | Store::Fairbat(http)) = store else {
+        let (StoreConfig::Webdav(http) | StoreConfig::Fairbat(http)) = store else {
             continue;
         };
         assert!(http.url.username().is_empty() && http.url.password().is_none());

@@ -11,12 +11,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::transport::RequestContext;
-use fairbat_agent::filter::Filter;
+use fairbat_agent::filter::EntryFilter;
 use fairbat_agent::store::{
     ContentStream, ListPlace, ListedPage, PendingUpload, Store, StoreError, StoreErrorKind,
 };
 use fairbat_agent::sync::{
-    Delete, Detect, LaneStore, MaxDelete, Progress, PullSettings, RunSettings, pull,
+    Delete, Detect, LaneStore, MaxDelete, PullSettings, RunProgress, RunSettings, pull,
 };
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -114,7 +114,7 @@ fn pull_to(store: InputStore, to: &Path) -> u64 {
         run: RunSettings {
             prefix: "home".to_owned(),
             key_file: None,
-            filter: Filter::everything(),
+            filter: EntryFilter::everything(),
             detect: Detect::Metadata,
             delete: Delete::Mirror {
                 max: MaxDelete::Share(1.0),
@@ -139,7 +139,7 @@ fn pull_to(store: InputStore, to: &Path) -> u64 {
         lane: lane.clone(),
     };
     let (_run, stop) = watch::channel(false);
-    let report = runtime.block_on(pull(origin, settings, Progress::default(), stop));
+    let report = runtime.block_on(pull(origin, settings, RunProgress::default(), stop));
     report.sent
 }
 

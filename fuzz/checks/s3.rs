@@ -5,14 +5,14 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use bytes::Bytes;
 use fairbat::transport::RequestContext;
 use fairbat_agent::config;
-use fairbat_agent::config::credentials::{Credentials, Origin, Secret, Spec, Wanted};
-use fairbat_agent::store::Part;
+use fairbat_agent::config::credentials::{Origin, SecretText, Spec, StoreCredentials, Wanted};
+use fairbat_agent::store::UploadPart;
 
 use crate::store_server::StoreServer;
 
 static SERVER: LazyLock<Mutex<StoreServer>> = LazyLock::new(|| {
     let settings = |url: &str| {
-        config::Store::S3(config::S3 {
+        config::StoreConfig::S3(config::S3 {
             endpoint: Some(url.parse().expect("a URL")),
             region: "us-east-1".to_owned(),
             bucket: "bucket".to_owned(),
@@ -25,9 +25,9 @@ static SERVER: LazyLock<Mutex<StoreServer>> = LazyLock::new(|| {
             cacert: None,
         })
     };
-    let credentials = Credentials::Keys {
+    let credentials = StoreCredentials::Keys {
         access_key_id: "key".to_owned(),
-        secret_access_key: Secret::new("secret".to_owned()),
+        secret_access_key: SecretText::new("secret".to_owned()),
         session_token: None,
     };
     Mutex::new(StoreServer::start(settings, &credentials))
@@ -76,7 +76,7 @@ pub(crate) fn check(data: &[u8]) {
             });
         }
         b'u' => {
-            let part = Part {
+            let part = UploadPart {
                 index: 0,
                 offset: 0,
                 content: Bytes::from_static(b"content"),

@@ -7,7 +7,7 @@ use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy, RequestContext};
 use fairbat_agent::config;
-use fairbat_agent::config::credentials::Credentials;
+use fairbat_agent::config::credentials::StoreCredentials;
 use fairbat_agent::store::{self, Store, StoreError};
 use futures_util::TryStreamExt;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -39,8 +39,8 @@ struct Script {
 impl StoreServer {
     /// Starts a server, and opens the store that `settings` says of its URL.
     pub(crate) fn start(
-        settings: impl FnOnce(&str) -> config::Store,
-        credentials: &Credentials,
+        settings: impl FnOnce(&str) -> config::StoreConfig,
+        credentials: &StoreCredentials,
     ) -> Self {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().expect("a runtime");

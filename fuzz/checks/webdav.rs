@@ -5,13 +5,13 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use bytes::Bytes;
 use fairbat::transport::RequestContext;
 use fairbat_agent::config;
-use fairbat_agent::config::credentials::{Credentials, Origin, Spec, Wanted};
+use fairbat_agent::config::credentials::{Origin, Spec, StoreCredentials, Wanted};
 
 use crate::store_server::StoreServer;
 
 static SERVER: LazyLock<Mutex<StoreServer>> = LazyLock::new(|| {
     let settings = |url: &str| {
-        config::Store::Webdav(config::Http {
+        config::StoreConfig::Webdav(config::Http {
             url: url.parse().expect("a URL"),
             credentials: Spec {
                 wanted: Wanted::Login,
@@ -20,7 +20,7 @@ static SERVER: LazyLock<Mutex<StoreServer>> = LazyLock::new(|| {
             cacert: None,
         })
     };
-    Mutex::new(StoreServer::start(settings, &Credentials::Anonymous))
+    Mutex::new(StoreServer::start(settings, &StoreCredentials::Anonymous))
 });
 
 /// Panics if a call does not end, if an error is not fit to be printed, or if the store

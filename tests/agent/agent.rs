@@ -8,12 +8,12 @@ use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
 use fairbat_agent::config;
-use fairbat_agent::config::credentials::Credentials;
-use fairbat_agent::filter::Filter;
+use fairbat_agent::config::credentials::StoreCredentials;
+use fairbat_agent::filter::EntryFilter;
 use fairbat_agent::state::StateDatabase;
 use fairbat_agent::store::{self, Store};
 use fairbat_agent::sync::{
-    Delete, Detect, LaneStore, Progress, PullSettings, PushContext, PushSettings, RunReport,
+    Delete, Detect, LaneStore, PullSettings, PushContext, PushSettings, RunProgress, RunReport,
     RunSettings, Verify, collect, pull, push,
 };
 use tokio::sync::watch;
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 pub(crate) const CONNECTIONS: u32 = 4;
 
 /// A store, and the credentials for it.
-pub(crate) type StoreAccess = (config::Store, Credentials);
+pub(crate) type StoreAccess = (config::StoreConfig, StoreCredentials);
 
 /// A directory as a store.
 pub(crate) fn local_store(directory: &Path) -> StoreAccess {
@@ -30,7 +30,10 @@ pub(crate) fn local_store(directory: &Path) -> StoreAccess {
         path: directory.to_owned(),
         file_mode: config::DEFAULT_FILE_MODE,
     };
-    (config::Store::Local(local), Credentials::Anonymous)
+    (
+        config::StoreConfig::Local(local),
+        StoreCredentials::Anonymous,
+    )
 }
 
 /// See the module.
@@ -62,7 +65,7 @@ fn run_settings() -> RunSettings {
     RunSettings {
         prefix: "home".to_owned(),
         key_file: None,
-        filter: Filter::everything(),
+        filter: EntryFilter::everything(),
         detect: Detect::Metadata,
         delete: Delete::Never,
         weight: 0.02,
@@ -104,13 +107,13 @@ impl Agent {
         source: &Path,
         change: impl FnOnce(&mut PushSettings),
     ) -> RunReport {
-        self.push_on(&Progress::default(), source, change).await
+        self.push_on(&RunProgress::default(), source, change).await
     }
 
     /// A push that keeps its book in `ledger`.
     pub(crate) async fn push_on(
         &self,
-        ledger: &Progress,
+        ledger: &RunProgress,
         source: &Path,
         change: impl FnOnce(&mut PushSettings),
     ) -> RunReport {
@@ -180,6 +183,6 @@ impl Agent {
             host: "store".to_owned(),
             lane: self.pull_lane.clone(),
         };
-        pull(origin, settings, Progress::default(), stop).await
+        pull(origin, settings, RunProgress::default(), stop).await
     }
 }

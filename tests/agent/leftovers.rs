@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fairbat_agent::config::Store;
+use fairbat_agent::config::StoreConfig;
 use fairbat_agent::sync::Delete;
 use fairbat_tests::stores::{Fault, FaultProxy, Requests, S3, S3Kind};
 
@@ -91,7 +91,7 @@ async fn at_the_root_of_a_bucket_only_our_own_uploads_are_given_up() {
     let server = S3::start(S3Kind::Moto);
     let proxy = FaultProxy::start(server.address());
     let mut settings = s3(&server, &proxy.url());
-    if let Store::S3(s3) = &mut settings.0 {
+    if let StoreConfig::S3(s3) = &mut settings.0 {
         s3.prefix.clear();
     }
     let agent = Agent::new(&settings, &states.path().join("state"));

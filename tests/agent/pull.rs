@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairbat::transport::RateLimit;
-use fairbat_agent::filter::Filter;
+use fairbat_agent::filter::EntryFilter;
 use fairbat_agent::sync::{Delete, Detect, EntryFailure, MaxDelete, PullSettings, RunProblem};
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::stores::{Fault, FaultProxy, Requests, S3, S3Kind};
@@ -210,7 +210,7 @@ async fn what_is_excluded_is_neither_fetched_nor_deleted() {
     let report = scene
         .agent
         .pull_with(pulled.path(), |settings| {
-            settings.run.filter = Filter::new(&[], &exclude).expect("a filter");
+            settings.run.filter = EntryFilter::new(&[], &exclude).expect("a filter");
             settings.run.delete = MIRROR;
         })
         .await;
@@ -279,7 +279,7 @@ async fn nothing_is_deleted_for_a_store_with_nothing_in_it_nor_fetched_for_a_los
     let report = full
         .agent
         .pull_with(pulled.path(), |settings| {
-            settings.run.filter = Filter::new(&[], &["*".to_owned()]).expect("a filter");
+            settings.run.filter = EntryFilter::new(&[], &["*".to_owned()]).expect("a filter");
             settings.run.delete = MIRROR;
         })
         .await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use fairbat_agent::sync::{Delete, Progress, PushSettings, RunReport, Verify};
+use fairbat_agent::sync::{Delete, PushSettings, RunProgress, RunReport, Verify};
 use fairbat_tests::message::Reply;
 use fairbat_tests::poll::wait_until;
 use fairbat_tests::stores::{Exchange, Fault, FaultProxy, Requests, S3, S3Kind};
@@ -378,7 +378,7 @@ async fn what_reads_back_wrong_counts_once() {
         let gets = Requests::of("GET").containing(name);
         scene.proxy.on(gets, wrong.clone());
     }
-    let ledger = Progress::default();
+    let ledger = RunProgress::default();
     let verified = |settings: &mut PushSettings| settings.verify = Verify::ReadBack;
     let pushed = scene
         .agent

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use fairbat_agent::config::credentials::{Credentials, Origin, Secret, Spec, Wanted};
-use fairbat_agent::config::{self, Store};
+use fairbat_agent::config::credentials::{Origin, SecretText, Spec, StoreCredentials, Wanted};
+use fairbat_agent::config::{self, StoreConfig};
 use fairbat_agent::sync::{Delete, MaxDelete, RunProblem, RunReport};
 use fairbat_tests::stores::{Dav, DavKind, Exchange, FaultProxy, S3, S3Kind, Serve};
 use tempfile::TempDir;
@@ -157,7 +157,7 @@ async fn nothing_is_deleted_for_a_source_that_is_empty_or_lost_too_much() {
 
 /// How the agent reaches a server.
 pub(crate) fn s3(server: &S3, endpoint: &str) -> StoreAccess {
-    let store = Store::S3(config::S3 {
+    let store = StoreConfig::S3(config::S3 {
         endpoint: Some(endpoint.parse().expect("a URL")),
         region: server.region().to_owned(),
         bucket: server.bucket().to_owned(),
@@ -166,9 +166,9 @@ pub(crate) fn s3(server: &S3, endpoint: &str) -> StoreAccess {
         credentials: from_environment(Wanted::Keys),
         cacert: None,
     });
-    let credentials = Credentials::Keys {
+    let credentials = StoreCredentials::Keys {
         access_key_id: server.access_key().to_owned(),
-        secret_access_key: Secret::new(server.secret_key().to_owned()),
+        secret_access_key: SecretText::new(server.secret_key().to_owned()),
         session_token: None,
     };
     (store, credentials)
@@ -176,11 +176,11 @@ pub(crate) fn s3(server: &S3, endpoint: &str) -> StoreAccess {
 
 /// How the agent reaches a WebDAV server.
 pub(crate) fn dav(server: &Dav, url: &str) -> StoreAccess {
-    let credentials = Credentials::Password {
+    let credentials = StoreCredentials::Password {
         user: server.user().to_owned(),
-        password: Secret::new(server.password().to_owned()),
+        password: SecretText::new(server.password().to_owned()),
     };
-    (Store::Webdav(http(url)), credentials)
+    (StoreConfig::Webdav(http(url)), credentials)
 }
 
 fn http(url: &str) -> config::Http {
@@ -237,8 +237,8 @@ async fn through_rclone() {
 async fn through_fairbat() {
     let server = Serve::start();
     let proxy = FaultProxy::start(server.address());
-    let credentials = Credentials::Token(Secret::new(server.token().to_owned()));
-    let settings = (Store::Fairbat(http(&proxy.url())), credentials);
+    let credentials = StoreCredentials::Token(SecretText::new(server.token().to_owned()));
+    let settings = (StoreConfig::Fairbat(http(&proxy.url())), credentials);
     works(&settings, SMALL, Some(&proxy)).await;
 }
 

@@ -3,7 +3,7 @@
 
 use std::iter::Peekable;
 
-use crate::entry::{Entry, EntryKind, Moment, TreePath};
+use crate::entry::{EntryKind, Moment, TreeEntry, TreePath};
 use crate::scan::Unreadable;
 
 /// Age at which a change is complete, s. Linux stamps a file when a write begins, by a
@@ -15,7 +15,7 @@ pub(crate) const SETTLE_TIME_S: i64 = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownEntry {
     /// The entry, as scanned.
-    pub entry: Entry,
+    pub entry: TreeEntry,
     /// SHA-256 of a regular file. Not used here.
     pub sha256: Option<[u8; 32]>,
 }
@@ -26,12 +26,12 @@ pub enum EntryChange {
     /// It is unchanged.
     Same(KnownEntry),
     /// It is new.
-    Added(Entry),
+    Added(TreeEntry),
     /// Its content, target or kind has changed. If it was a directory, its members
     /// follow as removed.
     Changed {
         /// The entry now.
-        entry: Entry,
+        entry: TreeEntry,
         /// The entry at the last sync.
         old: KnownEntry,
     },
@@ -39,14 +39,14 @@ pub enum EntryChange {
     /// the same.
     Touched {
         /// The entry now.
-        entry: Entry,
+        entry: TreeEntry,
         /// The entry at the last sync.
         old: KnownEntry,
     },
     /// Only its attributes have changed.
     Attributes {
         /// The entry now.
-        entry: Entry,
+        entry: TreeEntry,
         /// The entry at the last sync.
         old: KnownEntry,
     },
@@ -75,7 +75,7 @@ pub struct Compare<S: Iterator, K: Iterator> {
 /// change when a machine restarts.
 pub fn compare<S, K, E>(scan: S, known: K, last_scan: Moment) -> Compare<S::IntoIter, K::IntoIter>
 where
-    S: IntoIterator<Item = Result<Entry, Unreadable>>,
+    S: IntoIterator<Item = Result<TreeEntry, Unreadable>>,
     K: IntoIterator<Item = Result<KnownEntry, E>>,
 {
     Compare {
@@ -88,7 +88,7 @@ where
 
 impl<S, K, E> Iterator for Compare<S, K>
 where
-    S: Iterator<Item = Result<Entry, Unreadable>>,
+    S: Iterator<Item = Result<TreeEntry, Unreadable>>,
     K: Iterator<Item = Result<KnownEntry, E>>,
 {
     /// An error comes from `known`.
@@ -130,7 +130,7 @@ where
 
 impl<S, K, E> Compare<S, K>
 where
-    S: Iterator<Item = Result<Entry, Unreadable>>,
+    S: Iterator<Item = Result<TreeEntry, Unreadable>>,
     K: Iterator<Item = Result<KnownEntry, E>>,
 {
     fn pass(&mut self, unreadable: Unreadable) -> EntryChange {
@@ -143,7 +143,7 @@ where
     }
 
     /// Handles a scanned entry. All known entries before it are done.
-    fn met(&mut self, entry: Entry) -> Result<Option<EntryChange>, E> {
+    fn met(&mut self, entry: TreeEntry) -> Result<Option<EntryChange>, E> {
         let is_same = |known: &Result<KnownEntry, E>| match known {
             Ok(known) => known.entry.path == entry.path,
             Err(_) => true,
@@ -156,7 +156,7 @@ where
     }
 }
 
-fn judge(entry: Entry, old: KnownEntry, trusted_before: Moment) -> EntryChange {
+fn judge(entry: TreeEntry, old: KnownEntry, trusted_before: Moment) -> EntryChange {
     let before = &old.entry;
     let is_same_content = match (&entry.kind, &before.kind) {
         (EntryKind::File(now), EntryKind::File(then)) => {

@@ -18,7 +18,7 @@ use rustix::thread::{
     set_capabilities, set_no_new_privs,
 };
 
-use crate::config::{Config, Course, Store};
+use crate::config::{Config, Course, StoreConfig};
 use crate::disk_path::DiskPath;
 use crate::state::make_private_directory;
 
@@ -162,7 +162,7 @@ fn drop_capabilities(kept: CapabilitySet) -> Result<(), Errno> {
 /// The existing directories that the configuration has the agent write to.
 fn writable_places(config: &Config) -> Vec<PathBuf> {
     let agent = &config.agent;
-    let stores = config.stores.values().filter_map(Store::local_path);
+    let stores = config.stores.values().filter_map(StoreConfig::local_path);
     let pulls = config.jobs.iter().filter_map(|job| match &job.course {
         Course::Pull { to, .. } => Some(to),
         Course::Push { .. } => None,

@@ -5,13 +5,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 /// Device and inode.
-type Identity = (u64, u64);
+type FileIdentity = (u64, u64);
 
 /// A path, and all directories above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiskPath {
     /// The path itself first and the root last, each with its identity if it exists.
-    steps: Vec<(PathBuf, Option<Identity>)>,
+    steps: Vec<(PathBuf, Option<FileIdentity>)>,
 }
 
 impl DiskPath {
@@ -36,7 +36,7 @@ impl DiskPath {
         let Some((path, identity)) = other.steps.first() else {
             return false;
         };
-        let is_other = |(step, found): &(PathBuf, Option<Identity>)| match (found, identity) {
+        let is_other = |(step, found): &(PathBuf, Option<FileIdentity>)| match (found, identity) {
             // Something may be mounted there by now.
             (Some(found), Some(identity)) => found == identity,
             _ => step == path,

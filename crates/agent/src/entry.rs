@@ -122,7 +122,7 @@ pub struct Moment {
 
 /// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct TreeEntry {
     /// Its path.
     pub path: TreePath,
     /// Its kind.

@@ -12,14 +12,14 @@ use crate::entry::TreePath;
 
 /// A filter of entries. Two filters are equal if they have the same patterns.
 #[derive(Debug, Clone)]
-pub struct Filter {
+pub struct EntryFilter {
     /// The patterns to include, then those to exclude.
     patterns: [Vec<String>; 2],
     exclude: Option<Gitignore>,
     include: Option<IncludePatterns>,
 }
 
-impl PartialEq for Filter {
+impl PartialEq for EntryFilter {
     fn eq(&self, other: &Self) -> bool {
         self.patterns == other.patterns
     }
@@ -54,7 +54,7 @@ pub struct FilterError {
     problem: String,
 }
 
-impl Filter {
+impl EntryFilter {
     /// A filter by patterns relative to the root of the tree. `exclude` wins over
     /// `include`. Within `exclude` the last matching pattern wins, and `!` undoes an
     /// earlier pattern, but not below an excluded directory. If `include` has
@@ -100,7 +100,7 @@ impl Filter {
     }
 
     /// Judges an entry. `parent` is the verdict on its directory, or
-    /// [`Filter::of_root`].
+    /// [`EntryFilter::of_root`].
     #[must_use]
     pub fn judge(
         &self,
@@ -216,15 +216,15 @@ mod tests {
 
     use super::*;
 
-    fn filter(include: &[&str], exclude: &[&str]) -> Filter {
+    fn filter(include: &[&str], exclude: &[&str]) -> EntryFilter {
         let owned =
             |list: &[&str]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
-        Filter::new(&owned(include), &owned(exclude)).unwrap()
+        EntryFilter::new(&owned(include), &owned(exclude)).unwrap()
     }
 
     /// What becomes of a path with slashes, which is a directory if it ends in
     /// one, as a walk finds out: from the root down.
-    fn verdict(filter: &Filter, path: &str) -> FilterVerdict {
+    fn verdict(filter: &EntryFilter, path: &str) -> FilterVerdict {
         let names: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         let mut here = TreePath::root();
         let mut verdict = filter.of_root();
@@ -236,7 +236,7 @@ mod tests {
         verdict
     }
 
-    fn check(filter: &Filter, expected: &[(&str, FilterVerdict)]) {
+    fn check(filter: &EntryFilter, expected: &[(&str, FilterVerdict)]) {
         for (path, verdict_of) in expected {
             assert_eq!(verdict(filter, path), *verdict_of, "{path}");
         }
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn without_patterns_everything_is_kept() {
-        let everything = Filter::everything();
+        let everything = EntryFilter::everything();
         check(
             &everything,
             &[("a", FilterVerdict::In), ("a/b/", FilterVerdict::In)],
@@ -334,7 +334,7 @@ mod tests {
         let refused = |include: &[&str], exclude: &[&str]| {
             let owned =
                 |list: &[&str]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
-            let refused = Filter::new(&owned(include), &owned(exclude));
+            let refused = EntryFilter::new(&owned(include), &owned(exclude));
             refused.unwrap_err().to_string()
         };
         let negated = refused(&["a", "!b"], &[]);

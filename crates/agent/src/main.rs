@@ -12,19 +12,21 @@ mod cli {
 
 use fairbat::manual::{write_completions, write_pages};
 
-use crate::cli::args::{self, Command};
+use crate::cli::args::{self, AgentCommand};
 use crate::cli::process::written;
 use crate::cli::{check, key, service};
 
 fn main() -> std::process::ExitCode {
     match args::parse() {
-        Command::Check(args) => check::run(&args),
-        Command::Run(args) => service::run(&args),
-        Command::Hold(args) => service::hold(&args),
-        Command::Gc(args) => service::collect(&args),
-        Command::Key(args) => key::run(&args),
-        Command::Completions { shell } => written(write_completions(&mut args::command(), shell)),
-        Command::Man { dir } => {
+        AgentCommand::Check(args) => check::run(&args),
+        AgentCommand::Run(args) => service::run(&args),
+        AgentCommand::Hold(args) => service::hold(&args),
+        AgentCommand::Gc(args) => service::collect(&args),
+        AgentCommand::Key(args) => key::run(&args),
+        AgentCommand::Completions { shell } => {
+            written(write_completions(&mut args::command(), shell))
+        }
+        AgentCommand::Man { dir } => {
             let pages = args::pages();
             written(pages.and_then(|pages| write_pages(&pages, dir.as_deref())))
         }

@@ -134,7 +134,7 @@ pub struct TaskStatus {
     /// Destination, without credentials.
     pub to: String,
     /// What the task does now.
-    pub phase: Phase,
+    pub phase: TaskPhase,
     /// When it will run next, if known.
     pub next: Option<Timestamp>,
     /// When the run under way, or the last run, began.
@@ -205,7 +205,7 @@ pub enum TaskKind {
 /// What a task does now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Phase {
+pub enum TaskPhase {
     /// It waits for its time or for a command.
     Waiting,
     /// It looks for changes.

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 
 use super::command::{CommandReader, HiddenCredentials, read_command, read_host, reader};
 use super::refusal::{ApiRefusal, MAX_BODY};
-use crate::daemon::handle::{CommandAccepted, Handle, TaskCommand};
-use crate::fleet::Site;
+use crate::daemon::handle::{CommandAccepted, DaemonHandle, TaskCommand};
+use crate::fleet::SiteHandle;
 use crate::response::{AgentResponse, JSON, json, response};
 use crate::status::AgentStatus;
 
@@ -84,7 +84,7 @@ impl Route {
 /// Answers the requests of a connection.
 #[derive(Debug)]
 pub(crate) struct Responder {
-    pub(crate) handle: Handle,
+    pub(crate) handle: DaemonHandle,
     pub(crate) timeouts: ApiTimeouts,
     pub(crate) stopping: Stopping,
     /// The group that the peer would have to be in to restore; `None` if it may.
@@ -124,7 +124,7 @@ impl Responder {
         }
     }
 
-    fn site(&self) -> Result<&Site, ApiRefusal> {
+    fn site(&self) -> Result<&SiteHandle, ApiRefusal> {
         self.handle.site().ok_or_else(ApiRefusal::no_site)
     }
 

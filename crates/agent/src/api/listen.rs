@@ -12,14 +12,14 @@ use tokio::net::UnixListener;
 
 /// Who may open a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum SocketAccess {
     /// The agent's user and group. The group comes from the directory or from the service.
     Group,
     /// Everybody.
     Everybody,
 }
 
-impl Access {
+impl SocketAccess {
     /// The mode of the socket.
     fn mode(self) -> u32 {
         match self {
@@ -39,7 +39,7 @@ const BACKLOG: i32 = 64;
 /// [`io::ErrorKind::AddrInUse`] while another agent listens there,
 /// [`io::ErrorKind::AlreadyExists`] if the path is not a socket, or the error of the
 /// system. Each names the path.
-pub fn listen(path: &Path, access: Access) -> io::Result<UnixListener> {
+pub fn listen(path: &Path, access: SocketAccess) -> io::Result<UnixListener> {
     let named = |error: io::Error| {
         let what = format!("cannot listen at {}: {error}", path.display());
         io::Error::new(error.kind(), what)
@@ -47,7 +47,7 @@ pub fn listen(path: &Path, access: Access) -> io::Result<UnixListener> {
     bind(path, access).map_err(named)
 }
 
-fn bind(path: &Path, access: Access) -> io::Result<UnixListener> {
+fn bind(path: &Path, access: SocketAccess) -> io::Result<UnixListener> {
     let address = SockAddr::unix(path)?;
     make_room(path, &address)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -102,16 +102,16 @@ mod tests {
     async fn the_socket_of_a_dead_agent_is_replaced_and_that_of_a_living_one_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("agent.sock");
-        let living = listen(&path, Access::Group).unwrap();
+        let living = listen(&path, SocketAccess::Group).unwrap();
         assert_eq!(mode(&path), 0o660);
-        let refused = listen(&path, Access::Group).unwrap_err();
+        let refused = listen(&path, SocketAccess::Group).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
         let said = refused.to_string();
         assert!(said.contains("another agent is running"), "{said}");
         assert!(said.contains("agent.sock"), "{said}");
         drop(living);
         assert!(path.exists(), "what a dead agent leaves behind");
-        let _again = listen(&path, Access::Everybody).unwrap();
+        let _again = listen(&path, SocketAccess::Everybody).unwrap();
         assert_eq!(mode(&path), 0o666);
     }
 
@@ -120,16 +120,20 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         fs::write(&file, "kept").unwrap();
-        let refused = listen(&file, Access::Group).unwrap_err();
+        let refused = listen(&file, SocketAccess::Group).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&file).unwrap(), b"kept");
-        let refused = listen(&directory.path().join("none/agent.sock"), Access::Group).unwrap_err();
+        let refused = listen(
+            &directory.path().join("none/agent.sock"),
+            SocketAccess::Group,
+        )
+        .unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::NotFound);
         let said = refused.to_string();
         assert!(said.contains("RuntimeDirectory"), "{said}");
         let long = directory.path().join("n".repeat(120));
         assert_eq!(
-            listen(&long, Access::Group).unwrap_err().kind(),
+            listen(&long, SocketAccess::Group).unwrap_err().kind(),
             io::ErrorKind::InvalidInput
         );
     }

@@ -25,11 +25,11 @@ use tokio::sync::Semaphore;
 
 use self::answer::{ApiTimeouts, Responder};
 use self::connection::{GRACE, serve_connection};
-pub use self::listen::{Access, listen};
+pub use self::listen::{SocketAccess, listen};
 pub use self::restorers::Restorers;
 use self::restorers::is_trusted;
 use crate::connections::Connections;
-use crate::daemon::handle::Handle;
+use crate::daemon::handle::DaemonHandle;
 
 /// Connections of one user that are served at once. So one that watches the status many
 /// times does not lock out the others.
@@ -47,7 +47,7 @@ const MAX_REFUSED: usize = 8;
 /// Only `restorers` may restore.
 pub async fn serve(
     listener: UnixListener,
-    handle: Handle,
+    handle: DaemonHandle,
     restorers: Restorers,
     stop: impl Future<Output = ()>,
 ) {
@@ -57,7 +57,7 @@ pub async fn serve(
 async fn serve_with(
     timeouts: ApiTimeouts,
     listener: UnixListener,
-    handle: Handle,
+    handle: DaemonHandle,
     restorers: Restorers,
     stop: impl Future<Output = ()>,
 ) {

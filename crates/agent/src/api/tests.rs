@@ -44,7 +44,7 @@ struct Api {
 impl Api {
     fn start(timeouts: ApiTimeouts) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let listener = listen(&directory.path().join("s"), Access::Group).unwrap();
+        let listener = listen(&directory.path().join("s"), SocketAccess::Group).unwrap();
         let (handle, port) = channel(status());
         let (stop, stopped) = oneshot::channel();
         let stopped = async { drop(stopped.await) };

@@ -18,14 +18,14 @@ use super::process::EXIT_STATUS;
     arg_required_else_help = true,
     subcommand_value_name = "COMMAND"
 )]
-struct Cli {
+struct AgentCli {
     #[command(subcommand)]
-    command: Command,
+    command: AgentCommand,
 }
 
 /// A command with its arguments.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum AgentCommand {
     #[command(
         about = "Check the configuration and show what each job will do",
         long_about = "Reads the configuration and prints one line for each job on standard \
@@ -147,13 +147,13 @@ pub(crate) struct KeyArgs {
 
 /// The command with all its flags. The manual and the completions use it.
 pub(crate) fn command() -> clap::Command {
-    Cli::command()
+    AgentCli::command()
 }
 
 /// Reads the command line and the environment. Prints help, the version or a usage error
 /// and ends the process if that is all there is to do.
-pub(crate) fn parse() -> Command {
-    Cli::parse().command
+pub(crate) fn parse() -> AgentCommand {
+    AgentCli::parse().command
 }
 
 /// The manual pages: of the agent, of its visible commands, and of its configuration.

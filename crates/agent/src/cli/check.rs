@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use fairbat::printable::printable;
 use fairbat_agent::config::{
-    self, Agent, Config, Course, Delete, Due, Fleet, Hold, Job, Local, MaxDelete, Store, Timing,
+    self, AgentConfig, Config, Course, Delete, Due, FleetConfig, HoldConfig, JobConfig, Local,
+    MaxDelete, StoreConfig, Timing,
 };
 use fairbat_agent::entry::EntryKind;
 use fairbat_agent::fleet::check_credentials;
@@ -18,10 +19,10 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::args::CheckArgs;
 use super::compare;
-use super::process::{ExitCode, now, with_config, written};
+use super::process::{AgentExitCode, now, with_config, written};
 
 /// Runs the command.
-pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+pub(crate) fn run(args: &CheckArgs) -> AgentExitCode {
     if args.store {
         return compare::run(args);
     }
@@ -47,7 +48,7 @@ fn print(config: &Config, now: &Zoned) -> io::Result<()> {
 }
 
 /// What a job does, when it starts next, and when it should be done.
-fn line(job: &Job, now: &Zoned) -> String {
+fn line(job: &JobConfig, now: &Zoned) -> String {
     let what = match &job.course {
         Course::Push { from, to } => format!("push {} to {to}", shown(from)),
         Course::Pull { from, to } => format!("pull {from} to {}", shown(to)),
@@ -77,7 +78,7 @@ fn line(job: &Job, now: &Zoned) -> String {
 }
 
 /// Whose connections are held, and when.
-fn hold_line(hold: &Hold, now: &Zoned) -> String {
+fn hold_line(hold: &HoldConfig, now: &Zoned) -> String {
     let when: Vec<_> = hold.hours.iter().map(ToString::to_string).collect();
     let when = match when.is_empty() {
         true => String::new(),
@@ -153,7 +154,7 @@ fn warnings(config: &Config, now: &Zoned) -> Vec<String> {
 }
 
 /// The directories that the agent itself needs. In a service, systemd makes the default ones.
-fn of_agent(agent: &Agent) -> Vec<String> {
+fn of_agent(agent: &AgentConfig) -> Vec<String> {
     let state = match agent.state.exists() || agent.state != Path::new(config::STATE) {
         true => unwritable_directory(&agent.state),
         false => None,
@@ -168,7 +169,7 @@ fn of_agent(agent: &Agent) -> Vec<String> {
 }
 
 /// The files with which the agent reaches NATS.
-fn of_fleet(fleet: &Fleet) -> Vec<String> {
+fn of_fleet(fleet: &FleetConfig) -> Vec<String> {
     let credentials = check_credentials(fleet).err();
     let cacert = fleet.cacert.as_deref().and_then(|path| {
         let why = match std::fs::read_to_string(path) {
@@ -188,7 +189,7 @@ fn named<const N: usize>(found: [(&str, Option<String>); N]) -> Vec<String> {
     named.collect()
 }
 
-fn of_store(name: &str, store: &Store, is_written: bool) -> Vec<String> {
+fn of_store(name: &str, store: &StoreConfig, is_written: bool) -> Vec<String> {
     let variable = |name: &str| std::env::var_os(name);
     let credentials = match store.read_credentials(name, variable) {
         Ok(told) => store
@@ -197,7 +198,7 @@ fn of_store(name: &str, store: &Store, is_written: bool) -> Vec<String> {
         Err(error) => Some(error.to_string()),
     };
     let file = match store {
-        Store::Local(Local { path, .. }) => match unreadable_directory(path) {
+        StoreConfig::Local(Local { path, .. }) => match unreadable_directory(path) {
             None if is_written => unwritable_directory(path),
             unreadable => unreadable,
         },
@@ -207,7 +208,7 @@ fn of_store(name: &str, store: &Store, is_written: bool) -> Vec<String> {
 }
 
 /// The source of a job, if it is on this machine.
-fn source(job: &Job, config: &Config) -> Option<PathBuf> {
+fn source(job: &JobConfig, config: &Config) -> Option<PathBuf> {
     match &job.course {
         Course::Push { from, .. } => Some(from.clone()),
         Course::Pull { from, .. } => {
@@ -221,7 +222,7 @@ fn source(job: &Job, config: &Config) -> Option<PathBuf> {
 }
 
 /// The files and directories of a source that this user cannot read.
-fn unreadable_entries(source: &Path, job: &Job) -> Option<String> {
+fn unreadable_entries(source: &Path, job: &JobConfig) -> Option<String> {
     let options = ScanOptions {
         one_file_system: job.one_file_system,
         ..ScanOptions::default()

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
 use super::args::CheckArgs;
-use super::process::ExitCode;
+use super::process::AgentExitCode;
 use super::service::{cannot_start, identity, in_runtime};
 
 /// Time between two looks at a check that the agent does.
@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
 /// Runs the command.
-pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+pub(crate) fn run(args: &CheckArgs) -> AgentExitCode {
     in_runtime(
         &args.config,
         |_| (),
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
             let jobs: Vec<_> = pushes.map(|job| job.name.clone()).collect();
             if let (Some(job), true) = (&args.job, jobs.is_empty()) {
                 eprintln!("error: there is no job {job:?} that pushes");
-                return ExitCode::Usage;
+                return AgentExitCode::Usage;
             }
             if UnixStream::connect(&config.agent.socket).await.is_err() {
                 return by_this_process(config, args.job.as_deref()).await;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
                 Ok(code) => code,
                 Err(error) => {
                     eprintln!("error: {error}");
-                    ExitCode::Other
+                    AgentExitCode::Other
                 }
             }
         },
@@ -58,8 +58,8 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 }
 
 /// Asks the agent behind a socket.
-async fn by_the_agent(socket: &Path, jobs: &[String]) -> io::Result<ExitCode> {
-    let mut code = ExitCode::Done;
+async fn by_the_agent(socket: &Path, jobs: &[String]) -> io::Result<AgentExitCode> {
+    let mut code = AgentExitCode::Done;
     for job in jobs {
         let before = check_of(socket, job).await?.last;
         let order = json!({ "job": job });
@@ -77,18 +77,18 @@ async fn by_the_agent(socket: &Path, jobs: &[String]) -> io::Result<ExitCode> {
     Ok(code)
 }
 
-async fn by_this_process(config: Config, job: Option<&str>) -> ExitCode {
+async fn by_this_process(config: Config, job: Option<&str>) -> AgentExitCode {
     match daemon::check_stores(config, identity(), job).await {
         Ok(checked) => {
             let shown = checked.iter().map(|(job, last)| show(job, last));
-            shown.fold(ExitCode::Done, worse)
+            shown.fold(AgentExitCode::Done, worse)
         }
         Err(error) => cannot_start(&error),
     }
 }
 
 /// Shows what a check has found.
-fn show(job: &str, last: &LastRun) -> ExitCode {
+fn show(job: &str, last: &LastRun) -> AgentExitCode {
     let (same, failed) = (last.files.same, last.files.failed);
     if last.problem.is_none() || same > 0 || !last.failures.is_empty() {
         println!("{job}: {same} files are intact, {failed} are not");
@@ -106,15 +106,15 @@ fn show(job: &str, last: &LastRun) -> ExitCode {
         eprintln!("hint: {hint}");
     }
     match (last.ok, last.failures.is_empty()) {
-        (true, _) => ExitCode::Done,
-        (false, true) => ExitCode::Other,
-        (false, false) => ExitCode::DamagedStore,
+        (true, _) => AgentExitCode::Done,
+        (false, true) => AgentExitCode::Other,
+        (false, false) => AgentExitCode::DamagedStore,
     }
 }
 
-fn worse(one: ExitCode, other: ExitCode) -> ExitCode {
+fn worse(one: AgentExitCode, other: AgentExitCode) -> AgentExitCode {
     match one {
-        ExitCode::Done => other,
+        AgentExitCode::Done => other,
         worse => worse,
     }
 }

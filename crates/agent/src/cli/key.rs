@@ -6,17 +6,17 @@ use std::path::Path;
 use fairbat_agent::manifest::{DAMAGED_KEY_HINT, JobKey};
 
 use super::args::KeyArgs;
-use super::process::{ExitCode, with_config, written};
+use super::process::{AgentExitCode, with_config, written};
 
 /// Longest text of a key that is read, bytes.
 const MAX_TEXT: u64 = 128;
 
 /// Runs the command.
-pub(crate) fn run(args: &KeyArgs) -> ExitCode {
+pub(crate) fn run(args: &KeyArgs) -> AgentExitCode {
     with_config(&args.config.config, |config| {
         if !config.jobs.iter().any(|job| job.name == args.job) {
             eprintln!("error: there is no job {:?}", args.job);
-            return ExitCode::Usage;
+            return AgentExitCode::Usage;
         }
         let file = config.agent.key_file(&args.job);
         let (done, hint) = match args.import {
@@ -27,13 +27,13 @@ pub(crate) fn run(args: &KeyArgs) -> ExitCode {
             false => (export(&file), DAMAGED_KEY_HINT),
         };
         match done {
-            Ok(()) => ExitCode::Done,
+            Ok(()) => AgentExitCode::Done,
             Err(error) => {
                 eprintln!("error: {}: {error}", file.display());
                 if error.kind() == io::ErrorKind::InvalidData {
                     eprintln!("hint: {hint}");
                 }
-                ExitCode::Other
+                AgentExitCode::Other
             }
         }
     })

@@ -8,7 +8,7 @@ use fairbat_agent::config::{Config, ConfigError};
 /// The result of a command, for its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum ExitCode {
+pub(crate) enum AgentExitCode {
     /// Success, perhaps with warnings.
     Done = 0,
     /// The configuration cannot be read, the agent cannot start, a store cannot be
@@ -30,36 +30,36 @@ pub(crate) const EXIT_STATUS: &str = "\
 3  a store lacks something, or has it damaged (check --store)
 4  the file of the state is damaged, or of another version: move it away";
 
-impl From<ExitCode> for std::process::ExitCode {
-    fn from(code: ExitCode) -> Self {
+impl From<AgentExitCode> for std::process::ExitCode {
+    fn from(code: AgentExitCode) -> Self {
         Self::from(code as u8)
     }
 }
 
 /// Runs a command with its configuration, or prints all problems if that is wrong.
-pub(crate) fn with_config(path: &Path, run: impl FnOnce(Config) -> ExitCode) -> ExitCode {
+pub(crate) fn with_config(path: &Path, run: impl FnOnce(Config) -> AgentExitCode) -> AgentExitCode {
     match Config::load(path, |name| std::env::var_os(name)) {
         Ok(config) => run(config),
         Err(ConfigError::Wrong(problems)) => {
             eprintln!("{problems}");
-            ExitCode::Usage
+            AgentExitCode::Usage
         }
         Err(error @ ConfigError::Unreadable { .. }) => {
             eprintln!("error: {error}");
-            ExitCode::Other
+            AgentExitCode::Other
         }
     }
 }
 
 /// The exit code of a command that only writes to standard output. A closed pipe is no
 /// error: the reader is satisfied.
-pub(crate) fn written(result: io::Result<()>) -> ExitCode {
+pub(crate) fn written(result: io::Result<()>) -> AgentExitCode {
     match result {
-        Ok(()) => ExitCode::Done,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::Done,
+        Ok(()) => AgentExitCode::Done,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => AgentExitCode::Done,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::Other
+            AgentExitCode::Other
         }
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use fairbat::hold::allow_descriptors;
 use fairbat::printable::{LogWriter, printable};
-use fairbat_agent::api::{self, Access, Restorers};
+use fairbat_agent::api::{self, Restorers, SocketAccess};
 use fairbat_agent::config::Config;
 use fairbat_agent::confine::Confinement;
-use fairbat_agent::daemon::{self, Environment, StartError, handle};
+use fairbat_agent::daemon::{self, DaemonEnvironment, StartError, handle};
 use fairbat_agent::fleet;
 use fairbat_agent::hold::Holding;
 use fairbat_agent::web;
@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
 use super::args::ConfigArgs;
-use super::process::{ExitCode, now, with_config};
+use super::process::{AgentExitCode, now, with_config};
 
 /// Longest time for the end: to stop runs, to answer requests and to write the state.
 /// Below the 5 s that callers wait. If a disk hangs, the end is like that of a killed
@@ -34,17 +34,17 @@ use super::process::{ExitCode, now, with_config};
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Runs the jobs until a signal stops the agent.
-pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
+pub(crate) fn run(args: &ConfigArgs) -> AgentExitCode {
     in_runtime(
         args,
         Confinement::enter,
         async |config, confinement| match serve(config, confinement, args.config.clone()).await {
-            Ok(()) => ExitCode::Done,
+            Ok(()) => AgentExitCode::Done,
             Err(error) => match error.downcast::<StartError>() {
                 Ok(error) => cannot_start(&error),
                 Err(error) => {
                     eprintln!("error: {error}");
-                    ExitCode::Other
+                    AgentExitCode::Other
                 }
             },
         },
@@ -52,14 +52,14 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
 }
 
 /// Says why the daemon cannot start.
-pub(super) fn cannot_start(error: &StartError) -> ExitCode {
+pub(super) fn cannot_start(error: &StartError) -> AgentExitCode {
     eprintln!("error: {error}");
     if !error.hint().is_empty() {
         eprintln!("hint: {}", error.hint());
     }
     match error {
-        StartError::DamagedState { .. } => ExitCode::DamagedState,
-        StartError::Other(_) => ExitCode::Other,
+        StartError::DamagedState { .. } => AgentExitCode::DamagedState,
+        StartError::Other(_) => AgentExitCode::Other,
     }
 }
 
@@ -70,13 +70,13 @@ async fn serve(
     file: PathBuf,
 ) -> Result<(), Box<dyn Error>> {
     let stopped = stop_by_signal()?;
-    let socket = api::listen(&config.agent.socket, Access::Group)?;
+    let socket = api::listen(&config.agent.socket, SocketAccess::Group)?;
     let lane_socket = config.agent.lane_socket();
     let lane_socket = lane_socket
-        .map(|path| api::listen(&path, Access::Everybody))
+        .map(|path| api::listen(&path, SocketAccess::Everybody))
         .transpose()?;
     let (site, port_of_site) = config.fleet.as_ref().map(fleet::channel).unzip();
-    let environment = Environment {
+    let environment = DaemonEnvironment {
         confinement,
         stop: stopped.clone(),
         reload: reload_by_signal()?,
@@ -177,15 +177,15 @@ fn reload_by_signal() -> Result<Arc<Notify>, io::Error> {
 }
 
 /// Holds the connections of other services until a signal comes.
-pub(crate) fn hold(args: &ConfigArgs) -> ExitCode {
+pub(crate) fn hold(args: &ConfigArgs) -> AgentExitCode {
     in_runtime(
         args,
         |_| (),
         async |config, ()| match keep_holding(&config).await {
-            Ok(()) => ExitCode::Done,
+            Ok(()) => AgentExitCode::Done,
             Err(error) => {
                 eprintln!("error: {error}");
-                ExitCode::Other
+                AgentExitCode::Other
             }
         },
     )
@@ -213,7 +213,7 @@ async fn keep_holding(config: &Config) -> io::Result<()> {
 }
 
 /// Removes unfinished uploads from the stores.
-pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
+pub(crate) fn collect(args: &ConfigArgs) -> AgentExitCode {
     in_runtime(
         args,
         |_| (),
@@ -222,7 +222,7 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
                 Ok(collected) => collected,
                 Err(error) => {
                     let code = cannot_start(&error);
-                    if code == ExitCode::Other {
+                    if code == AgentExitCode::Other {
                         eprintln!(
                             "hint: stop the agent first; each run of a job also cleans up after itself"
                         );
@@ -230,7 +230,7 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
                     return code;
                 }
             };
-            let mut code = ExitCode::Done;
+            let mut code = AgentExitCode::Done;
             for (job, given_up) in collected {
                 match given_up {
                     Ok(count) => println!("{job}: {count} unfinished uploads given up"),
@@ -239,7 +239,7 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
                         if !problem.hint().is_empty() {
                             eprintln!("hint: {}", printable(problem.hint()));
                         }
-                        code = ExitCode::Other;
+                        code = AgentExitCode::Other;
                     }
                 }
             }
@@ -253,8 +253,8 @@ pub(crate) fn collect(args: &ConfigArgs) -> ExitCode {
 pub(crate) fn in_runtime<T>(
     args: &ConfigArgs,
     prepare: impl FnOnce(&Config) -> T,
-    work: impl AsyncFnOnce(Config, T) -> ExitCode,
-) -> ExitCode {
+    work: impl AsyncFnOnce(Config, T) -> AgentExitCode,
+) -> AgentExitCode {
     with_config(&args.config, |config| {
         start_log();
         let prepared = prepare(&config);
@@ -267,7 +267,7 @@ pub(crate) fn in_runtime<T>(
             }
             Err(error) => {
                 eprintln!("error: cannot start threads: {error}");
-                ExitCode::Other
+                AgentExitCode::Other
             }
         }
     })

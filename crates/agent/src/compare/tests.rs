@@ -22,8 +22,8 @@ fn path(slashed: &str) -> TreePath {
     TreePath::from_bytes(slashed.replace('/', "\0").as_bytes()).unwrap()
 }
 
-fn entry(slashed: &str, kind: EntryKind) -> Entry {
-    Entry {
+fn entry(slashed: &str, kind: EntryKind) -> TreeEntry {
+    TreeEntry {
         path: path(slashed),
         kind,
         attributes: Attributes {
@@ -42,27 +42,27 @@ const STATE: FileState = FileState {
     device: 4,
 };
 
-fn file(slashed: &str) -> Entry {
+fn file(slashed: &str) -> TreeEntry {
     entry(slashed, EntryKind::File(STATE))
 }
 
-fn directory(slashed: &str) -> Entry {
+fn directory(slashed: &str) -> TreeEntry {
     entry(slashed, EntryKind::Directory)
 }
 
-fn link(slashed: &str, target: &str) -> Entry {
+fn link(slashed: &str, target: &str) -> TreeEntry {
     entry(slashed, EntryKind::Symlink(OsStr::new(target).into()))
 }
 
-fn unknown(slashed: &str) -> Result<Entry, Unreadable> {
+fn unknown(slashed: &str) -> Result<TreeEntry, Unreadable> {
     Err(Unreadable {
         path: path(slashed),
         cause: UnreadableCause::Replaced,
     })
 }
 
-fn known(entries: &[Entry]) -> Vec<Result<KnownEntry, Infallible>> {
-    let known = |entry: &Entry| KnownEntry {
+fn known(entries: &[TreeEntry]) -> Vec<Result<KnownEntry, Infallible>> {
+    let known = |entry: &TreeEntry| KnownEntry {
         entry: entry.clone(),
         sha256: None,
     };
@@ -70,7 +70,7 @@ fn known(entries: &[Entry]) -> Vec<Result<KnownEntry, Infallible>> {
 }
 
 /// A word and a path for each change.
-fn changes(scan: Vec<Result<Entry, Unreadable>>, record: &[Entry]) -> Vec<String> {
+fn changes(scan: Vec<Result<TreeEntry, Unreadable>>, record: &[TreeEntry]) -> Vec<String> {
     let word = |change: EntryChange| match change {
         EntryChange::Same(old) => format!("same {}", old.entry.path),
         EntryChange::Added(entry) => format!("added {}", entry.path),
@@ -89,7 +89,7 @@ fn changes(scan: Vec<Result<Entry, Unreadable>>, record: &[Entry]) -> Vec<String
 }
 
 /// The one change between these.
-fn change(now: Entry, then: Entry) -> String {
+fn change(now: TreeEntry, then: TreeEntry) -> String {
     let mut all = changes(vec![Ok(now)], &[then]);
     let change = all.pop().unwrap();
     assert!(all.is_empty(), "{all:?}");
@@ -159,7 +159,7 @@ fn every_sign_of_another_content_counts() {
 
 #[test]
 fn attributes_alone_are_told_apart() {
-    let private = |mut entry: Entry| {
+    let private = |mut entry: TreeEntry| {
         entry.attributes.mode = 0o600;
         entry
     };
@@ -288,18 +288,18 @@ proptest! {
             entry(slashed, EntryKind::File(state))
         };
         let sorted = |map: &BTreeMap<String, u64>| {
-            let mut all: Vec<Entry> = map.iter().map(sized).collect();
+            let mut all: Vec<TreeEntry> = map.iter().map(sized).collect();
             all.sort_by(|a, b| a.path.cmp(&b.path));
             all
         };
         let hidden = unknown_at.as_deref().map(path);
-        let is_hidden = |entry: &Entry| {
+        let is_hidden = |entry: &TreeEntry| {
             hidden.as_ref().is_some_and(|hidden| entry.path.is_at_or_below(hidden))
         };
-        let mut scan: Vec<Result<Entry, Unreadable>> =
+        let mut scan: Vec<Result<TreeEntry, Unreadable>> =
             sorted(&now).into_iter().filter(|entry| !is_hidden(entry)).map(Ok).collect();
         if let Some(slashed) = &unknown_at {
-            let before = |item: &Result<Entry, Unreadable>| {
+            let before = |item: &Result<TreeEntry, Unreadable>| {
                 item.as_ref().is_ok_and(|entry| entry.path < path(slashed))
             };
             scan.insert(scan.partition_point(before), unknown(slashed));

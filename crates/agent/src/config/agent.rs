@@ -32,7 +32,7 @@ const MAX_CONNECTIONS: u32 = 64;
 
 /// The settings that all jobs share.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Agent {
+pub struct AgentConfig {
     /// Directory of the state that survives a restart.
     pub state: PathBuf,
     /// Socket for the commands of `fairbat`.
@@ -67,7 +67,7 @@ pub struct Agent {
     pub write_paths: Vec<PathBuf>,
 }
 
-impl Agent {
+impl AgentConfig {
     pub(crate) const KEYS: [&str; 14] = [
         "state",
         "socket",
@@ -196,22 +196,22 @@ const SENDERS: [(&str, SenderPolicy); 3] = [
 ];
 
 /// The laws of `[stream]` by their names; the first is the default.
-const LAWS: [(&str, Law); 2] = [("damped", Law::Damped), ("paper", Law::Paper)];
+const LAWS: [(&str, StreamLaw); 2] = [("damped", StreamLaw::Damped), ("paper", StreamLaw::Paper)];
 
 #[derive(Debug, Clone, Copy)]
-enum Law {
+enum StreamLaw {
     Damped,
     Paper,
 }
 
-impl Agent {
+impl AgentConfig {
     pub(crate) const STREAM_KEYS: [&str; 5] = ["law", "tau", "gamma", "kappa", "min_connections"];
 
     /// Takes over the settings of `[stream]`, after those of `[agent]`.
     pub(crate) fn read_stream(&mut self, mut table: Table<'_, '_>) {
         let named = match table.choice("law", &LAWS) {
-            Some(Law::Paper) => AdmissionSettings::paper(),
-            Some(Law::Damped) | None => AdmissionSettings::stream(),
+            Some(StreamLaw::Paper) => AdmissionSettings::paper(),
+            Some(StreamLaw::Damped) | None => AdmissionSettings::stream(),
         };
         let mut number = |key: &str| {
             // TOML tells 5 from 5.0.

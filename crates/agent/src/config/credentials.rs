@@ -47,7 +47,7 @@ pub enum Origin {
 
 /// Credentials for requests to a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Credentials {
+pub enum StoreCredentials {
     /// None: the environment has no credentials.
     Anonymous,
     /// S3 access keys.
@@ -55,19 +55,19 @@ pub enum Credentials {
         /// The ID of the key.
         access_key_id: String,
         /// The key itself.
-        secret_access_key: Secret,
+        secret_access_key: SecretText,
         /// The token of temporary keys.
-        session_token: Option<Secret>,
+        session_token: Option<SecretText>,
     },
     /// For Basic authentication.
     Password {
         /// User name.
         user: String,
         /// Password.
-        password: Secret,
+        password: SecretText,
     },
     /// A bearer token.
-    Token(Secret),
+    Token(SecretText),
 }
 
 impl Wanted {
@@ -88,23 +88,27 @@ impl Wanted {
     }
 
     /// The credentials from the values of these keys; `Ok(None)` without any value.
-    fn credentials(self, mut found: Values) -> Result<Option<Credentials>, &'static str> {
+    fn credentials(self, mut found: Values) -> Result<Option<StoreCredentials>, &'static str> {
         let values = self.keys().map(|key| found.remove(key));
         match (self, values) {
             (_, [None, None, None]) => Ok(None),
-            (Self::Keys, [Some(access_key_id), Some(key), token]) => Ok(Some(Credentials::Keys {
-                access_key_id,
-                secret_access_key: Secret::new(key),
-                session_token: token.map(Secret::new),
-            })),
+            (Self::Keys, [Some(access_key_id), Some(key), token]) => {
+                Ok(Some(StoreCredentials::Keys {
+                    access_key_id,
+                    secret_access_key: SecretText::new(key),
+                    session_token: token.map(SecretText::new),
+                }))
+            }
             (Self::Keys, [None, ..]) => Err("the access key ID is missing"),
             (Self::Keys, [_, None, _]) => Err("the secret access key is missing"),
-            (Self::Login, [Some(user), Some(password), None]) => Ok(Some(Credentials::Password {
-                user,
-                password: Secret::new(password),
-            })),
+            (Self::Login, [Some(user), Some(password), None]) => {
+                Ok(Some(StoreCredentials::Password {
+                    user,
+                    password: SecretText::new(password),
+                }))
+            }
             (Self::Login, [None, None, Some(token)]) => {
-                Ok(Some(Credentials::Token(Secret::new(token))))
+                Ok(Some(StoreCredentials::Token(SecretText::new(token))))
             }
             (Self::Login, [.., Some(_)]) => Err("a token excludes a user and a password"),
             (Self::Login, [Some(_), None, None]) => Err("the password is missing"),
@@ -125,7 +129,7 @@ pub fn read(
     store: &str,
     spec: &Spec,
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Credentials, CredentialsError> {
+) -> Result<StoreCredentials, CredentialsError> {
     match &spec.origin {
         Origin::Service(name) => {
             let directory = variable("CREDENTIALS_DIRECTORY");
@@ -149,9 +153,9 @@ pub fn read(
 ///
 /// # Errors
 /// [`CredentialsError`].
-pub fn read_private(path: &Path) -> Result<Secret, CredentialsError> {
+pub fn read_private(path: &Path) -> Result<SecretText, CredentialsError> {
     let file = open_private(path)?;
-    text_of(path, file).map(Secret)
+    text_of(path, file).map(SecretText)
 }
 
 fn open_private(path: &Path) -> Result<File, CredentialsError> {
@@ -197,7 +201,11 @@ fn text_of(path: &Path, file: File) -> Result<String, CredentialsError> {
     text.map_err(|_| CredentialsError::file(path, "not UTF-8"))
 }
 
-fn from_file(path: &Path, file: File, wanted: Wanted) -> Result<Credentials, CredentialsError> {
+fn from_file(
+    path: &Path,
+    file: File,
+    wanted: Wanted,
+) -> Result<StoreCredentials, CredentialsError> {
     let text = text_of(path, file)?;
     let mut found = Values::new();
     for (index, line) in text.lines().enumerate() {
@@ -240,7 +248,7 @@ fn from_environment(
     store: &str,
     wanted: Wanted,
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Credentials, CredentialsError> {
+) -> Result<StoreCredentials, CredentialsError> {
     let mut found = Values::new();
     for key in wanted.keys() {
         let name = variable_of(store, wanted, key);
@@ -258,7 +266,7 @@ fn from_environment(
             wanted.values()
         ))
     })?;
-    Ok(found.unwrap_or(Credentials::Anonymous))
+    Ok(found.unwrap_or(StoreCredentials::Anonymous))
 }
 
 /// The variable for a key: the usual one of S3 tools, such as `AWS_ACCESS_KEY_ID`, or one
@@ -277,9 +285,9 @@ fn variable_of(store: &str, wanted: Wanted, key: &str) -> String {
 /// A password, key or token. It has no `Display` and no serialisation, and `Debug` hides
 /// it. Its memory is not protected.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct SecretText(String);
 
-impl Secret {
+impl SecretText {
     /// Hides this text.
     #[must_use]
     pub fn new(text: String) -> Self {
@@ -293,7 +301,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }

@@ -26,7 +26,7 @@ const DEFAULT_CONNECTIONS: u32 = 8;
 
 /// The lane of a site, over NATS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fleet {
+pub struct FleetConfig {
     /// A NATS server, `nats` or `tls`. It names the others of its cluster.
     pub url: Url,
     /// The machines behind one uplink, by a name of their own.
@@ -46,7 +46,7 @@ pub struct Fleet {
 
 /// Reads the table. Reads all keys before it gives up. `machine` is the host name of this
 /// machine.
-pub(crate) fn fleet(mut table: Table<'_, '_>, machine: &str) -> Option<Fleet> {
+pub(crate) fn fleet(mut table: Table<'_, '_>, machine: &str) -> Option<FleetConfig> {
     let url = table.required("url", "write url = \"tls://host.example:4222\"");
     let url = url.and_then(|text| server(&text, &mut table));
     let site = table.required("site", "write site = \"NAME\"");
@@ -61,7 +61,7 @@ pub(crate) fn fleet(mut table: Table<'_, '_>, machine: &str) -> Option<Fleet> {
     let coordinate = table.get("coordinate").unwrap_or(true);
     let number = table.get("connections");
     let connections = number.and_then(|number| connections("connections", number, &mut table));
-    Some(Fleet {
+    Some(FleetConfig {
         url: url?,
         site: site?,
         host: host?,

@@ -29,7 +29,7 @@ pub(crate) const KEYS: [&str; 9] = [
 
 /// Connections that are held.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hold {
+pub struct HoldConfig {
     /// A unique name.
     pub name: String,
     /// Whose.
@@ -55,7 +55,7 @@ pub enum HoldTarget {
     Group(PathBuf),
 }
 
-impl Hold {
+impl HoldConfig {
     /// Whether its connections are held at this moment, in local time.
     #[must_use]
     pub fn is_due(&self, now: &Zoned) -> bool {
@@ -86,7 +86,7 @@ pub(crate) fn holds<'t>(
     value: Spanned<DeValue<'t>>,
     min_weight: f64,
     check: &mut Checker<'t>,
-) -> Vec<Hold> {
+) -> Vec<HoldConfig> {
     let at = value.span();
     let DeValue::Array(values) = value.into_inner() else {
         let advice = "write [[hold]] before each, with two brackets";
@@ -102,7 +102,11 @@ pub(crate) fn holds<'t>(
 }
 
 /// Reads all keys before it gives up.
-fn hold(mut table: Table<'_, '_>, names: &mut BTreeSet<String>, min_weight: f64) -> Option<Hold> {
+fn hold(
+    mut table: Table<'_, '_>,
+    names: &mut BTreeSet<String>,
+    min_weight: f64,
+) -> Option<HoldConfig> {
     let target = target(&mut table);
     let name = name(&mut table, target.as_ref(), names);
     let hours = hours(&mut table);
@@ -115,7 +119,7 @@ fn hold(mut table: Table<'_, '_>, names: &mut BTreeSet<String>, min_weight: f64)
     }
     let own_weight = table.min_weight();
     let include_local = table.get("include_local").unwrap_or(false);
-    Some(Hold {
+    Some(HoldConfig {
         name: name?,
         target: target?,
         hours: hours?,

@@ -7,13 +7,13 @@ use fairbat::lane::Service;
 use jiff::{Timestamp, Zoned};
 
 use super::due::Due;
-use super::store::Place;
+use super::store::StoreDirectory;
 use crate::calendar::Calendar;
-use crate::filter::Filter;
+use crate::filter::EntryFilter;
 
 /// A job: it keeps the destination in step with the source.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Job {
+pub struct JobConfig {
     /// A unique name, `[a-z0-9][a-z0-9-]{0,62}`.
     pub name: String,
     /// Its source and destination.
@@ -25,7 +25,7 @@ pub struct Job {
     /// How it is served without a deadline.
     pub mode: JobMode,
     /// The files that it syncs.
-    pub filter: Filter,
+    pub filter: EntryFilter,
     /// What happens to files whose original is gone.
     pub delete: Delete,
     /// When a file counts as transferred.
@@ -48,7 +48,7 @@ pub struct Job {
     pub authenticate: bool,
 }
 
-impl Job {
+impl JobConfig {
     /// How a run with this deadline is served.
     #[must_use]
     pub fn service(&self, deadline: Option<Timestamp>) -> Service {
@@ -68,12 +68,12 @@ pub enum Course {
         /// An absolute path on this machine.
         from: PathBuf,
         /// A place in a store.
-        to: Place,
+        to: StoreDirectory,
     },
     /// From a store to this machine.
     Pull {
         /// A place in a store.
-        from: Place,
+        from: StoreDirectory,
         /// An absolute path on this machine.
         to: PathBuf,
     },
@@ -82,7 +82,7 @@ pub enum Course {
 impl Course {
     /// The end in the store.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &StoreDirectory {
         match self {
             Self::Push { to: place, .. } | Self::Pull { from: place, .. } => place,
         }

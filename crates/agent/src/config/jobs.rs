@@ -10,12 +10,12 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use toml::de::DeValue;
 use toml::{Spanned, Value};
 
-use super::job::{Course, Delete, Detect, Job, JobMode, MaxDelete, Timing, Verify};
+use super::job::{Course, Delete, Detect, JobConfig, JobMode, MaxDelete, Timing, Verify};
 use super::problem::{Checker, suggestion};
-use super::store::{Place, Stores};
+use super::store::{StoreDirectory, Stores};
 use super::table::{NAME_ADVICE, Table, is_name, path_in_store};
 use crate::calendar::Calendar;
-use crate::filter::{Filter, FilterError};
+use crate::filter::{EntryFilter, FilterError};
 
 pub(crate) const KEYS: [&str; 22] = [
     "name",
@@ -61,7 +61,7 @@ const DELETE: [(&str, bool); 2] = [("never", false), ("mirror", true)];
 
 /// A job, and the positions of its ends in the file.
 pub(crate) struct Located {
-    pub(crate) job: Job,
+    pub(crate) job: JobConfig,
     pub(crate) source: Range<usize>,
     pub(crate) destination: Range<usize>,
 }
@@ -129,7 +129,7 @@ impl JobReader<'_, '_> {
                 brings them back";
             table.wrong("setuid", what, advice);
         }
-        let job = Job {
+        let job = JobConfig {
             name: name?,
             course,
             timing: timing?,
@@ -209,7 +209,7 @@ impl JobReader<'_, '_> {
     }
 
     /// `STORE:PATH`
-    fn place(&mut self, key: &str, text: &str) -> Option<Place> {
+    fn place(&mut self, key: &str, text: &str) -> Option<StoreDirectory> {
         let Some((store, path)) = text.split_once(':') else {
             let advice = "write \"STORE:PATH\", such as \"offsite:home\"";
             self.table.wrong(key, "has no store", advice);
@@ -224,7 +224,7 @@ impl JobReader<'_, '_> {
         let path = path_in_store(path).map_err(|error| format!("the path {error}"));
         let path = self.table.parsed(key, path)?;
         let store = store.to_owned();
-        Some(Place { store, path })
+        Some(StoreDirectory { store, path })
     }
 
     fn timing(&mut self) -> Option<Timing> {
@@ -333,10 +333,10 @@ impl JobReader<'_, '_> {
 
 impl Table<'_, '_> {
     /// The files that match the patterns.
-    fn filter(&mut self) -> Option<Filter> {
+    fn filter(&mut self) -> Option<EntryFilter> {
         let include: Vec<String> = self.get("include").unwrap_or_default();
         let exclude: Vec<String> = self.get("exclude").unwrap_or_default();
-        let filter = Filter::new(&include, &exclude);
+        let filter = EntryFilter::new(&include, &exclude);
         let report = |error: FilterError| {
             let at = self.position(error.list);
             self.check.add_error(at, error.to_string());

@@ -30,14 +30,14 @@ use self::problem::{Checker, suggestion};
 use self::store::Stores;
 use self::table::Table;
 
-pub use self::agent::{Agent, RUNTIME, STATE};
-pub use self::credentials::Secret;
+pub use self::agent::{AgentConfig, RUNTIME, STATE};
+pub use self::credentials::SecretText;
 pub use self::due::Due;
-pub use self::fleet::Fleet;
-pub use self::hold::{Hold, HoldTarget};
-pub use self::job::{Course, Delete, Detect, Job, JobMode, MaxDelete, Timing, Verify};
+pub use self::fleet::FleetConfig;
+pub use self::hold::{HoldConfig, HoldTarget};
+pub use self::job::{Course, Delete, Detect, JobConfig, JobMode, MaxDelete, Timing, Verify};
 pub use self::problem::{ConfigError, Problem, Problems};
-pub use self::store::{DEFAULT_FILE_MODE, Http, Local, Place, S3, Store};
+pub use self::store::{DEFAULT_FILE_MODE, Http, Local, S3, StoreConfig, StoreDirectory};
 
 /// The default path of the configuration.
 pub const PATH: &str = "/etc/fairbat/agent.toml";
@@ -51,15 +51,15 @@ pub struct Config {
     /// Its file.
     pub file: PathBuf,
     /// The settings of the agent itself.
-    pub agent: Agent,
+    pub agent: AgentConfig,
     /// The lane of the site that the agent takes part in.
-    pub fleet: Option<Fleet>,
+    pub fleet: Option<FleetConfig>,
     /// The stores by name, with every store that a job uses.
-    pub stores: BTreeMap<String, Store>,
+    pub stores: BTreeMap<String, StoreConfig>,
     /// The jobs in the order of the file.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<JobConfig>,
     /// What is held of others, in the order of the file.
-    pub holds: Vec<Hold>,
+    pub holds: Vec<HoldConfig>,
 }
 
 impl Config {
@@ -73,7 +73,7 @@ impl Config {
     #[must_use]
     pub fn is_pushed_to(&self, store: &str) -> bool {
         let pushes =
-            |job: &Job| matches!(&job.course, Course::Push { to, .. } if to.store == store);
+            |job: &JobConfig| matches!(&job.course, Course::Push { to, .. } if to.store == store);
         self.jobs.iter().any(pushes)
     }
 
@@ -112,18 +112,23 @@ impl Config {
                 DeTable::new()
             }
         };
-        let mut agent = Agent::new(variable);
+        let mut agent = AgentConfig::new(variable);
         if let Some(value) = file.remove("agent") {
             agent.read(Table::new(
                 value,
                 "[agent]".to_owned(),
-                &Agent::KEYS,
+                &AgentConfig::KEYS,
                 &mut check,
             ));
         }
         if let Some(value) = file.remove("stream") {
             let title = "[stream]".to_owned();
-            agent.read_stream(Table::new(value, title, &Agent::STREAM_KEYS, &mut check));
+            agent.read_stream(Table::new(
+                value,
+                title,
+                &AgentConfig::STREAM_KEYS,
+                &mut check,
+            ));
         }
         let fleet = file.remove("fleet").and_then(|value| {
             let table = Table::new(value, "[fleet]".to_owned(), &fleet::KEYS, &mut check);

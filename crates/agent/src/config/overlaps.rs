@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::job::Course;
 use super::jobs::Located;
 use super::problem::Checker;
-use super::store::{Place, Store, Stores};
+use super::store::{StoreConfig, StoreDirectory, Stores};
 
 /// The position of a place. Two stores may be parts of one server.
 #[derive(Debug)]
@@ -20,9 +20,9 @@ struct StoreLocation {
 }
 
 impl StoreLocation {
-    fn of(place: &Place, stores: &Stores) -> Option<Self> {
+    fn of(place: &StoreDirectory, stores: &Stores) -> Option<Self> {
         Some(match stores.get(&place.store)?.as_ref()? {
-            Store::S3(store) => {
+            StoreConfig::S3(store) => {
                 let endpoint = store.endpoint.as_ref().map(ToString::to_string);
                 let endpoint = endpoint.unwrap_or_default();
                 Self {
@@ -30,11 +30,11 @@ impl StoreLocation {
                     path: Path::new(&store.prefix).join(&place.path),
                 }
             }
-            Store::Webdav(store) | Store::Fairbat(store) => Self {
+            StoreConfig::Webdav(store) | StoreConfig::Fairbat(store) => Self {
                 root: store.url.origin().ascii_serialization(),
                 path: Path::new(store.url.path()).join(&place.path),
             },
-            Store::Local(local) => Self {
+            StoreConfig::Local(local) => Self {
                 root: "local".to_owned(),
                 path: local.path.join(&place.path),
             },
@@ -52,7 +52,7 @@ fn overlap(a: &Path, b: &Path) -> bool {
 }
 
 /// The destination of a job.
-enum Destination<'a> {
+enum JobDestination<'a> {
     Store(Option<StoreLocation>),
     Directory(&'a Path),
 }
@@ -60,16 +60,16 @@ enum Destination<'a> {
 /// Reports all overlaps.
 pub(crate) fn check_overlaps(jobs: &[Located], stores: &Stores, check: &mut Checker<'_>) {
     let destinations = jobs.iter().map(|located| match &located.job.course {
-        Course::Push { to, .. } => Destination::Store(StoreLocation::of(to, stores)),
-        Course::Pull { to, .. } => Destination::Directory(to),
+        Course::Push { to, .. } => JobDestination::Store(StoreLocation::of(to, stores)),
+        Course::Pull { to, .. } => JobDestination::Directory(to),
     });
-    let destinations: Vec<Destination<'_>> = destinations.collect();
+    let destinations: Vec<JobDestination<'_>> = destinations.collect();
     for (i, located) in jobs.iter().enumerate() {
         let earlier = destinations.iter().zip(jobs).take(i);
         for (theirs, other) in earlier {
             let is_overlap = match (&destinations[i], theirs) {
-                (Destination::Store(Some(a)), Destination::Store(Some(b))) => a.overlaps(b),
-                (Destination::Directory(a), Destination::Directory(b)) => overlap(a, b),
+                (JobDestination::Store(Some(a)), JobDestination::Store(Some(b))) => a.overlaps(b),
+                (JobDestination::Directory(a), JobDestination::Directory(b)) => overlap(a, b),
                 _ => false,
             };
             if is_overlap {
@@ -93,7 +93,7 @@ fn check_self_overlap(located: &Located, stores: &Stores, check: &mut Checker<'_
         from: place,
         to: directory,
     }) = &located.job.course;
-    let Some(Some(Store::Local(local))) = stores.get(&place.store) else {
+    let Some(Some(StoreConfig::Local(local))) = stores.get(&place.store) else {
         return;
     };
     if overlap(directory, &local.path.join(&place.path)) {

@@ -9,7 +9,7 @@ use toml::de::DeValue;
 use toml::{Spanned, Value};
 use url::{Host, Url};
 
-use super::credentials::{self, Credentials, CredentialsError, Origin, Spec, Wanted};
+use super::credentials::{self, CredentialsError, Origin, Spec, StoreCredentials, Wanted};
 use super::problem::{Checker, suggestion};
 use super::table::{NAME_ADVICE, Table, is_name, path_in_store};
 
@@ -35,11 +35,11 @@ const DEFAULT_REGION: &str = "us-east-1";
 pub const DEFAULT_FILE_MODE: u32 = 0o600;
 
 /// The stores by name. A store with a problem is `None`: jobs may still refer to it.
-pub(crate) type Stores = BTreeMap<String, Option<Store>>;
+pub(crate) type Stores = BTreeMap<String, Option<StoreConfig>>;
 
 /// A store, by its protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Store {
+pub enum StoreConfig {
     /// An S3 bucket, or a part of one.
     S3(S3),
     /// A WebDAV collection.
@@ -93,7 +93,7 @@ pub struct Http {
     pub cacert: Option<PathBuf>,
 }
 
-impl Store {
+impl StoreConfig {
     /// Reads the credentials of this store, whose name is `name`. A local directory needs
     /// none. `variable` reads an environment variable.
     ///
@@ -103,10 +103,10 @@ impl Store {
         &self,
         name: &str,
         variable: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Credentials, CredentialsError> {
+    ) -> Result<StoreCredentials, CredentialsError> {
         match self.credentials() {
             Some(spec) => credentials::read(name, spec, variable),
-            None => Ok(Credentials::Anonymous),
+            None => Ok(StoreCredentials::Anonymous),
         }
     }
 
@@ -179,7 +179,7 @@ impl Store {
     /// A warning if others on the network can read something secret in requests with these
     /// credentials. Requests to this machine itself are safe.
     #[must_use]
-    pub fn exposes(&self, credentials: &Credentials) -> Option<&'static str> {
+    pub fn exposes(&self, credentials: &StoreCredentials) -> Option<&'static str> {
         let url = match self {
             Self::S3(store) => store.endpoint.as_ref()?,
             Self::Webdav(store) | Self::Fairbat(store) => &store.url,
@@ -189,14 +189,18 @@ impl Store {
             return None;
         }
         match credentials {
-            Credentials::Anonymous => None,
-            Credentials::Keys {
+            StoreCredentials::Anonymous => None,
+            StoreCredentials::Keys {
                 session_token: None,
                 ..
             } => Some("signed requests cross the network unencrypted"),
-            Credentials::Keys { .. } => Some("the session token crosses the network unencrypted"),
-            Credentials::Password { .. } => Some("user and password cross the network unencrypted"),
-            Credentials::Token(_) => Some("the token crosses the network unencrypted"),
+            StoreCredentials::Keys { .. } => {
+                Some("the session token crosses the network unencrypted")
+            }
+            StoreCredentials::Password { .. } => {
+                Some("user and password cross the network unencrypted")
+            }
+            StoreCredentials::Token(_) => Some("the token crosses the network unencrypted"),
         }
     }
 }
@@ -213,7 +217,7 @@ fn is_loopback(url: &Url) -> bool {
 
 /// A directory in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct StoreDirectory {
     /// The name of the store.
     pub store: String,
     /// Names joined by `/`, without one at either end and without `.` and `..`. Empty
@@ -221,7 +225,7 @@ pub struct Place {
     pub path: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreDirectory {
     /// The form of the configuration: `STORE:PATH`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.store, self.path)
@@ -253,7 +257,7 @@ fn store<'t>(
     name: &str,
     mut value: Spanned<DeValue<'t>>,
     check: &mut Checker<'t>,
-) -> Option<Store> {
+) -> Option<StoreConfig> {
     let title = format!("store `{name}`");
     let kind = match value.get_mut() {
         DeValue::Table(table) => table.remove("type"),
@@ -267,16 +271,16 @@ fn store<'t>(
     match kind.get_ref().as_str() {
         Some("s3") => Table::new(value, title, &S3_KEYS, check)
             .s3()
-            .map(Store::S3),
+            .map(StoreConfig::S3),
         Some("webdav") => Table::new(value, title, &HTTP_KEYS, check)
             .http()
-            .map(Store::Webdav),
+            .map(StoreConfig::Webdav),
         Some("fairbat") => Table::new(value, title, &HTTP_KEYS, check)
             .http()
-            .map(Store::Fairbat),
+            .map(StoreConfig::Fairbat),
         Some("local") => Table::new(value, title, &LOCAL_KEYS, check)
             .local()
-            .map(Store::Local),
+            .map(StoreConfig::Local),
         other => {
             let what = format!("the type of {title} is unknown");
             check.add(
@@ -401,10 +405,10 @@ impl Table<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::credentials::{Origin, Secret, Wanted};
+    use crate::config::credentials::{Origin, SecretText, Wanted};
 
-    fn store(url: &str) -> Store {
-        Store::Webdav(Http {
+    fn store(url: &str) -> StoreConfig {
+        StoreConfig::Webdav(Http {
             url: url.parse().unwrap(),
             credentials: Spec {
                 wanted: Wanted::Login,
@@ -414,8 +418,8 @@ mod tests {
         })
     }
 
-    fn local(path: &str) -> Store {
-        Store::Local(Local {
+    fn local(path: &str) -> StoreConfig {
+        StoreConfig::Local(Local {
             path: path.into(),
             file_mode: DEFAULT_FILE_MODE,
         })
@@ -436,10 +440,10 @@ mod tests {
                 },
                 cacert: None,
             };
-            Store::S3(store).address()
+            StoreConfig::S3(store).address()
         };
         let url = "https://nas.example.org/";
-        let Store::Webdav(http) = store(url) else {
+        let StoreConfig::Webdav(http) = store(url) else {
             unreachable!("it was made as one");
         };
         let addresses = [
@@ -450,7 +454,7 @@ mod tests {
             s3(Some(url), "us-east-1", "b", ""),
             store(url).address(),
             store("https://nas.example.org/dav/").address(),
-            Store::Fairbat(http).address(),
+            StoreConfig::Fairbat(http).address(),
             local("/mnt/backup").address(),
             local("/mnt").address(),
         ];
@@ -464,7 +468,7 @@ mod tests {
 
     #[test]
     fn only_plain_http_to_another_machine_exposes_anything() {
-        let token = Credentials::Token(Secret::new("hunter2".to_owned()));
+        let token = StoreCredentials::Token(SecretText::new("hunter2".to_owned()));
         for (url, exposes) in [
             ("http://nas.example.org/", true),
             ("http://192.0.2.1:8080/", true),
@@ -478,7 +482,11 @@ mod tests {
             ("http://[::ffff:127.0.0.1]/", false),
         ] {
             assert_eq!(store(url).exposes(&token).is_some(), exposes, "{url}");
-            assert_eq!(store(url).exposes(&Credentials::Anonymous), None, "{url}");
+            assert_eq!(
+                store(url).exposes(&StoreCredentials::Anonymous),
+                None,
+                "{url}"
+            );
         }
     }
 }

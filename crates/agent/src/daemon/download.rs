@@ -18,9 +18,9 @@ use tokio::sync::watch;
 use url::Url;
 
 use super::lanes::{authority, http_settings};
-use crate::config::Agent;
+use crate::config::AgentConfig;
 use crate::store::{StoreError, StoreErrorKind};
-use crate::sync::{Progress, RETRIES, RunProblem, RunReport};
+use crate::sync::{RETRIES, RunProblem, RunProgress, RunReport};
 
 /// The number of the request that a download makes, as its progress has it.
 const DOWNLOAD: u64 = 0;
@@ -48,8 +48,8 @@ pub(crate) struct Download {
 /// Downloads until the file is complete, the download fails, or `stop` becomes true.
 pub(crate) async fn download(
     download: Download,
-    agent: &Agent,
-    progress: Progress,
+    agent: &AgentConfig,
+    progress: RunProgress,
     mut stop: watch::Receiver<bool>,
 ) -> RunReport {
     let member = download
@@ -149,7 +149,7 @@ type ErrorText = (String, String);
 /// Counts the events of the engine, and keeps its last error.
 async fn follow(
     mut events: UnboundedReceiver<TimedEvent>,
-    progress: &Progress,
+    progress: &RunProgress,
     last_error: &mut Option<ErrorText>,
 ) {
     while let Some(TimedEvent { event, .. }) = events.recv().await {

@@ -9,10 +9,12 @@ use tokio::sync::watch;
 
 use super::adhoc::{self, AdHocTask, AdHocWork};
 use super::schedule::{TaskSchedule, TaskState};
-use crate::config::{Config, Course, Due, Job, Store, Timing};
+use crate::config::{Config, Course, Due, JobConfig, StoreConfig, Timing};
 use crate::state::PlaceRecord;
-use crate::status::{CheckStatus, LaneStatus, Phase, RetryReason, TaskKind, TaskStatus, Totals};
-use crate::sync::{DamagedFiles, Progress, ProgressTotals};
+use crate::status::{
+    CheckStatus, LaneStatus, RetryReason, TaskKind, TaskPhase, TaskStatus, Totals,
+};
+use crate::sync::{DamagedFiles, ProgressTotals, RunProgress};
 
 /// The store of a [`PlaceRecord`] for directories of this machine, which pulls fill.
 const THIS_MACHINE: &str = "this machine";
@@ -39,10 +41,10 @@ pub(crate) struct TaskEntry {
 /// What a task does.
 #[derive(Clone)]
 pub(crate) enum TaskWork {
-    Job(Box<Job>),
+    Job(Box<JobConfig>),
     /// The checks of a job that pushes.
     Check {
-        job: Box<Job>,
+        job: Box<JobConfig>,
         /// Whether the next one reads all contents.
         reads_all: bool,
     },
@@ -52,7 +54,7 @@ pub(crate) enum TaskWork {
 
 /// A run under way.
 pub(crate) struct ActiveRun {
-    pub(crate) progress: Progress,
+    pub(crate) progress: RunProgress,
     /// Where the run writes to. A reload may have changed the place of its job since.
     pub(crate) place: Option<PlaceRecord>,
     pub(crate) stop: watch::Sender<bool>,
@@ -60,7 +62,7 @@ pub(crate) struct ActiveRun {
 
 /// A job of the configuration that is ready to run.
 pub(crate) struct PreparedJob {
-    pub(crate) job: Job,
+    pub(crate) job: JobConfig,
     /// Whether this is about the checks of the job.
     pub(crate) is_check: bool,
     /// What its store lacks or has damaged. Only read for a job that is new.
@@ -224,14 +226,14 @@ impl TaskEntry {
             from,
             to,
             phase: match wait {
-                Some(_) => Phase::Retrying,
+                Some(_) => TaskPhase::Retrying,
                 None => schedule.phase(is_scanning),
             },
             next: match wait {
                 Some(wait) => now.checked_add(wait).ok(),
                 None => schedule
                     .next
-                    .filter(|_| schedule.phase(false) != Phase::Paused),
+                    .filter(|_| schedule.phase(false) != TaskPhase::Paused),
             },
             began: schedule.run.map(|run| run.began).or(last_began),
             deadline: schedule.deadline,
@@ -347,7 +349,7 @@ pub(crate) fn place(config: &Config, course: &Course) -> PlaceRecord {
 /// The address of the store with this name.
 pub(crate) fn store_address(config: &Config, name: &str) -> String {
     let store = config.stores.get(name);
-    store.map(Store::address).unwrap_or_default()
+    store.map(StoreConfig::address).unwrap_or_default()
 }
 
 /// When a run under way will end, by the wall clock.

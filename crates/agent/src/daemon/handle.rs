@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot, watch};
 use url::Url;
 
-use crate::fleet::Site;
+use crate::fleet::SiteHandle;
 use crate::status::{AgentStatus, HistorySample};
 
 /// Samples that the history of a lane keeps: one a second for an hour.
@@ -116,11 +116,11 @@ pub type CommandRequest = (TaskCommand, CommandReply);
 
 /// The client's end of the connection to the daemon. Clones reach the same daemon.
 #[derive(Debug, Clone)]
-pub struct Handle {
+pub struct DaemonHandle {
     commands: mpsc::Sender<CommandRequest>,
     status: watch::Receiver<Arc<AgentStatus>>,
     history: Arc<Mutex<LaneHistory>>,
-    site: Option<Site>,
+    site: Option<SiteHandle>,
 }
 
 /// Samples of the last hour by direction, oldest first.
@@ -136,11 +136,11 @@ pub struct DaemonPort {
 
 /// Makes both ends. `status` is the first status that clients read.
 #[must_use]
-pub fn channel(status: AgentStatus) -> (Handle, DaemonPort) {
+pub fn channel(status: AgentStatus) -> (DaemonHandle, DaemonPort) {
     let (command_sender, commands) = mpsc::channel(MAX_WAITING_COMMANDS);
     let (status_sender, status) = watch::channel(Arc::new(status));
     let history = Arc::<Mutex<LaneHistory>>::default();
-    let handle = Handle {
+    let handle = DaemonHandle {
         commands: command_sender,
         status,
         history: Arc::clone(&history),
@@ -154,16 +154,16 @@ pub fn channel(status: AgentStatus) -> (Handle, DaemonPort) {
     (handle, port)
 }
 
-impl Handle {
+impl DaemonHandle {
     /// The same with the way to a site.
     #[must_use]
-    pub fn with_site(self, site: Option<Site>) -> Self {
+    pub fn with_site(self, site: Option<SiteHandle>) -> Self {
         Self { site, ..self }
     }
 
     /// The way to the site; `None` if the agent takes part in none.
     #[must_use]
-    pub fn site(&self) -> Option<&Site> {
+    pub fn site(&self) -> Option<&SiteHandle> {
         self.site.as_ref()
     }
 
@@ -221,7 +221,7 @@ impl DaemonPort {
         self.show(status);
     }
 
-    /// The next command; `None` when no [`Handle`] is left.
+    /// The next command; `None` when no [`DaemonHandle`] is left.
     pub async fn next_command(&mut self) -> Option<CommandRequest> {
         self.commands.recv().await
     }

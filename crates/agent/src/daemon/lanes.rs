@@ -14,7 +14,7 @@ use fairbat::settings::HttpSettings;
 use fairbat::transport::{HttpClient, LaneClient, Lever, LeverPolicy, RateLimit};
 use jiff::Timestamp;
 
-use crate::config::{self, Agent, Config};
+use crate::config::{self, AgentConfig, Config};
 use crate::status::{HistorySample, LaneStatus, StreamStatus};
 use crate::store::{self, StoreError, StoreErrorKind};
 use crate::sync::LaneStore;
@@ -57,7 +57,7 @@ pub(crate) struct AgentLane {
 
 impl AgentLane {
     /// Opens the lane with the best lever that the machine allows.
-    pub(crate) fn open(direction: LaneDirection, agent: &Agent) -> Result<Self, String> {
+    pub(crate) fn open(direction: LaneDirection, agent: &AgentConfig) -> Result<Self, String> {
         let wanted = match direction {
             LaneDirection::Push => LeverPolicy::Sender(agent.sender),
             LaneDirection::Pull => LeverPolicy::Receiver(ReceiverPolicy::default()),
@@ -120,7 +120,7 @@ pub(crate) struct DownloadClients {
 }
 
 impl DownloadClients {
-    pub(crate) fn new(agent: &Agent) -> Result<Self, TransferError> {
+    pub(crate) fn new(agent: &AgentConfig) -> Result<Self, TransferError> {
         let client = |service| {
             let settings = http_settings(None);
             download::client(&settings, agent.connections, agent.limit_rate, service)
@@ -203,14 +203,16 @@ impl LaneMeter {
 }
 
 /// The host of a store, as its lane knows it.
-fn store_host(store: &config::Store) -> String {
+fn store_host(store: &config::StoreConfig) -> String {
     match store {
-        config::Store::S3(s3) => match &s3.endpoint {
+        config::StoreConfig::S3(s3) => match &s3.endpoint {
             Some(endpoint) => authority(endpoint),
             None => format!("s3.{}.amazonaws.com", s3.region),
         },
-        config::Store::Webdav(http) | config::Store::Fairbat(http) => authority(&http.url),
-        config::Store::Local(local) => local.path.display().to_string(),
+        config::StoreConfig::Webdav(http) | config::StoreConfig::Fairbat(http) => {
+            authority(&http.url)
+        }
+        config::StoreConfig::Local(local) => local.path.display().to_string(),
     }
 }
 

@@ -32,4 +32,4 @@ mod systemd;
 pub use self::core::{ConfigLoader, StartError};
 pub use self::open::collect;
 pub use self::runs::check_stores;
-pub use self::service::{Environment, run, starting_status};
+pub use self::service::{DaemonEnvironment, run, starting_status};

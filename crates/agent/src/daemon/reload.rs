@@ -10,7 +10,7 @@ use super::core::{BackgroundResult, ConfigLoader, Daemon, NewConfig};
 use super::entry::{PreparedJob, TaskEntry, TaskWork};
 use super::open::prepare;
 use super::schedule::TaskState;
-use crate::config::{Agent, Config};
+use crate::config::{AgentConfig, Config};
 use crate::sync::DamagedFiles;
 
 impl Daemon {
@@ -148,7 +148,7 @@ impl TaskEntry {
 
 /// The keys of `[agent]` that have changed and take effect only at the next start; `stream`
 /// stands for the table of this name.
-fn keys_for_next_start(before: &Agent, now: &Agent) -> Vec<&'static str> {
+fn keys_for_next_start(before: &AgentConfig, now: &AgentConfig) -> Vec<&'static str> {
     let keys = [
         ("state", before.state != now.state),
         ("socket", before.socket != now.socket),

@@ -19,31 +19,31 @@ use super::download::{Download, download};
 use super::entry::{ActiveRun, TaskEntry, TaskWork, check_id, store_address};
 use super::lanes::AgentLane;
 use super::last_run::last_run;
-use crate::config::{Config, Course, Delete, Job, Place};
+use crate::config::{Config, Course, Delete, JobConfig, StoreDirectory};
 use crate::confine::Confinement;
-use crate::filter::Filter;
+use crate::filter::EntryFilter;
 use crate::reserved::ReservedPlaces;
 use crate::state::{StateDatabase, StateError, StateWriter};
 use crate::status::LastRun;
 use crate::store_mount::{is_mounted, mount_point};
 use crate::sync::{
-    CheckSettings, LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, Progress, PullSettings,
-    PushContext, PushSettings, RunProblem, RunReport, RunSettings, accept_unmounted, check, pull,
+    CheckSettings, LaneStore, MANIFEST_PAUSES, PUBLISH_INTERVAL, PullSettings, PushContext,
+    PushSettings, RunProblem, RunProgress, RunReport, RunSettings, accept_unmounted, check, pull,
     push, until_stopped,
 };
 
 /// A run. It resolves to its report.
-type Run = Pin<Box<dyn Future<Output = RunReport> + Send>>;
+type TaskRun = Pin<Box<dyn Future<Output = RunReport> + Send>>;
 
 /// What every run gets when it begins.
-struct RunContext {
+struct RunStart {
     /// Id of its task.
     id: String,
     began: Timestamp,
     deadline: Option<Timestamp>,
     /// Former mount points that it accepts as they are.
     accept_unmounted: Vec<PathBuf>,
-    progress: Progress,
+    progress: RunProgress,
     /// Becomes true when the run has to stop.
     stop: watch::Receiver<bool>,
 }
@@ -68,14 +68,14 @@ impl Daemon {
             deadline = deadline.map(|deadline| deadline.to_string()),
             "begins"
         );
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let (stop, stopped) = watch::channel(false);
         entry.active = Some(ActiveRun {
             progress: progress.clone(),
             place: entry.place.clone(),
             stop,
         });
-        let context = RunContext {
+        let start = RunStart {
             id: entry.id.clone(),
             began: now.timestamp(),
             deadline,
@@ -85,8 +85,8 @@ impl Daemon {
         };
         // The run does not wait for the record.
         drop(self.record_state(index));
-        let id = context.id.clone();
-        let run = self.run(&self.entries[index], context);
+        let id = start.id.clone();
+        let run = self.run(&self.entries[index], start);
         self.running.spawn(async move {
             // In a tokio task of its own, so that a panic in it ends neither the daemon nor
             // the accounts of its task.
@@ -161,7 +161,7 @@ impl Daemon {
     }
 
     /// A run of a task, unless it would touch what belongs to the agent itself.
-    fn run(&self, entry: &TaskEntry, context: RunContext) -> Run {
+    fn run(&self, entry: &TaskEntry, start: RunStart) -> TaskRun {
         let (work, config) = (entry.work.clone(), Arc::clone(&self.config));
         let (reserved, confinement) = (self.reserved(), Arc::clone(&self.confinement));
         let checking = blocking(move || {
@@ -185,7 +185,7 @@ impl Daemon {
             }
             Ok(())
         });
-        let run = self.unchecked_run(entry, context);
+        let run = self.unchecked_run(entry, start);
         Box::pin(async move {
             match checking.await {
                 Ok(Ok(())) => run.await,
@@ -200,8 +200,8 @@ impl Daemon {
         ReservedPlaces::of(&self.config, |name| std::env::var_os(name))
     }
 
-    fn unchecked_run(&self, entry: &TaskEntry, context: RunContext) -> Run {
-        let deadline = context.deadline;
+    fn unchecked_run(&self, entry: &TaskEntry, start: RunStart) -> TaskRun {
+        let deadline = start.deadline;
         match &entry.work {
             TaskWork::Job(job) => match &job.course {
                 Course::Push { from, to } => {
@@ -214,7 +214,7 @@ impl Daemon {
                         identity: self.identity,
                         publish_interval: PUBLISH_INTERVAL,
                     };
-                    self.push(&to.store, settings, context)
+                    self.push(&to.store, settings, start)
                 }
                 Course::Pull { from, to } => {
                     let settings = PullSettings {
@@ -225,7 +225,7 @@ impl Daemon {
                         pusher: self.pusher(from),
                         pauses: MANIFEST_PAUSES.to_vec(),
                     };
-                    self.pull(&from.store, settings, context)
+                    self.pull(&from.store, settings, start)
                 }
             },
             TaskWork::Check { job, reads_all } => {
@@ -234,12 +234,12 @@ impl Daemon {
                     run: self.run_settings(job, LaneDirection::Pull, Service::Scavenge),
                     address: store_address(&self.config, &to.store),
                     bytes_per_day: (!reads_all).then_some(job.check_bytes_per_day),
-                    now: context.began,
+                    now: start.began,
                 };
-                self.check(&job.name, &to.store, settings, context)
+                self.check(&job.name, &to.store, settings, start)
             }
             TaskWork::AdHoc(_, task) => match &task.work {
-                AdHocWork::Restore { job, to, setuid } => self.restore(job, to, *setuid, context),
+                AdHocWork::Restore { job, to, setuid } => self.restore(job, to, *setuid, start),
                 AdHocWork::Download {
                     url,
                     mirrors,
@@ -260,19 +260,23 @@ impl Daemon {
                         rate_limits: self.rate_limits(LaneDirection::Pull, None),
                     };
                     let agent = self.config.agent.clone();
-                    let RunContext { progress, stop, .. } = context;
+                    let RunStart { progress, stop, .. } = start;
                     Box::pin(async move { download(settings, &agent, progress, stop).await })
                 }
             },
         }
     }
 
-    fn run_settings(&self, job: &Job, direction: LaneDirection, service: Service) -> RunSettings {
+    fn run_settings(
+        &self,
+        job: &JobConfig,
+        direction: LaneDirection,
+        service: Service,
+    ) -> RunSettings {
+        let key_file = || self.config.agent.key_file(&job.name);
         RunSettings {
             prefix: job.course.place().path.clone(),
-            key_file: job
-                .authenticate
-                .then(|| self.config.agent.key_file(&job.name)),
+            key_file: job.authenticate.then(key_file),
             filter: job.filter.clone(),
             detect: job.detect,
             delete: job.delete,
@@ -292,15 +296,15 @@ impl Daemon {
             .collect()
     }
 
-    fn push(&self, store: &str, settings: PushSettings, context: RunContext) -> Run {
+    fn push(&self, store: &str, settings: PushSettings, start: RunStart) -> TaskRun {
         let service = settings.run.service;
-        let opening = self.open_place(&self.push, store, service, context.stop.clone());
+        let opening = self.open_place(&self.push, store, service, start.stop.clone());
         let (state, writer) = (self.state.clone(), self.writer.clone());
         let local = self.config.local_path(store).map(Path::to_owned);
         Box::pin(async move {
-            let (id, source) = (context.id, settings.source.clone());
+            let (id, source) = (start.id, settings.source.clone());
             // First, since the store may not be there.
-            let accepted = &context.accept_unmounted;
+            let accepted = &start.accept_unmounted;
             let accepting =
                 accept_unmounted(state, &writer, &id, &source, local.as_deref(), accepted);
             if let Err(problem) = accepting.await {
@@ -312,51 +316,48 @@ impl Daemon {
             };
             if let Some(store) = local {
                 let noting = note_mount(place.state.clone(), &writer, store);
-                if let Err(problem) = until_stopped(noting, context.stop.clone()).await {
+                if let Err(problem) = until_stopped(noting, start.stop.clone()).await {
                     return RunReport::of_problem(problem);
                 }
             }
-            push(place, &id, settings, context.progress, context.stop).await
+            push(place, &id, settings, start.progress, start.stop).await
         })
     }
 
-    fn check(&self, job: &str, store: &str, settings: CheckSettings, context: RunContext) -> Run {
+    fn check(&self, job: &str, store: &str, settings: CheckSettings, start: RunStart) -> TaskRun {
         let service = settings.run.service;
-        let opening = self.open_place(&self.pull, store, service, context.stop.clone());
+        let opening = self.open_place(&self.pull, store, service, start.stop.clone());
         let job = job.to_owned();
         Box::pin(async move {
             match opening.await {
-                Ok(place) => check(place, &job, settings, context.progress, context.stop).await,
+                Ok(place) => check(place, &job, settings, start.progress, start.stop).await,
                 Err(problem) => RunReport::of_problem(problem),
             }
         })
     }
 
-    fn pull(&self, store: &str, settings: PullSettings, context: RunContext) -> Run {
+    fn pull(&self, store: &str, settings: PullSettings, start: RunStart) -> TaskRun {
         let service = settings.run.service;
-        let opening = self.open_store(&self.pull, store, service, context.stop.clone());
+        let opening = self.open_store(&self.pull, store, service, start.stop.clone());
         Box::pin(async move {
             match opening.await {
-                Ok(origin) => pull(origin, settings, context.progress, context.stop).await,
+                Ok(origin) => pull(origin, settings, start.progress, start.stop).await,
                 Err(problem) => RunReport::of_problem(problem),
             }
         })
     }
 
-    fn restore(&self, job: &str, to: &Path, setuid: bool, context: RunContext) -> Run {
+    fn restore(&self, job: &str, to: &Path, setuid: bool, start: RunStart) -> TaskRun {
         let Some(job) = self.config.jobs.iter().find(|known| known.name == job) else {
             let problem = RunProblem::NoJob(job.to_owned());
             return Box::pin(async { RunReport::of_problem(problem) });
         };
+        let service = Service::of_batch(start.deadline);
         let settings = PullSettings {
             run: RunSettings {
-                filter: Filter::everything(),
+                filter: EntryFilter::everything(),
                 delete: Delete::Never,
-                ..self.run_settings(
-                    job,
-                    LaneDirection::Pull,
-                    Service::of_batch(context.deadline),
-                )
+                ..self.run_settings(job, LaneDirection::Pull, service)
             },
             to: to.to_owned(),
             setuid,
@@ -364,13 +365,13 @@ impl Daemon {
             pusher: self.pusher(job.course.place()),
             pauses: MANIFEST_PAUSES.to_vec(),
         };
-        self.pull(&job.course.place().store, settings, context)
+        self.pull(&job.course.place().store, settings, start)
     }
 
     /// The job of this agent that pushes to this place, if there is one, and the state.
-    fn pusher(&self, place: &Place) -> Option<(StateDatabase, String)> {
-        let pushes = |job: &&Job| matches!(&job.course, Course::Push { to, .. } if to == place);
-        let job = self.config.jobs.iter().find(pushes)?;
+    fn pusher(&self, place: &StoreDirectory) -> Option<(StateDatabase, String)> {
+        let mut jobs = self.config.jobs.iter();
+        let job = jobs.find(|job| matches!(&job.course, Course::Push { to, .. } if to == place))?;
         Some((self.state.clone(), job.name.clone()))
     }
 
@@ -439,15 +440,15 @@ pub async fn check_stores(
             continue;
         }
         let (_running, stop) = watch::channel(false);
-        let context = RunContext {
+        let start = RunStart {
             id: name.clone(),
             began,
             deadline: None,
             accept_unmounted: Vec::new(),
-            progress: Progress::default(),
+            progress: RunProgress::default(),
             stop,
         };
-        let report = daemon.run(&entry, context).await;
+        let report = daemon.run(&entry, start).await;
         let ended = daemon.now().timestamp();
         checked.push((name, last_run(&report, began, ended, None)));
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::last_run::{last_run, outcomes};
 use crate::config::{Due, Timing};
-use crate::status::{LastRun, Phase, Totals};
+use crate::status::{LastRun, TaskPhase, Totals};
 use crate::sync::{EntryFailure, RunProblem, RunReport};
 
 /// Pause before the first new try of a failed run. Each further failure in a row
@@ -345,24 +345,24 @@ impl TaskSchedule {
     }
 
     /// What the task does now.
-    pub(crate) fn phase(&self, is_scanning: bool) -> Phase {
+    pub(crate) fn phase(&self, is_scanning: bool) -> TaskPhase {
         if self.run.is_some() {
             if is_scanning {
-                Phase::Scanning
+                TaskPhase::Scanning
             } else {
-                Phase::Running
+                TaskPhase::Running
             }
         } else if self.is_paused {
-            Phase::Paused
+            TaskPhase::Paused
         } else if self.is_over() {
             match &self.last {
-                Some(last) if last.ok => Phase::Done,
-                _ => Phase::Failed,
+                Some(last) if last.ok => TaskPhase::Done,
+                _ => TaskPhase::Failed,
             }
         } else if self.failures > 0 {
-            Phase::Retrying
+            TaskPhase::Retrying
         } else {
-            Phase::Waiting
+            TaskPhase::Waiting
         }
     }
 }

@@ -38,7 +38,7 @@ pub fn starting_status(now: Timestamp) -> AgentStatus {
 }
 
 /// What the daemon gets from the process it runs in.
-pub struct Environment {
+pub struct DaemonEnvironment {
     /// Where the process may write.
     pub confinement: Confinement,
     /// Becomes true when the daemon has to end.
@@ -61,10 +61,10 @@ pub struct Environment {
 pub async fn run(
     config: Config,
     mut port: DaemonPort,
-    environment: Environment,
+    environment: DaemonEnvironment,
     fresh_identity: u64,
 ) -> Result<(), StartError> {
-    let Environment {
+    let DaemonEnvironment {
         confinement,
         mut stop,
         reload,

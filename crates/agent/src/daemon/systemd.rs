@@ -6,7 +6,7 @@ use fairbat::printable::is_unsafe;
 use jiff::Zoned;
 use sd_notify::NotifyState::{self, MonotonicUsec, Ready, Reloading, Status, Stopping, Watchdog};
 
-use crate::status::{AgentStatus, Phase, TaskStatus};
+use crate::status::{AgentStatus, TaskPhase, TaskStatus};
 
 /// The service manager that started this process.
 #[derive(Debug)]
@@ -71,7 +71,8 @@ pub(crate) fn status_line(
     config_problem: Option<&str>,
     now: &Zoned,
 ) -> String {
-    let is_busy = |task: &&TaskStatus| matches!(task.phase, Phase::Running | Phase::Scanning);
+    let is_busy =
+        |task: &&TaskStatus| matches!(task.phase, TaskPhase::Running | TaskPhase::Scanning);
     let busy: Vec<_> = status.tasks.iter().filter(is_busy).collect();
     let rate: f64 = status.lanes.iter().map(|lane| lane.sample.rate).sum();
     let mut parts = Vec::new();

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use tokio::sync::watch;
 
-use crate::config::Fleet;
-use crate::config::credentials::{Secret, read_private};
+use crate::config::FleetConfig;
+use crate::config::credentials::{SecretText, read_private};
 
 /// Time between two tries to read the credentials.
 const READ_AGAIN: Duration = Duration::from_secs(10);
@@ -28,18 +28,18 @@ const MAX_QUEUED: usize = 8_192;
 const HAND_OVER: Duration = Duration::from_millis(100);
 
 /// The way to NATS.
-pub(crate) struct Connection {
+pub(crate) struct NatsConnection {
     pub(crate) client: Client,
     /// Whether it is there.
     pub(crate) is_up: watch::Receiver<bool>,
-    credentials: Option<Secret>,
+    credentials: Option<SecretText>,
     reporter: Arc<Reporter>,
 }
 
-impl Connection {
+impl NatsConnection {
     /// Opens it, in the background. Waits only for credentials that can be read, and tells why it
     /// waits.
-    pub(crate) async fn open(fleet: &Fleet, tell: impl Fn(&str)) -> Self {
+    pub(crate) async fn open(fleet: &FleetConfig, tell: impl Fn(&str)) -> Self {
         let mut has_complained = false;
         loop {
             match Self::try_open(fleet).await {
@@ -60,7 +60,7 @@ impl Connection {
 
     /// Waits until there are other credentials than those with which the connection is tried in
     /// vain.
-    pub(crate) async fn has_new_credentials(&self, fleet: &Fleet) {
+    pub(crate) async fn has_new_credentials(&self, fleet: &FleetConfig) {
         loop {
             tokio::time::sleep(READ_AGAIN).await;
             if *self.is_up.borrow() {
@@ -76,7 +76,7 @@ impl Connection {
         }
     }
 
-    async fn try_open(fleet: &Fleet) -> Result<Self, String> {
+    async fn try_open(fleet: &FleetConfig) -> Result<Self, String> {
         let mut options = ConnectOptions::new()
             .name(format!("fairbat-agent {}", fleet.host))
             .ping_interval(PING)
@@ -150,7 +150,7 @@ impl Connection {
 ///
 /// # Errors
 /// Why not, for people.
-pub fn check_credentials(fleet: &Fleet) -> Result<(), String> {
+pub fn check_credentials(fleet: &FleetConfig) -> Result<(), String> {
     let Some(path) = &fleet.credentials else {
         return Ok(());
     };
@@ -161,7 +161,7 @@ pub fn check_credentials(fleet: &Fleet) -> Result<(), String> {
 fn with_credentials(
     options: ConnectOptions,
     path: &Path,
-    text: &Secret,
+    text: &SecretText,
 ) -> Result<ConnectOptions, String> {
     // The error could show a part of the file.
     let used = options.credentials(text.expose());
@@ -169,7 +169,7 @@ fn with_credentials(
 }
 
 /// The credentials of an agent, if it has any.
-async fn credentials(fleet: &Fleet) -> Result<Option<Secret>, String> {
+async fn credentials(fleet: &FleetConfig) -> Result<Option<SecretText>, String> {
     let Some(path) = fleet.credentials.clone() else {
         return Ok(None);
     };

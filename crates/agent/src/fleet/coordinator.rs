@@ -12,10 +12,10 @@ use futures_util::StreamExt as _;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-use super::connection::Connection;
+use super::connection::NatsConnection;
 use super::election::Office;
 use super::holds::Holds;
-use super::host::Host;
+use super::host::SiteHost;
 use super::message::{
     self, HostDemand, HostGrant, VERSION, all_demands, grants_of, holds_of, host_of, lane_term,
     status_of,
@@ -23,7 +23,7 @@ use super::message::{
 use super::site::{HoldHost, HostHeld};
 use super::status::{FleetStatus, HostLane, HostStatus, SiteLane, SiteStatus};
 use crate::clock::uptime;
-use crate::config::Fleet;
+use crate::config::FleetConfig;
 use crate::config::fleet::is_name;
 
 /// How long a grant holds without another one.
@@ -58,12 +58,12 @@ const MAX_HOLD: usize = 1_024;
 
 /// The lane of the site, and its guests.
 pub(crate) struct Coordinator<'a> {
-    connection: &'a Connection,
-    fleet: &'a Fleet,
+    connection: &'a NatsConnection,
+    fleet: &'a FleetConfig,
     office: &'a Office,
     push: Lane,
     pull: Lane,
-    hosts: BTreeMap<String, Host>,
+    hosts: BTreeMap<String, SiteHost>,
     holds: Holds,
     /// The last answer to how the site stands, and when it was made.
     listed: Option<(Duration, Result<Vec<u8>, String>)>,
@@ -83,8 +83,8 @@ impl<'a> Coordinator<'a> {
     /// # Errors
     /// There can be no lanes of these settings.
     pub(crate) fn new(
-        connection: &'a Connection,
-        fleet: &'a Fleet,
+        connection: &'a NatsConnection,
+        fleet: &'a FleetConfig,
         settings: LaneSettings,
         office: &'a Office,
         session: u64,
@@ -201,7 +201,7 @@ impl<'a> Coordinator<'a> {
                 return;
             }
             let lanes = (self.push.invite(name), self.pull.invite(name));
-            let host = Host::new(&demand, lanes, now);
+            let host = SiteHost::new(&demand, lanes, now);
             self.hosts.insert(name.to_owned(), host);
         }
         if let Some(host) = self.hosts.get_mut(name) {

@@ -17,11 +17,11 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, timeout};
 
 use super::bucket;
-use super::connection::Connection;
+use super::connection::NatsConnection;
 use super::holds::Holds;
 use super::member::Heard;
 use crate::clock::uptime;
-use crate::config::Fleet;
+use crate::config::FleetConfig;
 
 /// How long a coordinator is one without a renewal. With the time to find another one, it is
 /// shorter than the lease of a grant, so hosts are not on their own in between.
@@ -85,8 +85,8 @@ enum NotWon {
 impl Election {
     pub(crate) fn new(
         context: &Context,
-        connection: &Connection,
-        fleet: &Fleet,
+        connection: &NatsConnection,
+        fleet: &FleetConfig,
         session: u64,
         heard: watch::Receiver<Option<Heard>>,
     ) -> Self {

@@ -9,7 +9,7 @@ use super::message::HostDemand;
 use super::status::HostLane;
 
 /// A guest of both lanes of the site.
-pub(crate) struct Host {
+pub(crate) struct SiteHost {
     /// That of its demands.
     pub(crate) session: u64,
     pub(crate) push: Guest,
@@ -22,7 +22,7 @@ pub(crate) struct Host {
     pub(crate) told: Option<(Duration, [LaneGrant; 2])>,
 }
 
-impl Host {
+impl SiteHost {
     /// One whose first demand this is.
     pub(crate) fn new(demand: &HostDemand, lanes: (Guest, Guest), now: Duration) -> Self {
         Self {

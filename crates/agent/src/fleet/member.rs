@@ -10,10 +10,10 @@ use fairbat::lane::wire::News;
 use futures_util::StreamExt as _;
 use tokio::sync::watch;
 
-use super::connection::Connection;
+use super::connection::NatsConnection;
 use super::message::{HostDemand, HostGrant, VERSION, demands_of, grants_of};
 use crate::clock::uptime;
-use crate::config::Fleet;
+use crate::config::FleetConfig;
 use crate::lane_socket::Lanes;
 
 /// A demand is told again after this time, also without news.
@@ -60,13 +60,13 @@ impl Heard {
 
 /// Takes part until it is dropped. Tells `heard` of each grant.
 pub(crate) async fn take_part(
-    connection: &Connection,
-    fleet: &Fleet,
+    connection: &NatsConnection,
+    fleet: &FleetConfig,
     lanes: &Lanes,
     session: u64,
     heard: watch::Sender<Option<Heard>>,
 ) {
-    let mut member = Member {
+    let mut member = SiteMember {
         connection,
         fleet,
         heard,
@@ -87,9 +87,9 @@ pub(crate) async fn take_part(
     }
 }
 
-struct Member<'a> {
-    connection: &'a Connection,
-    fleet: &'a Fleet,
+struct SiteMember<'a> {
+    connection: &'a NatsConnection,
+    fleet: &'a FleetConfig,
     session: u64,
     push: OuterLane,
     pull: OuterLane,
@@ -101,7 +101,7 @@ struct Member<'a> {
     has_warned: bool,
 }
 
-impl Member<'_> {
+impl SiteMember<'_> {
     /// Tells demands and takes grants, until there can be no more of them.
     async fn follow(&mut self, mut grants: Subscriber, lanes: &Lanes) {
         let mut is_up = self.connection.is_up.clone();

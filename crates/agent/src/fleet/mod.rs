@@ -33,16 +33,16 @@ use async_nats::jetstream;
 use fairbat::lane::LaneSettings;
 use tokio::sync::watch;
 
-use self::connection::Connection;
+use self::connection::NatsConnection;
 pub use self::connection::check_credentials;
 use self::coordinator::Coordinator;
 use self::election::{Election, Office, pause_after};
 use self::holds::Holds;
 use self::member::Heard;
-pub use self::site::{HostHeld, NoAnswer, Site, SitePort, channel};
+pub use self::site::{HostHeld, NoAnswer, SiteHandle, SitePort, channel};
 use self::status::FleetStatus;
 use crate::clock::uptime;
-use crate::config::{Agent, Fleet};
+use crate::config::{AgentConfig, FleetConfig};
 use crate::lane_socket::Lanes;
 
 /// Time between two looks at how this agent takes part.
@@ -54,7 +54,7 @@ const UNHEARD_OFFICE: Duration = Duration::from_secs(6);
 /// An agent that takes part in the lane of its site.
 pub struct Participant {
     /// The site.
-    pub fleet: Fleet,
+    pub fleet: FleetConfig,
     /// The agent's own lanes.
     pub lanes: Lanes,
     /// The settings of the site's lanes.
@@ -68,7 +68,7 @@ pub struct Participant {
 /// The settings of the site's lanes, from those of an agent. A limit on the rate is that of the
 /// agent alone.
 #[must_use]
-pub fn site_settings(agent: &Agent, fleet: &Fleet) -> LaneSettings {
+pub fn site_settings(agent: &AgentConfig, fleet: &FleetConfig) -> LaneSettings {
     LaneSettings {
         max_connections: fleet.connections,
         weight: agent.min_weight,
@@ -89,7 +89,7 @@ impl Participant {
     /// Takes part with the credentials that there are. Returns whether there are new ones.
     async fn take_part_with_credentials(&self, mut leave: watch::Receiver<bool>) -> bool {
         let connection = tokio::select! {
-            connection = Connection::open(&self.fleet, |why| {
+            connection = NatsConnection::open(&self.fleet, |why| {
                 self.port.status.send_modify(|status| status.problem = Some(why.to_owned()));
             }) => connection,
             () = site::pass_on(None, &self.fleet, &self.port) => return false,
@@ -123,7 +123,7 @@ impl Participant {
     /// Becomes the coordinator whenever there is no other one.
     async fn run_for_office(
         &self,
-        connection: &Connection,
+        connection: &NatsConnection,
         heard: watch::Receiver<Option<Heard>>,
         mut leave: watch::Receiver<bool>,
     ) {
@@ -162,7 +162,12 @@ impl Participant {
     }
 
     /// Runs the lane of the site. Returns why it no longer does.
-    async fn coordinate(&self, connection: &Connection, office: &Office, holds: Holds) -> String {
+    async fn coordinate(
+        &self,
+        connection: &NatsConnection,
+        office: &Office,
+        holds: Holds,
+    ) -> String {
         let Self { fleet, port, .. } = self;
         let coordinator = Coordinator::new(
             connection,
@@ -187,7 +192,7 @@ impl Participant {
 /// Waits until an agent that coordinates in this term has not heard its own grants for a while,
 /// though NATS is within reach: then no other host hears them either. Returns that for people.
 async fn lose_grants(
-    connection: &Connection,
+    connection: &NatsConnection,
     heard: &watch::Receiver<Option<Heard>>,
     term: NonZeroU64,
 ) -> String {
@@ -205,7 +210,7 @@ async fn lose_grants(
 
 /// Tells again and again how the agent takes part.
 async fn look(
-    connection: &Connection,
+    connection: &NatsConnection,
     lanes: &Lanes,
     heard: watch::Receiver<Option<Heard>>,
     status: &watch::Sender<FleetStatus>,

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use super::connection::Connection;
+use super::connection::NatsConnection;
 use super::message::{self, VERSION, holds_of, status_of};
 use super::status::{FleetStatus, SiteStatus};
 use crate::clock::uptime;
-use crate::config::Fleet;
+use crate::config::FleetConfig;
 
 /// Longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(4);
@@ -30,24 +30,24 @@ const MAX_STATUS: usize = 1 << 20;
 
 /// The way to the site for the rest of the agent. Clones are the same.
 #[derive(Debug, Clone)]
-pub struct Site {
-    questions: mpsc::Sender<Question>,
+pub struct SiteHandle {
+    questions: mpsc::Sender<SiteQuestion>,
 }
 
 /// The other end of it.
 #[derive(Debug)]
 pub struct SitePort {
-    questions: Mutex<mpsc::Receiver<Question>>,
+    questions: Mutex<mpsc::Receiver<SiteQuestion>>,
     pub(crate) status: watch::Sender<FleetStatus>,
 }
 
 #[derive(Debug)]
-enum Question {
+enum SiteQuestion {
     Status(oneshot::Sender<Result<SiteStatus, NoAnswer>>),
     Hold(HoldHost, oneshot::Sender<Result<HostHeld, NoAnswer>>),
 }
 
-impl Question {
+impl SiteQuestion {
     /// Whether nobody waits for the answer any more.
     fn is_dropped(&self) -> bool {
         match self {
@@ -95,7 +95,7 @@ pub enum NoAnswer {
 
 /// Makes both ends.
 #[must_use]
-pub fn channel(fleet: &Fleet) -> (Site, SitePort) {
+pub fn channel(fleet: &FleetConfig) -> (SiteHandle, SitePort) {
     let (sender, questions) = mpsc::channel(MAX_WAITING);
     let status = watch::Sender::new(FleetStatus {
         site: fleet.site.clone(),
@@ -109,7 +109,7 @@ pub fn channel(fleet: &Fleet) -> (Site, SitePort) {
         heard_s: None,
         known: None,
     });
-    let site = Site { questions: sender };
+    let site = SiteHandle { questions: sender };
     let port = SitePort {
         questions: Mutex::new(questions),
         status,
@@ -124,13 +124,13 @@ impl SitePort {
     }
 }
 
-impl Site {
+impl SiteHandle {
     /// How the site stands.
     ///
     /// # Errors
     /// There is no answer.
     pub async fn status(&self) -> Result<SiteStatus, NoAnswer> {
-        self.ask(Question::Status).await
+        self.ask(SiteQuestion::Status).await
     }
 
     /// Holds a host, or releases it.
@@ -143,7 +143,7 @@ impl Site {
             host,
             held,
         };
-        let held = self.ask(|reply| Question::Hold(hold, reply)).await?;
+        let held = self.ask(|reply| SiteQuestion::Hold(hold, reply)).await?;
         match held.problem {
             Some(problem) => Err(NoAnswer::Refused(problem)),
             None => Ok(held),
@@ -152,7 +152,7 @@ impl Site {
 
     async fn ask<T>(
         &self,
-        question: impl FnOnce(oneshot::Sender<Result<T, NoAnswer>>) -> Question,
+        question: impl FnOnce(oneshot::Sender<Result<T, NoAnswer>>) -> SiteQuestion,
     ) -> Result<T, NoAnswer> {
         let (reply, answer) = oneshot::channel();
         let away = |why: &str| NoAnswer::Away(why.to_owned());
@@ -168,7 +168,11 @@ impl Site {
 
 /// Passes questions on, one after another, until it is dropped. Without a connection it answers
 /// that there is none.
-pub(crate) async fn pass_on(connection: Option<&Connection>, fleet: &Fleet, port: &SitePort) {
+pub(crate) async fn pass_on(
+    connection: Option<&NatsConnection>,
+    fleet: &FleetConfig,
+    port: &SitePort,
+) {
     let mut questions = port.questions.lock().await;
     let mut last = None::<(Duration, SiteStatus)>;
     while let Some(question) = questions.recv().await {
@@ -176,7 +180,7 @@ pub(crate) async fn pass_on(connection: Option<&Connection>, fleet: &Fleet, port
             continue;
         }
         match question {
-            Question::Status(reply) => {
+            SiteQuestion::Status(reply) => {
                 let fresh = last.take().filter(|(at, _)| uptime() < *at + FRESH);
                 let answer = match fresh {
                     Some(fresh) => Ok(fresh),
@@ -187,7 +191,7 @@ pub(crate) async fn pass_on(connection: Option<&Connection>, fleet: &Fleet, port
                 last = answer.as_ref().ok().cloned();
                 let _ = reply.send(answer.map(|(_, status)| status));
             }
-            Question::Hold(hold, reply) => {
+            SiteQuestion::Hold(hold, reply) => {
                 let answer = match serde_json::to_vec(&hold) {
                     Ok(hold) => ask(connection, port, holds_of(&fleet.site), hold).await,
                     Err(error) => Err(NoAnswer::Refused(error.to_string())),
@@ -203,7 +207,7 @@ pub(crate) async fn pass_on(connection: Option<&Connection>, fleet: &Fleet, port
 
 /// Asks the coordinator.
 async fn ask<T: serde::de::DeserializeOwned>(
-    connection: Option<&Connection>,
+    connection: Option<&NatsConnection>,
     port: &SitePort,
     subject: String,
     question: Vec<u8>,
@@ -236,7 +240,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_connection_questions_are_answered_and_dropped_ones_are_not_asked() {
-        let fleet = Fleet {
+        let fleet = FleetConfig {
             url: Url::parse("nats://host.example:4222").unwrap(),
             site: "berlin".to_owned(),
             host: "a".to_owned(),

@@ -16,21 +16,21 @@ use fairbat::hold::{
 use jiff::{Timestamp, Zoned};
 
 use super::status::{HoldPhase, HoldStatus, HoldTotals};
-use crate::config::{Agent, Hold};
+use crate::config::{AgentConfig, HoldConfig};
 
 /// Time between two looks whether there are processes.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Keeps the connections of a [`Hold`].
+/// Keeps the connections of a [`HoldConfig`].
 #[derive(Debug)]
 pub(super) struct Keeper {
-    hold: Hold,
+    hold: HoldConfig,
     sender: SenderPolicy,
     controller: ControllerPolicy,
     /// Where its runs are noted, if their size is of use.
     history: Option<History>,
     phase: HoldPhase,
-    run: Option<Run>,
+    run: Option<HoldRun>,
     /// Those of the runs before.
     totals: HoldTotals,
     /// Whether there were no processes at the last look: a run that begins then is whole.
@@ -41,7 +41,7 @@ pub(super) struct Keeper {
 
 /// A run under way.
 #[derive(Debug)]
-struct Run {
+struct HoldRun {
     holder: Holder,
     started: Timestamp,
     deadline: Option<Timestamp>,
@@ -51,7 +51,7 @@ struct Run {
 }
 
 impl Keeper {
-    pub(super) fn new(hold: Hold, agent: &Agent, state: &Path) -> Self {
+    pub(super) fn new(hold: HoldConfig, agent: &AgentConfig, state: &Path) -> Self {
         let learns = hold.due.is_some() && hold.bytes.is_none();
         let history = learns.then(|| History::below(state, &hold.name).ok());
         if let Some(Some(history)) = &history
@@ -146,7 +146,7 @@ impl Keeper {
                     "holds the connections of {}",
                     self.hold.what()
                 );
-                self.run = Some(Run {
+                self.run = Some(HoldRun {
                     holder,
                     started: now.timestamp(),
                     deadline,
@@ -198,7 +198,7 @@ impl Keeper {
     }
 
     /// Notes a run for the next one.
-    fn note(&self, run: &Run, report: &HoldReport) {
+    fn note(&self, run: &HoldRun, report: &HoldReport) {
         let past = PastRun {
             started: run.started,
             elapsed_s: report.elapsed_s,
@@ -240,7 +240,7 @@ impl Keeper {
     }
 }
 
-impl Run {
+impl HoldRun {
     /// Takes what the holder has to say.
     fn hear(&mut self, name: &str) {
         for event in self.holder.events() {

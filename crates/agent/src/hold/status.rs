@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Hold;
+use crate::config::HoldConfig;
 
 /// A file that is older than this is that of a service that has ended.
 const STALE: SignedDuration = SignedDuration::from_secs(10);
@@ -17,7 +17,7 @@ const MAX_FILE: u64 = 1024 * 1024;
 
 /// The document in the file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Document {
+struct HoldDocument {
     at: Timestamp,
     holds: Vec<HoldStatus>,
 }
@@ -88,7 +88,7 @@ pub enum HoldPhase {
 impl HoldStatus {
     /// Of one that nobody holds.
     #[must_use]
-    pub fn none_of(hold: &Hold, phase: HoldPhase) -> Self {
+    pub fn none_of(hold: &HoldConfig, phase: HoldPhase) -> Self {
         Self {
             name: hold.name.clone(),
             what: hold.what(),
@@ -111,7 +111,7 @@ impl HoldStatus {
 /// # Errors
 /// It cannot be written.
 pub(super) fn write(file: &Path, at: Timestamp, holds: Vec<HoldStatus>) -> io::Result<()> {
-    let text = serde_json::to_vec(&Document { at, holds })?;
+    let text = serde_json::to_vec(&HoldDocument { at, holds })?;
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory)?;
     }
@@ -123,7 +123,7 @@ pub(super) fn write(file: &Path, at: Timestamp, holds: Vec<HoldStatus>) -> io::R
 /// What is held at this moment, in the order of the configuration. It never waits: the file is
 /// small and in memory.
 #[must_use]
-pub fn read(file: &Path, configured: &[Hold], now: Timestamp) -> Vec<HoldStatus> {
+pub fn read(file: &Path, configured: &[HoldConfig], now: Timestamp) -> Vec<HoldStatus> {
     if configured.is_empty() {
         return Vec::new();
     }
@@ -135,7 +135,7 @@ pub fn read(file: &Path, configured: &[Hold], now: Timestamp) -> Vec<HoldStatus>
             Vec::new()
         }
     };
-    let of = |hold: &Hold| {
+    let of = |hold: &HoldConfig| {
         let found = told.iter().position(|one| one.name == hold.name);
         found.map_or_else(
             || HoldStatus::none_of(hold, HoldPhase::Off),
@@ -145,7 +145,7 @@ pub fn read(file: &Path, configured: &[Hold], now: Timestamp) -> Vec<HoldStatus>
     configured.iter().map(of).collect()
 }
 
-fn document(file: &Path) -> io::Result<Document> {
+fn document(file: &Path) -> io::Result<HoldDocument> {
     let mut text = Vec::new();
     File::open(file)?.take(MAX_FILE).read_to_end(&mut text)?;
     Ok(serde_json::from_slice(&text)?)
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn holds() -> Vec<Hold> {
+    fn holds() -> Vec<HoldConfig> {
         let text = "[[hold]]\nunit = \"a.service\"\n[[hold]]\nunit = \"b.service\"\n";
         Config::parse(text, Path::new("agent.toml"), |_| None)
             .unwrap()

@@ -108,13 +108,13 @@ impl ManifestPointer {
     pub fn parse(text: &[u8]) -> Result<Self, PointerError> {
         /// Read first, because another version may have other members.
         #[derive(Deserialize)]
-        struct Version {
+        struct VersionOnly {
             fairbat: u64,
         }
         if text.len() > MAX_POINTER {
             return Err(PointerError::TooLong);
         }
-        match serde_json::from_slice::<Version>(text)?.fairbat {
+        match serde_json::from_slice::<VersionOnly>(text)?.fairbat {
             version if version == u64::from(POINTER_VERSION) => {}
             other => return Err(PointerError::Version(other)),
         }

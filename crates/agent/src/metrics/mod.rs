@@ -11,7 +11,7 @@ use self::families as family;
 pub use self::families::NAMES;
 use crate::fleet::status::FleetStatus;
 use crate::hold::status::{HoldPhase, HoldStatus};
-use crate::status::{AgentStatus, LaneStatus, Phase, TaskKind, TaskStatus, Totals};
+use crate::status::{AgentStatus, LaneStatus, TaskKind, TaskPhase, TaskStatus, Totals};
 
 /// The label of all ad-hoc tasks. No job can have this name.
 const ADHOC_LABEL: &str = "(added)";
@@ -271,13 +271,13 @@ fn under_way(out: &Exposition, task: &str, is_running: bool, left: u64) {
 
 /// Whether an ad-hoc task has something left to do.
 fn is_open(task: &TaskStatus) -> bool {
-    task.kind != TaskKind::Job && !matches!(task.phase, Phase::Done | Phase::Failed)
+    task.kind != TaskKind::Job && !matches!(task.phase, TaskPhase::Done | TaskPhase::Failed)
 }
 
 fn is_under_way(task: &TaskStatus) -> bool {
     match task.phase {
-        Phase::Scanning | Phase::Running | Phase::Retrying => true,
-        Phase::Waiting | Phase::Paused | Phase::Done | Phase::Failed => false,
+        TaskPhase::Scanning | TaskPhase::Running | TaskPhase::Retrying => true,
+        TaskPhase::Waiting | TaskPhase::Paused | TaskPhase::Done | TaskPhase::Failed => false,
     }
 }
 

@@ -22,8 +22,8 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Entry, EntryKind, TreePath};
-use crate::filter::{Filter, FilterVerdict};
+use crate::entry::{EntryKind, TreeEntry, TreePath};
+use crate::filter::{EntryFilter, FilterVerdict};
 use directory::DirectoryNames;
 pub(crate) use directory::InodeStatus;
 pub(crate) use directory::{look, look_at};
@@ -137,13 +137,13 @@ pub struct ScanOutcome {
 /// A running scan: an iterator of entries.
 #[derive(Debug)]
 pub struct Scan {
-    filter: Filter,
+    filter: EntryFilter,
     options: ScanOptions,
     trail: Trail,
     /// Directories on the trail that are entries only if a member is, with their
     /// depths.
-    waiting: Vec<(usize, Entry)>,
-    ready: VecDeque<Result<Entry, Unreadable>>,
+    waiting: Vec<(usize, TreeEntry)>,
+    ready: VecDeque<Result<TreeEntry, Unreadable>>,
     specials: u64,
     unknown: Vec<TreePath>,
     mounts: Vec<MountPoint>,
@@ -154,7 +154,7 @@ impl Scan {
     ///
     /// # Errors
     /// [`ScanError`]: the root cannot be opened, or is a former mount point.
-    pub fn open(root: &Path, filter: Filter, options: ScanOptions) -> Result<Self, ScanError> {
+    pub fn open(root: &Path, filter: EntryFilter, options: ScanOptions) -> Result<Self, ScanError> {
         let refused = |error: Errno| ScanError::Open {
             root: root.to_owned(),
             error: error.into(),
@@ -306,7 +306,7 @@ impl Scan {
             }
         };
         let was_mounted = self.was_mounted(&path).then(|| path.clone());
-        self.emit(Entry {
+        self.emit(TreeEntry {
             path,
             kind,
             attributes: look.attributes,
@@ -397,7 +397,7 @@ impl Scan {
         }
     }
 
-    fn emit(&mut self, entry: Entry) {
+    fn emit(&mut self, entry: TreeEntry) {
         let around = self.waiting.drain(..).map(|(_, entry)| Ok(entry));
         self.ready.extend(around);
         self.ready.push_back(Ok(entry));
@@ -415,7 +415,7 @@ impl Scan {
 }
 
 impl Iterator for Scan {
-    type Item = Result<Entry, Unreadable>;
+    type Item = Result<TreeEntry, Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.is_empty() {
@@ -425,8 +425,8 @@ impl Iterator for Scan {
     }
 }
 
-fn directory_entry(path: TreePath, look: &InodeStatus) -> Entry {
-    Entry {
+fn directory_entry(path: TreePath, look: &InodeStatus) -> TreeEntry {
+    TreeEntry {
         path,
         kind: EntryKind::Directory,
         attributes: look.attributes,

@@ -36,11 +36,11 @@ fn add(root: &Path, entries: &[&str]) {
 }
 
 fn open(root: &Path) -> Scan {
-    Scan::open(root, Filter::everything(), ScanOptions::default()).unwrap()
+    Scan::open(root, EntryFilter::everything(), ScanOptions::default()).unwrap()
 }
 
 /// The path of an entry, or `! ` and the message.
-fn word(item: Result<Entry, Unreadable>) -> String {
+fn word(item: Result<TreeEntry, Unreadable>) -> String {
     match item {
         Ok(entry) => entry.path.to_string(),
         Err(unreadable) => format!("! {unreadable}"),
@@ -100,7 +100,7 @@ fn entries_come_in_the_order_of_their_paths_and_say_what_they_are() {
     fs::set_permissions(dir.path().join("a"), PermissionsExt::from_mode(0o4751)).unwrap();
 
     let mut scan = open(dir.path());
-    let entries: Vec<Entry> = scan.by_ref().map(Result::unwrap).collect();
+    let entries: Vec<TreeEntry> = scan.by_ref().map(Result::unwrap).collect();
     let found: Vec<String> = entries.iter().map(|entry| entry.path.to_string()).collect();
     let expected = [
         "a",
@@ -164,7 +164,8 @@ fn a_root_that_is_no_directory_is_refused() {
     let dir = tree(&["file"]);
     for name in ["file", "missing"] {
         let root = dir.path().join(name);
-        let error = Scan::open(&root, Filter::everything(), ScanOptions::default()).unwrap_err();
+        let error =
+            Scan::open(&root, EntryFilter::everything(), ScanOptions::default()).unwrap_err();
         assert!(matches!(error, ScanError::Open { .. }), "{error}");
         assert!(error.to_string().contains(name), "{error}");
     }
@@ -292,7 +293,7 @@ fn a_directory_on_the_way_is_an_entry_only_if_something_in_it_is() {
     let dir = tree(&["a/b/c/x.rs", "a/b/y.c", "d/e/z.c", "src.rs/f/", "v.rs"]);
     let include = ["*.rs".to_owned()];
     let exclude = ["/v.rs".to_owned()];
-    let filter = Filter::new(&include, &exclude).unwrap();
+    let filter = EntryFilter::new(&include, &exclude).unwrap();
     let mut scan = Scan::open(dir.path(), filter, ScanOptions::default()).unwrap();
     let expected = ["a", "a/b", "a/b/c", "a/b/c/x.rs", "src.rs", "src.rs/f"];
     assert_eq!(rest(&mut scan), expected);

@@ -28,7 +28,7 @@ pub(crate) const DIRECTORY_IN_THE_WAY: &str = "the store has a directory of that
 
 /// A part of a file, to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct UploadPart {
     /// Its number, from 0.
     pub index: u32,
     /// Where it begins in the file, bytes.
@@ -105,7 +105,7 @@ pub type ContentStream = BoxStream<'static, Result<Bytes, StoreError>>;
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The pieces of a file that is sent in one request.
-pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send + Sync>>;
+pub(crate) type PieceStream = Pin<Box<dyn Stream<Item = Result<Bytes, BoxError>> + Send + Sync>>;
 
 /// Refuses a key with a name that paths and URLs give another meaning.
 pub(crate) fn check_key(key: &str) -> Result<(), StoreError> {
@@ -185,7 +185,7 @@ pub trait Store: Debug + Send + Sync {
         &self,
         key: &str,
         _size: u64,
-        _pieces: Pieces,
+        _pieces: PieceStream,
         _context: RequestContext,
     ) -> Result<StagedFile, StoreError> {
         let message = format!("storing {key}: this store takes large files in parts");
@@ -210,7 +210,7 @@ pub trait Store: Debug + Send + Sync {
         &self,
         key: &str,
         _upload: &str,
-        _part: Part,
+        _part: UploadPart,
         _context: RequestContext,
     ) -> Result<String, StoreError> {
         Err(takes_no_parts(key))

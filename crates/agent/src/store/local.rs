@@ -28,7 +28,7 @@ use rustix::process::geteuid;
 use self::modes::StoreModes;
 use self::place::{DeleteOnDrop, OpenPlace, split};
 use super::backend::{
-    ContentStream, DIRECTORY_IN_THE_WAY, ListPlace, ListedObject, ListedPage, Part, Store,
+    ContentStream, DIRECTORY_IN_THE_WAY, ListPlace, ListedObject, ListedPage, Store, UploadPart,
     check_key,
 };
 use super::error::{StoreError, StoreErrorKind};
@@ -270,7 +270,7 @@ impl Store for LocalStore {
         &self,
         key: &str,
         upload: &str,
-        part: Part,
+        part: UploadPart,
         context: RequestContext,
     ) -> Result<String, StoreError> {
         let (this, name) = (self.clone(), upload.to_owned());
@@ -332,14 +332,14 @@ impl Store for LocalStore {
             Ok((file, size))
         });
         let (file, size) = opened.await?;
-        let reading = FileReading {
+        let reading = LocalReading {
             store: self.clone(),
             key: key.to_owned(),
             file: file.into(),
             left: 0..size,
             context,
         };
-        Ok(stream::try_unfold(reading, FileReading::next).boxed())
+        Ok(stream::try_unfold(reading, LocalReading::next).boxed())
     }
 
     async fn list(&self, place: &ListPlace) -> Result<ListedPage, StoreError> {
@@ -375,7 +375,7 @@ impl Store for LocalStore {
 }
 
 /// A file that is being read, piece by piece.
-struct FileReading {
+struct LocalReading {
     store: LocalStore,
     key: String,
     file: Arc<File>,
@@ -384,7 +384,7 @@ struct FileReading {
     context: RequestContext,
 }
 
-impl FileReading {
+impl LocalReading {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
         let length = (self.left.end - self.left.start).min(PIECE as u64) as usize;
         if length == 0 {

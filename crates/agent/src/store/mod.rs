@@ -22,13 +22,13 @@ use std::sync::Arc;
 use fairbat::transport::LaneClient;
 
 pub use self::backend::{
-    ContentStream, ListPlace, ListedObject, ListedPage, ListedPart, Part, PartDigest, Store,
+    ContentStream, ListPlace, ListedObject, ListedPage, ListedPart, PartDigest, Store, UploadPart,
 };
-pub(crate) use self::backend::{Pieces, part_size, parts};
+pub(crate) use self::backend::{PieceStream, part_size, parts};
 pub use self::error::{StoreError, StoreErrorKind};
 pub use self::unfinished::{PendingUpload, StagedFile};
 use crate::config;
-use crate::config::credentials::Credentials;
+use crate::config::credentials::StoreCredentials;
 
 /// Opens a store. `client` carries its requests, or counts its bytes where there are none. No
 /// request is sent yet.
@@ -37,17 +37,17 @@ use crate::config::credentials::Credentials;
 /// [`StoreErrorKind::Refused`] for invalid settings or a missing directory,
 /// [`StoreErrorKind::Credentials`] for credentials that do not fit the store.
 pub fn open(
-    store: &config::Store,
-    credentials: &Credentials,
+    store: &config::StoreConfig,
+    credentials: &StoreCredentials,
     client: LaneClient,
 ) -> Result<Arc<dyn Store>, StoreError> {
     let dav = |http, client| dav::DavClient::new(http, credentials, client);
     Ok(match store {
-        config::Store::S3(s3) => Arc::new(s3::S3Store::open(s3, credentials, client)?),
-        config::Store::Webdav(http) => Arc::new(dav::WebdavStore::new(dav(http, client)?)),
-        config::Store::Fairbat(http) => Arc::new(dav::ServeStore {
+        config::StoreConfig::S3(s3) => Arc::new(s3::S3Store::open(s3, credentials, client)?),
+        config::StoreConfig::Webdav(http) => Arc::new(dav::WebdavStore::new(dav(http, client)?)),
+        config::StoreConfig::Fairbat(http) => Arc::new(dav::ServeStore {
             client: dav(http, client)?,
         }),
-        config::Store::Local(local) => Arc::new(local::LocalStore::open(local, client)?),
+        config::StoreConfig::Local(local) => Arc::new(local::LocalStore::open(local, client)?),
     })
 }

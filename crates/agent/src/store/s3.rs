@@ -35,12 +35,12 @@ use serde::Deserialize;
 
 use self::pages::{ListedUpload, ObjectsPage, PartElement, PartsPage, UploadsPage};
 use super::backend::{
-    ContentStream, ListPlace, ListedObject, ListedPage, ListedPart, MAX_PARTS, Part, Store,
+    ContentStream, ListPlace, ListedObject, ListedPage, ListedPart, MAX_PARTS, Store, UploadPart,
 };
 use super::error::{RequestError, StoreError, StoreErrorKind, StoreRefusal};
 use super::unfinished::PendingUpload;
 use crate::config::S3;
-use crate::config::credentials::Credentials;
+use crate::config::credentials::StoreCredentials;
 use crate::object_name::beneath;
 
 /// The user metadata that names the upload that made an object.
@@ -69,10 +69,10 @@ pub(crate) struct S3Store {
 impl S3Store {
     pub(crate) fn open(
         settings: &S3,
-        credentials: &Credentials,
+        credentials: &StoreCredentials,
         client: LaneClient,
     ) -> Result<Self, StoreError> {
-        let Credentials::Keys {
+        let StoreCredentials::Keys {
             access_key_id,
             secret_access_key,
             session_token,
@@ -264,7 +264,7 @@ impl Store for S3Store {
         &self,
         key: &str,
         upload: &str,
-        part: Part,
+        part: UploadPart,
         context: RequestContext,
     ) -> Result<String, StoreError> {
         let doing = format!("storing part {} of {key}", part.index + 1);

@@ -60,13 +60,13 @@ impl UnfinishedFiles {
     }
 
     /// Names a new file for a key.
-    pub(crate) fn name(self: &Arc<Self>, key: &str) -> Unfinished {
+    pub(crate) fn name(self: &Arc<Self>, key: &str) -> UnfinishedObject {
         let mut names = self.names();
         let name = format!("{}~{:016x}-{}", head(key), names.token, names.next);
         names.next += 1;
         names.under_way.insert(name.clone());
         drop(names);
-        Unfinished {
+        UnfinishedObject {
             files: Arc::clone(self),
             name,
             is_placed: false,
@@ -101,21 +101,21 @@ impl UnfinishedFiles {
 /// An unfinished file. Dropped before it is placed, it counts as abandoned and is
 /// deleted later.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedObject {
     files: Arc<UnfinishedFiles>,
     name: String,
     /// Whether the file has its final name.
     pub(crate) is_placed: bool,
 }
 
-impl Unfinished {
+impl UnfinishedObject {
     /// The key of the file itself.
     pub(crate) fn key(&self) -> String {
         key_of(&self.name)
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedObject {
     fn drop(&mut self) {
         self.files.names().under_way.remove(&self.name);
         if !self.is_placed {
@@ -131,7 +131,7 @@ pub struct StagedFile {
     /// Its key.
     pub(crate) key: String,
     /// `None` if the store has placed it already.
-    pub(crate) unfinished: Option<Unfinished>,
+    pub(crate) unfinished: Option<UnfinishedObject>,
     /// Whether a request to place it was sent whose answer is unknown.
     pub(crate) is_in_doubt: bool,
 }

@@ -21,10 +21,10 @@ use tokio::task::JoinSet;
 use super::differing::DifferingObjects;
 use super::job::PushContext;
 use super::manifest_store::{read_key, valid_manifests};
-use super::progress::Progress;
+use super::progress::RunProgress;
 use super::report::{EntryFailure, MoveError, RunProblem, RunReport};
 use super::retry_store::RetryStore;
-use super::sample::{Sample, StoredFile};
+use super::sample::{CheckSample, StoredFile};
 use super::settings::RunSettings;
 use super::spool::Spool;
 use super::stop::until_stopped;
@@ -62,7 +62,7 @@ pub async fn check(
     context: PushContext,
     name: &str,
     settings: CheckSettings,
-    progress: Progress,
+    progress: RunProgress,
     stop: watch::Receiver<bool>,
 ) -> RunReport {
     let mut report = RunReport::default();
@@ -76,7 +76,7 @@ async fn run(
     context: PushContext,
     name: &str,
     settings: CheckSettings,
-    progress: Progress,
+    progress: RunProgress,
     report: &mut RunReport,
 ) -> Result<(), RunProblem> {
     let (state, name) = (context.state.clone(), name.to_owned());
@@ -94,7 +94,7 @@ async fn run(
         &settings.run,
         progress.clone(),
     );
-    let check = Arc::new(Check {
+    let check = Arc::new(StoreCheck {
         id,
         settings,
         state: context.state,
@@ -110,16 +110,16 @@ async fn run(
 
 /// A check under way.
 #[derive(Debug)]
-struct Check {
+struct StoreCheck {
     id: JobId,
     settings: CheckSettings,
     state: StateDatabase,
     writer: StateWriter,
     store: RetryStore,
-    progress: Progress,
+    progress: RunProgress,
 }
 
-impl Check {
+impl StoreCheck {
     async fn follow(
         self: &Arc<Self>,
         record: &JobRecord,
@@ -228,7 +228,7 @@ impl Check {
         let per_day = self.settings.bytes_per_day;
         let is_all = per_day.is_none();
         let per_day = per_day.unwrap_or_default();
-        let mut sample = Sample::new(per_day, now_s, record, self.settings.run.seed);
+        let mut sample = CheckSample::new(per_day, now_s, record, self.settings.run.seed);
         let damaged = self.state.damaged(self.id)?;
         for entry in self.state.entries(self.id)? {
             let (path, synced) = entry?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fairbat::blocking::blocking;
 
-use super::progress::Progress;
+use super::progress::RunProgress;
 use super::retry_store::RetryStore;
 use super::settings::{LaneStore, RunSettings};
 use crate::config::Verify;
@@ -54,7 +54,7 @@ pub(crate) struct PushJob {
     pub(crate) state: StateDatabase,
     pub(crate) writer: StateWriter,
     pub(crate) store: RetryStore,
-    pub(crate) progress: Progress,
+    pub(crate) progress: RunProgress,
 }
 
 /// An upload in parts that has just begun.

@@ -256,7 +256,7 @@ impl FetchedManifests {
         &self,
     ) -> Result<impl Iterator<Item = Result<ManifestItem, RunProblem>> + use<>, RunProblem> {
         let readers = self.ranges.iter().map(|range| {
-            let section = Section {
+            let section = FileSection {
                 file: Arc::clone(&self.file),
                 left: range.clone(),
             };
@@ -269,13 +269,13 @@ impl FetchedManifests {
 
 /// A part of a file that others read as well.
 #[derive(Debug)]
-struct Section {
+struct FileSection {
     file: Arc<File>,
     /// The bytes that were not read yet.
     left: Range<u64>,
 }
 
-impl Read for Section {
+impl Read for FileSection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.left.end - self.left.start).unwrap_or(usize::MAX);
         let length = buffer.len().min(left);

@@ -41,7 +41,7 @@ pub use self::check::{CheckSettings, check};
 pub use self::damaged::DamagedFiles;
 pub use self::job::{PushContext, PushSettings};
 pub use self::orphans::collect;
-pub use self::progress::{Progress, ProgressTotals};
+pub use self::progress::{ProgressTotals, RunProgress};
 pub use self::publisher::PUBLISH_INTERVAL;
 pub use self::pull::{MANIFEST_PAUSES, PullSettings, pull};
 pub(crate) use self::push::accept_unmounted;

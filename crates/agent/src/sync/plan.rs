@@ -14,7 +14,7 @@ use super::source::now;
 use super::spool::Spool;
 use crate::compare::{EntryChange, KnownEntry, compare};
 use crate::config::Detect;
-use crate::entry::{Attributes, Entry, EntryKind, FileState, Moment, TreePath};
+use crate::entry::{Attributes, EntryKind, FileState, Moment, TreeEntry, TreePath};
 use crate::scan::{MountPoint, Scan, ScanOptions, UnreadableCause};
 use crate::state::{JobId, JobRecord, StateDatabase, StateError, Synced, SyncedKind, UploadRecord};
 
@@ -182,7 +182,7 @@ impl PushPlan {
     }
 
     /// An entry has taken the place of another kind.
-    fn displace(&mut self, entry: &Entry, old: KnownEntry) -> Result<(), RunProblem> {
+    fn displace(&mut self, entry: &TreeEntry, old: KnownEntry) -> Result<(), RunProblem> {
         if matches!(old.entry.kind, EntryKind::Directory) {
             self.displacing = Some(old.entry.path);
         } else if is_file(&old.entry)
@@ -221,14 +221,14 @@ impl PushPlan {
     }
 
     /// An entry that has to be sent or noted.
-    fn bring(&mut self, entry: &Entry, known: KnownObject) -> Result<(), RunProblem> {
+    fn bring(&mut self, entry: &TreeEntry, known: KnownObject) -> Result<(), RunProblem> {
         match entry.kind {
             EntryKind::File(state) => self.send(&entry.path, state, known),
             EntryKind::Directory | EntryKind::Symlink(_) => self.note(entry, None),
         }
     }
 
-    fn note(&mut self, entry: &Entry, sha256: Option<[u8; 32]>) -> Result<(), RunProblem> {
+    fn note(&mut self, entry: &TreeEntry, sha256: Option<[u8; 32]>) -> Result<(), RunProblem> {
         match synced_of(entry, sha256) {
             Some(synced) => self.tasks.push(&PushTask::Note(entry.path.clone(), synced)),
             None => Ok(()),
@@ -302,7 +302,7 @@ impl Unsettled {
 /// The state of a file whose size and time of change are the same as before. It
 /// differs only in numbers that copying a disk or renumbering inodes changes as well,
 /// so reading it is cheaper than sending it.
-fn same_at_first_sight(entry: &Entry, old: &KnownEntry) -> Option<FileState> {
+fn same_at_first_sight(entry: &TreeEntry, old: &KnownEntry) -> Option<FileState> {
     let (EntryKind::File(now), EntryKind::File(then)) = (&entry.kind, &old.entry.kind) else {
         return None;
     };
@@ -310,7 +310,7 @@ fn same_at_first_sight(entry: &Entry, old: &KnownEntry) -> Option<FileState> {
     (is_same_time && now.size == then.size).then_some(*now)
 }
 
-fn is_file(entry: &Entry) -> bool {
+fn is_file(entry: &TreeEntry) -> bool {
     matches!(entry.kind, EntryKind::File(_))
 }
 
@@ -332,7 +332,7 @@ fn known_of(path: TreePath, synced: Synced) -> KnownEntry {
         }
     };
     KnownEntry {
-        entry: Entry {
+        entry: TreeEntry {
             path,
             kind,
             attributes: synced.attributes,
@@ -342,7 +342,7 @@ fn known_of(path: TreePath, synced: Synced) -> KnownEntry {
 }
 
 /// `None` for a file without a known digest.
-fn synced_of(entry: &Entry, sha256: Option<[u8; 32]>) -> Option<Synced> {
+fn synced_of(entry: &TreeEntry, sha256: Option<[u8; 32]>) -> Option<Synced> {
     let kind = match &entry.kind {
         EntryKind::File(state) => SyncedKind::File {
             state: *state,

@@ -40,7 +40,7 @@ pub struct ProgressTotals {
 
 /// The progress of a run. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<Mutex<ProgressState>>);
+pub struct RunProgress(Arc<Mutex<ProgressState>>);
 
 #[derive(Debug, Default)]
 struct ProgressState {
@@ -56,7 +56,7 @@ struct ProgressState {
     retry: Option<(u64, StoreError)>,
 }
 
-impl Progress {
+impl RunProgress {
     /// Adds to the work.
     pub(crate) fn expect(&self, files: u64, bytes: u64) {
         let mut state = self.lock();
@@ -217,7 +217,7 @@ impl ProgressState {
 /// An active request. Its bytes count as done only when it finishes.
 #[derive(Debug)]
 pub(crate) struct ActiveRequest {
-    progress: Progress,
+    progress: RunProgress,
     number: u64,
     bytes: u64,
     context: RequestContext,
@@ -250,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_has_landed_counts_for_good_and_what_broke_off_does_not() {
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let lane = Lane::start(LaneSettings::new(1));
         let lane = lane.unwrap();
         progress.expect(3, 1000);
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn before_there_is_a_plan_nothing_is_known() {
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         assert_eq!(progress.backlog(1).extent, Extent::Unplanned);
         progress.expect(1, 0);
         assert_eq!(progress.backlog(1).extent, Extent::Known);
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_was_there_before_is_done_and_was_not_moved() {
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         progress.is_at(700, Some(1000));
         let totals = progress.totals();
         assert_eq!((totals.bytes_done, totals.bytes_moved), (700, 0));
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn each_reason_is_counted_as_what_it_is() {
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let kinds = [
             StoreErrorKind::Network,
             StoreErrorKind::Server,
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_latest_failure_is_told_until_its_request_is_over() {
-        let progress = Progress::default();
+        let progress = RunProgress::default();
         let told = || progress.retry().map(|why| why.kind);
         assert_eq!(told(), None);
         progress.retried(1, StoreError::new(StoreErrorKind::Server, "no"));

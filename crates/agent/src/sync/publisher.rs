@@ -29,7 +29,7 @@ use crate::manifest::{
     ManifestLine, ManifestPointer, ManifestWriteError, ManifestWriter,
 };
 use crate::state::{JobId, JobRecord, StateChange, StateDatabase, Synced, SyncedKind};
-use crate::store::{Part, StoreErrorKind, part_size, parts};
+use crate::store::{StoreErrorKind, UploadPart, part_size, parts};
 
 /// Least time between manifests during a run. A pull refuses objects that were
 /// replaced after the manifest, or fetches them later.
@@ -241,7 +241,7 @@ impl PushJob {
             let offset = range.start;
             let content = read(file, range).await?;
             let name = self.store.with_retry(|| {
-                let part = Part {
+                let part = UploadPart {
                     index,
                     offset,
                     content: content.clone(),

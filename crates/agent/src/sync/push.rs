@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::job::{PushContext, PushJob, PushSettings};
 use super::manifest_store::read_key;
 use super::plan::{PushPlan, PushTask, is_empty};
-use super::progress::Progress;
+use super::progress::RunProgress;
 use super::publisher::{ManifestPublisher, PublishReason, make_key, now};
 use super::report::{EntryFailure, MoveError, RunProblem, RunReport, check_deletions};
 use super::retry_store::RetryStore;
@@ -54,7 +54,7 @@ pub async fn push(
     context: PushContext,
     name: &str,
     settings: PushSettings,
-    progress: Progress,
+    progress: RunProgress,
     stop: watch::Receiver<bool>,
 ) -> RunReport {
     let mut report = RunReport::default();
@@ -68,7 +68,7 @@ async fn run(
     context: PushContext,
     name: &str,
     settings: PushSettings,
-    progress: Progress,
+    progress: RunProgress,
     report: &mut RunReport,
 ) -> Result<(), RunProblem> {
     let PushContext {

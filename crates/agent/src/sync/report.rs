@@ -6,7 +6,7 @@ use fairbat::blocking::{LostThread, blocking};
 use tokio::task::JoinError;
 
 use super::damaged::DamagedFiles;
-use super::progress::Progress;
+use super::progress::RunProgress;
 use super::retry_store::MayBeStoreError;
 use crate::config::MaxDelete;
 use crate::confine::{CONFINED_HINT, Confined};
@@ -343,13 +343,13 @@ impl RunReport {
     }
 
     /// Notes how the run ended, and what was counted meanwhile.
-    pub(crate) fn end(&mut self, ended: Result<(), RunProblem>, progress: &Progress) {
+    pub(crate) fn end(&mut self, ended: Result<(), RunProblem>, progress: &RunProgress) {
         self.problem = ended.err();
         self.count(progress);
     }
 
     /// Takes over what was counted during the run.
-    pub(crate) fn count(&mut self, progress: &Progress) {
+    pub(crate) fn count(&mut self, progress: &RunProgress) {
         let totals = progress.totals();
         (self.retries, self.requests) = (totals.retries, totals.requests);
     }

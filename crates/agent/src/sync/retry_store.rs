@@ -17,7 +17,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::progress::{ActiveRequest, Progress};
+use super::progress::{ActiveRequest, RunProgress};
 use super::settings::{LaneStore, RunSettings};
 use crate::store::{Store, StoreError, StoreErrorKind};
 
@@ -60,7 +60,7 @@ pub(crate) struct RetryStore {
     member: Member,
     /// Room for content that is under way, if that is limited.
     window: Option<Arc<Semaphore>>,
-    progress: Progress,
+    progress: RunProgress,
     rate_limits: Vec<Arc<RateLimit>>,
     /// Seed of the next request's delays.
     seed: AtomicU64,
@@ -94,7 +94,7 @@ impl RetryStore {
         LaneStore { store, host, lane }: LaneStore,
         service: Service,
         settings: &RunSettings,
-        progress: Progress,
+        progress: RunProgress,
     ) -> Self {
         let member = lane.enter(&host, service);
         member.set_weight(settings.weight);

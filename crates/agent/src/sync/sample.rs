@@ -32,7 +32,7 @@ pub(crate) struct StoredFile {
 
 /// The files that follow the cursor, as far as the bytes reach.
 #[derive(Debug)]
-pub(crate) struct Sample {
+pub(crate) struct CheckSample {
     record: CheckRecord,
     now_s: i64,
     seed: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Sample {
     pub(crate) too_large: u64,
 }
 
-impl Sample {
+impl CheckSample {
     /// A sample of so many bytes for each day since the last check, at most for a week.
     /// The same seed leads to the same order.
     pub(crate) fn new(bytes_per_day: u64, now_s: i64, record: CheckRecord, seed: u64) -> Self {
@@ -132,7 +132,7 @@ mod tests {
     /// A check of these files after a day; gives the files that it reads.
     fn check(files: &[StoredFile], per_day: u64, record: &mut CheckRecord) -> Vec<StoredFile> {
         let now_s = record.checked_at.unwrap_or_default() + DAY_S;
-        let mut sample = Sample::new(per_day, now_s, *record, 7);
+        let mut sample = CheckSample::new(per_day, now_s, *record, 7);
         for file in files {
             sample.add(file.clone());
         }
@@ -173,7 +173,7 @@ mod tests {
                 cursor: 3,
                 checked_at,
             };
-            let mut sample = Sample::new(100, now_s, record, 7);
+            let mut sample = CheckSample::new(100, now_s, record, 7);
             files.iter().for_each(|file| sample.add(file.clone()));
             sample.finish().0.len()
         };
@@ -185,7 +185,7 @@ mod tests {
             10,
             "the clock was set back: as after a day"
         );
-        let mut sample = Sample::new(100, DAY_S, CheckRecord::default(), 7);
+        let mut sample = CheckSample::new(100, DAY_S, CheckRecord::default(), 7);
         sample.add(file(0, 701));
         assert_eq!(sample.too_large, 1);
         assert_eq!(sample.finish().0, []);

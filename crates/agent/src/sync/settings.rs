@@ -7,7 +7,7 @@ use fairbat::lane::{Lane, Service};
 use fairbat::transport::RateLimit;
 
 use crate::config::{Delete, Detect};
-use crate::filter::Filter;
+use crate::filter::EntryFilter;
 use crate::store::Store;
 
 /// What a run does.
@@ -19,7 +19,7 @@ pub struct RunSettings {
     /// `None` if they are not authenticated.
     pub key_file: Option<PathBuf>,
     /// Which entries are moved. A pull neither fetches nor deletes the others.
-    pub filter: Filter,
+    pub filter: EntryFilter,
     /// How a changed file is recognised.
     pub detect: Detect,
     /// What happens to files that the origin does not have.

@@ -6,7 +6,7 @@
 use fairbat::machine::LaneDirection;
 use serde::Serialize;
 
-use crate::daemon::handle::Handle;
+use crate::daemon::handle::DaemonHandle;
 use crate::status::HistorySample;
 
 /// Time between two points, s.
@@ -17,7 +17,7 @@ const POINTS: usize = 360;
 
 /// The document that the page reads.
 #[derive(Serialize)]
-pub(crate) struct History {
+pub(crate) struct HistoryDocument {
     /// Time between two points, s.
     step: f64,
     push: Series,
@@ -47,9 +47,9 @@ struct Series {
     queue: Vec<Option<f64>>,
 }
 
-impl History {
+impl HistoryDocument {
     /// The last hour of both lanes.
-    pub(crate) fn of(handle: &Handle) -> Self {
+    pub(crate) fn of(handle: &DaemonHandle) -> Self {
         let now = handle.status().now.as_duration().as_secs_f64();
         let series = |direction| Series::of(&handle.history(direction), now);
         Self {

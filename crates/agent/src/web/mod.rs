@@ -32,8 +32,8 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::net::{TcpListener, TcpStream};
 
-use self::history::History;
-use crate::daemon::handle::Handle;
+use self::history::HistoryDocument;
+use crate::daemon::handle::DaemonHandle;
 use crate::metrics;
 use crate::response::{AgentResponse, JSON, json, response};
 use crate::status::{AgentStatus, TaskKind};
@@ -60,7 +60,7 @@ const HTML: &str = "text/html; charset=utf-8";
 
 /// What there is.
 #[derive(Debug, Clone, Copy)]
-enum Document {
+enum WebResource {
     Page,
     Status,
     History,
@@ -68,7 +68,7 @@ enum Document {
     Metrics,
 }
 
-impl Document {
+impl WebResource {
     fn at(path: &str) -> Option<Self> {
         Some(match path {
             "/" => Self::Page,
@@ -106,7 +106,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
 /// What all connections share.
 #[derive(Debug)]
 struct WebServer {
-    handle: Handle,
+    handle: DaemonHandle,
     /// The time zone of the times on the page.
     zone: TimeZone,
 }
@@ -126,7 +126,7 @@ struct PageStatus<'a> {
 /// seconds. The page shows times in `zone`.
 pub async fn serve(
     listener: TcpListener,
-    handle: Handle,
+    handle: DaemonHandle,
     zone: TimeZone,
     stop: impl Future<Output = ()>,
 ) {
@@ -178,7 +178,7 @@ impl WebServer {
             };
             return private(refusal.status(), PLAIN, text);
         }
-        let Some(document) = Document::at(request.uri.path()) else {
+        let Some(resource) = WebResource::at(request.uri.path()) else {
             let text = "There is nothing here. There are /, /status.json, /history.json, \
                         /site.json and /metrics.\n";
             return private(StatusCode::NOT_FOUND, PLAIN, text);
@@ -190,12 +190,12 @@ impl WebServer {
             headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return answer;
         }
-        match document {
-            Document::Page => page(),
-            Document::Status => self.status(),
-            Document::History => self.history(),
-            Document::Site => self.site().await,
-            Document::Metrics => self.metrics(),
+        match resource {
+            WebResource::Page => page(),
+            WebResource::Status => self.status(),
+            WebResource::History => self.history(),
+            WebResource::Site => self.site().await,
+            WebResource::Metrics => self.metrics(),
         }
     }
 
@@ -223,7 +223,11 @@ impl WebServer {
     }
 
     fn history(&self) -> AgentResponse {
-        private(StatusCode::OK, JSON, json(&History::of(&self.handle)))
+        private(
+            StatusCode::OK,
+            JSON,
+            json(&HistoryDocument::of(&self.handle)),
+        )
     }
 
     fn metrics(&self) -> AgentResponse {

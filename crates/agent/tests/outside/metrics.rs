@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::scene::{at, status, task};
 use fairbat::machine::LaneDirection;
 use fairbat_agent::metrics::{NAMES, render};
-use fairbat_agent::status::{AgentStatus, Phase, TaskKind, TaskStatus, Totals};
+use fairbat_agent::status::{AgentStatus, TaskKind, TaskPhase, TaskStatus, Totals};
 
 /// The value of a series, written as it is told.
 fn value(text: &str, series: &str) -> Option<f64> {
@@ -211,11 +211,21 @@ fn of_downloads_the_dates_are_those_of_the_latest_that_is_open() {
         "add-1",
         "1970-01-01T00:10:00Z",
         Some(0.0),
-        Phase::Running,
+        TaskPhase::Running,
     ));
     all.tasks.extend([
-        due("add-2", "1970-01-01T00:20:00Z", Some(0.0), Phase::Running),
-        due("add-3", "1970-01-01T00:05:00Z", Some(900.0), Phase::Done),
+        due(
+            "add-2",
+            "1970-01-01T00:20:00Z",
+            Some(0.0),
+            TaskPhase::Running,
+        ),
+        due(
+            "add-3",
+            "1970-01-01T00:05:00Z",
+            Some(900.0),
+            TaskPhase::Done,
+        ),
     ]);
     let deadline = "fairbat_task_deadline_timestamp_seconds{task=\"(added)\"}";
     assert_eq!(value(&render(&all), deadline), Some(600.0));

@@ -9,7 +9,7 @@ fn no_variables(_: &str) -> Option<OsString> {
 }
 
 /// A file with this content and mode, and what is read from it.
-fn from(content: &[u8], mode: u32, wanted: Wanted) -> Result<Credentials, CredentialsError> {
+fn from(content: &[u8], mode: u32, wanted: Wanted) -> Result<StoreCredentials, CredentialsError> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(&path, content).unwrap();
@@ -18,10 +18,10 @@ fn from(content: &[u8], mode: u32, wanted: Wanted) -> Result<Credentials, Creden
     read("nas", &Spec { wanted, origin }, no_variables)
 }
 
-fn password(user: &str, password: &str) -> Credentials {
-    Credentials::Password {
+fn password(user: &str, password: &str) -> StoreCredentials {
+    StoreCredentials::Password {
         user: user.to_owned(),
-        password: Secret::new(password.to_owned()),
+        password: SecretText::new(password.to_owned()),
     }
 }
 
@@ -30,13 +30,16 @@ fn files_have_lines_of_keys_and_values() {
     let found = from(FILE_LOGIN.as_bytes(), 0o600, Wanted::Login).unwrap();
     assert_eq!(found, password("alice", "p=q #r"));
     let found = from(b"token = t\n", 0o400, Wanted::Login).unwrap();
-    assert_eq!(found, Credentials::Token(Secret::new("t".to_owned())));
+    assert_eq!(
+        found,
+        StoreCredentials::Token(SecretText::new("t".to_owned()))
+    );
     let content = b"access_key_id = i\r\nsecret_access_key = k\r\nsession_token = t";
     let found = from(content, 0o600, Wanted::Keys).unwrap();
-    let expected = Credentials::Keys {
+    let expected = StoreCredentials::Keys {
         access_key_id: "i".to_owned(),
-        secret_access_key: Secret::new("k".to_owned()),
-        session_token: Some(Secret::new("t".to_owned())),
+        secret_access_key: SecretText::new("k".to_owned()),
+        session_token: Some(SecretText::new("t".to_owned())),
     };
     assert_eq!(found, expected);
 }
@@ -140,16 +143,19 @@ fn without_a_file_the_environment_counts() {
         })
     };
     let none = read(Wanted::Login, &[]).unwrap();
-    assert_eq!(none, Credentials::Anonymous);
+    assert_eq!(none, StoreCredentials::Anonymous);
     let user = ("FAIRBAT_STORE_MY_NAS_USER", "alice");
     let login = [user, ("FAIRBAT_STORE_MY_NAS_PASSWORD", "p")];
     assert_eq!(read(Wanted::Login, &login).unwrap(), password("alice", "p"));
-    assert_eq!(read(Wanted::Keys, &login).unwrap(), Credentials::Anonymous);
+    assert_eq!(
+        read(Wanted::Keys, &login).unwrap(),
+        StoreCredentials::Anonymous
+    );
     assert!(read(Wanted::Login, &[user]).is_err());
     let keys = [("AWS_ACCESS_KEY_ID", "i"), ("AWS_SECRET_ACCESS_KEY", "k")];
     assert!(matches!(
         read(Wanted::Keys, &keys).unwrap(),
-        Credentials::Keys {
+        StoreCredentials::Keys {
             session_token: None,
             ..
         }

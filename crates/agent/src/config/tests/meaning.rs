@@ -10,21 +10,21 @@ use jiff::tz::TimeZone;
 use super::*;
 use crate::calendar::Calendar;
 use crate::config::credentials::{Origin, Spec, Wanted};
-use crate::filter::Filter;
+use crate::filter::EntryFilter;
 
 fn calendar(text: &str) -> Calendar {
     Calendar::parse(text).unwrap()
 }
 
-fn local(path: &str, file_mode: u32) -> Store {
+fn local(path: &str, file_mode: u32) -> StoreConfig {
     let path = path.into();
-    Store::Local(Local { path, file_mode })
+    StoreConfig::Local(Local { path, file_mode })
 }
 
 #[test]
 fn an_empty_file_is_all_defaults() {
     let config = config("");
-    let expected = Agent {
+    let expected = AgentConfig {
         state: "/var/lib/fairbat".into(),
         socket: "/run/fairbat/agent.sock".into(),
         listen: Some("127.0.0.1:9797".parse().unwrap()),
@@ -54,7 +54,7 @@ fn a_fleet_has_a_server_a_site_and_defaults() {
         );
         config(&text).fleet.unwrap()
     };
-    let expected = Fleet {
+    let expected = FleetConfig {
         url: "nats://nats.example.org:4222".parse().unwrap(),
         site: "berlin-1_a".to_owned(),
         host: "alpha_example_org".to_owned(),
@@ -68,7 +68,7 @@ fn a_fleet_has_a_server_a_site_and_defaults() {
         "host = \"b\"\ncredentials = \"/etc/fairbat/site.creds\"\ncacert = \"/etc/ca.pem\"\n\
          coordinate = false\nconnections = 64",
     );
-    let expected = Fleet {
+    let expected = FleetConfig {
         host: "b".to_owned(),
         credentials: Some("/etc/fairbat/site.creds".into()),
         cacert: Some("/etc/ca.pem".into()),
@@ -144,7 +144,7 @@ fn the_example_shows_every_key_and_is_right() {
     assert_eq!(
         media.course,
         Course::Pull {
-            from: Place {
+            from: StoreDirectory {
                 store: "nas".to_owned(),
                 path: "media".to_owned()
             },
@@ -166,8 +166,8 @@ fn the_example_shows_every_key_and_is_right() {
     assert_eq!(nightly.bytes, Some(40 << 30));
     assert_eq!(nightly.due, Some(Due::By("06:00".parse().unwrap())));
     for keys in [
-        &Agent::KEYS[..],
-        &Agent::STREAM_KEYS,
+        &AgentConfig::KEYS[..],
+        &AgentConfig::STREAM_KEYS,
         &fleet::KEYS,
         &store::S3_KEYS,
         &store::HTTP_KEYS,
@@ -206,11 +206,11 @@ fn a_stream_has_a_law_by_name_and_numbers() {
 #[test]
 fn a_job_says_little() {
     let found = job(&push(""));
-    let expected = Job {
+    let expected = JobConfig {
         name: "j".to_owned(),
         course: Course::Push {
             from: "/home".into(),
-            to: Place {
+            to: StoreDirectory {
                 store: "nas".to_owned(),
                 path: "home".to_owned(),
             },
@@ -218,7 +218,7 @@ fn a_job_says_little() {
         timing: Timing::ByHand,
         due: None,
         mode: JobMode::Scavenge,
-        filter: Filter::everything(),
+        filter: EntryFilter::everything(),
         delete: Delete::Never,
         verify: Verify::Sent,
         detect: Detect::Metadata,
@@ -246,7 +246,7 @@ fn a_job_says_all() {
     assert_eq!(found.timing, Timing::Calendar(calendars));
     assert_eq!(found.due, Some(Due::Within(Duration::from_secs(5400))));
     let exclude = ["*.tmp".to_owned(), "!b".to_owned()];
-    let filter = Filter::new(&["/a".to_owned()], &exclude).unwrap();
+    let filter = EntryFilter::new(&["/a".to_owned()], &exclude).unwrap();
     assert_eq!(found.filter, filter);
     let max = MaxDelete::Files(7);
     assert_eq!(found.delete, Delete::Mirror { max });
@@ -295,8 +295,8 @@ fn stores_have_defaults() {
         credentials: keys(Origin::Environment),
         cacert: None,
     };
-    assert_eq!(stores["offsite"], Store::S3(expected.clone()));
-    let Store::Webdav(nas) = &stores["nas"] else {
+    assert_eq!(stores["offsite"], StoreConfig::S3(expected.clone()));
+    let StoreConfig::Webdav(nas) = &stores["nas"] else {
         panic!("{stores:?}");
     };
     assert_eq!(nas.url.as_str(), "https://nas.example.org/dav/");
@@ -308,7 +308,7 @@ fn stores_have_defaults() {
     }
     let text = "[stores.a]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://127.0.0.1:9000\"\n\
         credentials = \"a.keys\"\n";
-    let Store::S3(found) = &config(text).stores["a"] else {
+    let StoreConfig::S3(found) = &config(text).stores["a"] else {
         panic!("an S3 store");
     };
     assert!(found.path_style);
@@ -317,7 +317,7 @@ fn stores_have_defaults() {
         keys(Origin::Service("a.keys".to_owned()))
     );
     let text = format!("{text}path_style = false\n");
-    let Store::S3(found) = &config(&text).stores["a"] else {
+    let StoreConfig::S3(found) = &config(&text).stores["a"] else {
         panic!("an S3 store");
     };
     assert!(!found.path_style);

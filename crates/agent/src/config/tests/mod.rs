@@ -56,7 +56,7 @@ fn push(lines: &str) -> String {
     ))
 }
 
-fn job(text: &str) -> Job {
+fn job(text: &str) -> JobConfig {
     config(text).jobs.remove(0)
 }
 

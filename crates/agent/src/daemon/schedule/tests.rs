@@ -60,7 +60,7 @@ fn it_runs_at_its_time_and_is_due_by_the_next_morning() {
     assert_eq!(task.last.as_ref().unwrap().in_time, Some(false));
     assert_eq!((task.totals.late, task.totals.bytes), (1, 7));
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
-    assert_eq!(task.phase(false), Phase::Waiting);
+    assert_eq!(task.phase(false), TaskPhase::Waiting);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn what_may_pass_is_tried_again_for_the_same_deadline() {
         0,
         &at("2026-03-02T22:10:00[UTC]"),
     );
-    assert_eq!(task.phase(false), Phase::Retrying);
+    assert_eq!(task.phase(false), TaskPhase::Retrying);
     let again = at("2026-03-02T22:11:00[UTC]");
     assert!(task.is_due(again.timestamp()));
     assert_eq!(task.begin(&again), deadline);
@@ -109,7 +109,7 @@ fn what_will_not_pass_waits_for_its_next_time() {
         &at("2026-03-02T22:10:00[UTC]"),
     );
     assert_eq!(task.next, Some(at("2026-03-03T22:00:00[UTC]").timestamp()));
-    assert_eq!(task.phase(false), Phase::Waiting);
+    assert_eq!(task.phase(false), TaskPhase::Waiting);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn what_runs_once_goes_on_after_it_was_stopped() {
     assert!(!task.is_over());
     task.begin(&now);
     task.end(&RunReport::default(), 0, &now);
-    assert_eq!((task.is_over(), task.phase(false)), (true, Phase::Done));
+    assert_eq!((task.is_over(), task.phase(false)), (true, TaskPhase::Done));
 }
 
 #[test]
@@ -148,7 +148,10 @@ fn a_restore_of_a_job_that_is_gone_is_given_up() {
         ..RunReport::default()
     };
     task.end(&report, 0, &now);
-    assert_eq!((task.is_over(), task.phase(false)), (true, Phase::Failed));
+    assert_eq!(
+        (task.is_over(), task.phase(false)),
+        (true, TaskPhase::Failed)
+    );
     let problem = task.last.unwrap().problem.unwrap();
     assert_eq!(problem, "job home is not configured any more");
 }
@@ -165,7 +168,7 @@ fn an_interval_counts_from_the_last_run() {
     let mut paused = task;
     paused.is_paused = true;
     assert!(!paused.is_due(at("2026-03-02T21:30:00[UTC]").timestamp()));
-    assert_eq!(paused.phase(false), Phase::Paused);
+    assert_eq!(paused.phase(false), TaskPhase::Paused);
 }
 
 /// The clock was set to `now`, by so many seconds.

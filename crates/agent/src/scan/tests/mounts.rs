@@ -54,7 +54,7 @@ fn open_after(root: &Path, mounted: &[MountPoint]) -> Result<Scan, ScanError> {
         mounted: mounted.to_vec(),
         ..ScanOptions::default()
     };
-    Scan::open(root, Filter::everything(), options)
+    Scan::open(root, EntryFilter::everything(), options)
 }
 
 fn mount_paths(outcome: &ScanOutcome) -> Vec<String> {
@@ -88,7 +88,7 @@ fn mount_points_are_seen_and_need_not_be_crossed() {
         one_file_system: true,
         ..ScanOptions::default()
     };
-    let mut scan = Scan::open(dir.path(), Filter::everything(), options).unwrap();
+    let mut scan = Scan::open(dir.path(), EntryFilter::everything(), options).unwrap();
     assert_eq!(rest(&mut scan), ["a", "disk", "z"]);
     assert_eq!(scan.finish().mounts, []);
 
@@ -236,7 +236,7 @@ fn a_disk_that_is_left_out_by_now_is_not_missed() {
     };
     mount.detach();
     fs::remove_dir(&mount.0).unwrap();
-    let filter = Filter::new(&[], &["/disk/".to_owned()]).unwrap();
+    let filter = EntryFilter::new(&[], &["/disk/".to_owned()]).unwrap();
     let mut scan = Scan::open(dir.path(), filter, options).unwrap();
     assert_eq!(rest(&mut scan), ["z"]);
     assert_eq!(scan.finish().mounts, []);

@@ -18,8 +18,8 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 
 use super::location::RootUrl;
 use crate::config::Http;
-use crate::config::credentials::Credentials;
-use crate::store::backend::{BoxError, ContentStream, Pieces};
+use crate::config::credentials::StoreCredentials;
+use crate::store::backend::{BoxError, ContentStream, PieceStream};
 use crate::store::error::{RequestError, StoreError, StoreErrorKind, StoreRefusal};
 
 /// How much of an unneeded body is read, bytes. A connection whose answer is read to
@@ -46,16 +46,16 @@ impl DavClient {
     /// The URL is invalid, or the credentials do not fit into a header.
     pub(crate) fn new(
         http: &Http,
-        credentials: &Credentials,
+        credentials: &StoreCredentials,
         client: LaneClient,
     ) -> Result<Self, StoreError> {
         let authorization = match credentials {
-            Credentials::Anonymous | Credentials::Keys { .. } => None,
-            Credentials::Password { user, password } => {
+            StoreCredentials::Anonymous | StoreCredentials::Keys { .. } => None,
+            StoreCredentials::Password { user, password } => {
                 let both = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
                 Some(format!("Basic {both}"))
             }
-            Credentials::Token(token) => Some(format!("Bearer {}", token.expose())),
+            StoreCredentials::Token(token) => Some(format!("Bearer {}", token.expose())),
         };
         let authorization = authorization.map(|text| {
             let mut value = HeaderValue::try_from(text).map_err(|_| {
@@ -228,12 +228,12 @@ pub(crate) fn whole(content: Bytes) -> RequestContent {
 }
 
 /// A body of `size` bytes from a stream. A stream of another length is an error.
-pub(crate) fn streamed(pieces: Pieces, size: u64) -> RequestContent {
+pub(crate) fn streamed(pieces: PieceStream, size: u64) -> RequestContent {
     StreamBody { pieces, left: size }.boxed()
 }
 
 struct StreamBody {
-    pieces: Pieces,
+    pieces: PieceStream,
     /// Remaining bytes.
     left: u64,
 }

@@ -15,7 +15,7 @@ const PROPFIND_BODY: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
 
 /// A member of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct CollectionMember {
     pub(crate) name: String,
     pub(crate) is_collection: bool,
     /// Its length, bytes, if the server says it.
@@ -26,7 +26,7 @@ pub(crate) struct Member {
 pub(crate) async fn members(
     client: &DavClient,
     key: &str,
-) -> Result<Option<Vec<Member>>, RequestError> {
+) -> Result<Option<Vec<CollectionMember>>, RequestError> {
     let url = client.root.collection(key)?;
     let doing = "PROPFIND";
     let method = Method::from_bytes(doing.as_bytes()).expect("a method");
@@ -43,7 +43,7 @@ pub(crate) async fn members(
     let (mut members, mut is_collection) = (Vec::new(), false);
     for resource in resources {
         match client.root.resolve(key, &resource.href) {
-            Reference::Member(name) => members.push(Member {
+            Reference::Member(name) => members.push(CollectionMember {
                 name,
                 is_collection: resource.is_collection,
                 size: resource.size,

@@ -14,7 +14,9 @@ use sha2::{Digest, Sha256};
 
 use super::client::{DavClient, RequestContent, error_of_key, is_absent, streamed, whole};
 use crate::object_name::beneath;
-use crate::store::backend::{ContentStream, ListPlace, ListedObject, ListedPage, Pieces, Store};
+use crate::store::backend::{
+    ContentStream, ListPlace, ListedObject, ListedPage, PieceStream, Store,
+};
 use crate::store::error::{RequestError, StoreError};
 use crate::store::unfinished::{PendingUpload, StagedFile};
 
@@ -81,7 +83,7 @@ impl Store for ServeStore {
         &self,
         key: &str,
         size: u64,
-        pieces: Pieces,
+        pieces: PieceStream,
         context: RequestContext,
     ) -> Result<StagedFile, StoreError> {
         self.send(key, streamed(pieces, size), None, context)

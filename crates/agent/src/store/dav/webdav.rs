@@ -18,7 +18,7 @@ use super::client::{DavClient, RequestContent, error_of_key, is_absent, streamed
 use super::listing::members;
 use crate::object_name::beneath;
 use crate::store::backend::{
-    ContentStream, DIRECTORY_IN_THE_WAY, ListPlace, ListedObject, ListedPage, Pieces, Store,
+    ContentStream, DIRECTORY_IN_THE_WAY, ListPlace, ListedObject, ListedPage, PieceStream, Store,
 };
 use crate::store::error::{RequestError, StoreError, StoreErrorKind};
 use crate::store::unfinished::{
@@ -229,7 +229,7 @@ impl Store for WebdavStore {
         &self,
         key: &str,
         size: u64,
-        pieces: Pieces,
+        pieces: PieceStream,
         context: RequestContext,
     ) -> Result<StagedFile, StoreError> {
         self.send(key, streamed(pieces, size), context).await

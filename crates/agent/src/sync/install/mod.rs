@@ -50,7 +50,7 @@ pub(crate) struct Installer {
 
 /// A file with its content and attributes, but without its name.
 #[derive(Debug)]
-pub(crate) struct FinishedFile {
+pub(crate) struct UnnamedFile {
     aside: TemporaryFile,
     pub(crate) path: TreePath,
 }
@@ -140,9 +140,9 @@ impl Installer {
         aside: TemporaryFile,
         path: TreePath,
         attributes: &Attributes,
-    ) -> io::Result<FinishedFile> {
+    ) -> io::Result<UnnamedFile> {
         self.count(attributes::give(&aside.file, attributes)?);
-        Ok(FinishedFile { aside, path })
+        Ok(UnnamedFile { aside, path })
     }
 
     /// Waits until files are on the disk and renames them into their places, until
@@ -152,7 +152,7 @@ impl Installer {
     /// The files cannot be synced. Then none is installed.
     pub(crate) fn install(
         &self,
-        mut files: Vec<FinishedFile>,
+        mut files: Vec<UnnamedFile>,
         is_stopped: &dyn Fn() -> bool,
     ) -> io::Result<Vec<(TreePath, io::Result<()>)>> {
         if files.len() > MAX_SINGLE_SYNCS {

@@ -16,7 +16,7 @@ use super::run::{PullRun, disk};
 use crate::entry::TreePath;
 use crate::object_name;
 use crate::store::StoreErrorKind;
-use crate::sync::install::{FinishedFile, TemporaryFile};
+use crate::sync::install::{TemporaryFile, UnnamedFile};
 use crate::sync::report::{EntryFailure, MoveError, NEWER_OR_DAMAGED, RunProblem, RunReport};
 use crate::sync::spool::Spool;
 
@@ -94,7 +94,7 @@ impl PullRun {
         }
     }
 
-    async fn fetch(&self, wanted: &WantedFile) -> Result<FinishedFile, MoveError> {
+    async fn fetch(&self, wanted: &WantedFile) -> Result<UnnamedFile, MoveError> {
         let fetch = || async {
             let request = self.store.begin_request(wanted.size);
             let finished = self.fetch_once(wanted, request.context()).await?;
@@ -108,7 +108,7 @@ impl PullRun {
         &self,
         wanted: &WantedFile,
         context: RequestContext,
-    ) -> Result<FinishedFile, MoveError> {
+    ) -> Result<UnnamedFile, MoveError> {
         let key = object_name::under(&self.settings.run.prefix, &wanted.path);
         let get = self.store.get(&key, context).await;
         let mut content = get.map_err(|error| match error.kind {
@@ -172,7 +172,7 @@ impl FileWriter {
 /// installed.
 struct InstallQueue {
     run: Arc<PullRun>,
-    batch: Vec<FinishedFile>,
+    batch: Vec<UnnamedFile>,
     bytes: u64,
     under_way: Option<JoinHandle<io::Result<BatchResult>>>,
 }
@@ -189,7 +189,7 @@ impl InstallQueue {
         }
     }
 
-    fn push(&mut self, file: FinishedFile, size: u64) {
+    fn push(&mut self, file: UnnamedFile, size: u64) {
         self.batch.push(file);
         self.bytes += size;
     }
@@ -229,4 +229,4 @@ impl InstallQueue {
 }
 
 /// A file, its length (bytes), and how its fetch ended.
-type EndedFetch = (TreePath, u64, Result<FinishedFile, MoveError>);
+type EndedFetch = (TreePath, u64, Result<UnnamedFile, MoveError>);

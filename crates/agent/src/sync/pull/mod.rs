@@ -22,7 +22,7 @@ pub use self::run::{MANIFEST_PAUSES, PullSettings};
 use self::run::{PullRun, disk};
 use super::install::{InstallError, Installer, is_temporary};
 use super::manifest_store::{FetchedManifests, NO_KEY, ValidManifests, read_key, valid_manifests};
-use super::progress::Progress;
+use super::progress::RunProgress;
 use super::report::{RunProblem, RunReport};
 use super::retry_store::RetryStore;
 use super::settings::LaneStore;
@@ -38,7 +38,7 @@ use crate::store::part_size;
 pub async fn pull(
     origin: LaneStore,
     settings: PullSettings,
-    progress: Progress,
+    progress: RunProgress,
     stop: watch::Receiver<bool>,
 ) -> RunReport {
     let mut report = RunReport::default();
@@ -51,7 +51,7 @@ pub async fn pull(
 async fn run(
     origin: LaneStore,
     settings: PullSettings,
-    progress: Progress,
+    progress: RunProgress,
     report: &mut RunReport,
 ) -> Result<(), RunProblem> {
     // The threads of the run end when this is dropped.

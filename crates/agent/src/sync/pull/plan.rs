@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::run::PullRun;
 use crate::config::Detect;
 use crate::entry::{Attributes, TreePath};
-use crate::filter::{Filter, FilterVerdict};
+use crate::filter::{EntryFilter, FilterVerdict};
 use crate::manifest::{ItemContent, ManifestItem};
 use crate::sync::install::{DirectoryCache, Existing, SET_ID, SET_USER_ID, is_temporary};
 use crate::sync::manifest_store::FetchedManifests;
@@ -221,7 +221,7 @@ impl PullRun {
 #[derive(Debug)]
 pub(crate) struct FilteredItems<I> {
     items: I,
-    filter: Filter,
+    filter: EntryFilter,
     /// The directories around the last entry, with their verdicts.
     around: Vec<(TreePath, FilterVerdict)>,
     /// Directories that are kept only if a member is.
@@ -230,7 +230,7 @@ pub(crate) struct FilteredItems<I> {
 }
 
 impl<I> FilteredItems<I> {
-    pub(crate) fn new(items: I, filter: &Filter) -> Self {
+    pub(crate) fn new(items: I, filter: &EntryFilter) -> Self {
         Self {
             items,
             filter: filter.clone(),
@@ -327,7 +327,7 @@ mod tests {
 
     fn kept(include: &[&str], exclude: &[&str], paths: &[&str]) -> Vec<String> {
         let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let filter = Filter::new(&owned(include), &owned(exclude)).unwrap();
+        let filter = EntryFilter::new(&owned(include), &owned(exclude)).unwrap();
         let items = paths.iter().map(|path| Ok::<_, Infallible>(item(path)));
         let sifted = FilteredItems::new(items, &filter);
         sifted.map(|item| item.unwrap().path.to_string()).collect()

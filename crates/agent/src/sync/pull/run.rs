@@ -10,7 +10,7 @@ use crate::entry::TreePath;
 use crate::manifest::JobKey;
 use crate::state::StateDatabase;
 use crate::sync::install::{Installer, is_of_disk};
-use crate::sync::progress::Progress;
+use crate::sync::progress::RunProgress;
 use crate::sync::report::{EntryFailure, MoveError, RunProblem, RunReport};
 use crate::sync::retry_store::RetryStore;
 use crate::sync::settings::RunSettings;
@@ -51,7 +51,7 @@ pub(crate) struct PullRun {
     /// What the manifests have to be authenticated with.
     pub(crate) key: Option<JobKey>,
     pub(crate) store: RetryStore,
-    pub(crate) progress: Progress,
+    pub(crate) progress: RunProgress,
     pub(crate) installer: Arc<Installer>,
     pub(crate) stopped: Arc<AtomicBool>,
 }

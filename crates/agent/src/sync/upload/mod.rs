@@ -23,7 +23,7 @@ use super::source::{ReadError, SourceFile};
 use crate::config::Verify;
 use crate::entry::TreePath;
 use crate::state::{StateChange, StateError, Synced, SyncedKind, UploadRecord, UploadedPart};
-use crate::store::{Part, Pieces, StoreError, StoreErrorKind, part_size, parts};
+use crate::store::{PieceStream, StoreError, StoreErrorKind, UploadPart, part_size, parts};
 
 /// Attempts for a file that changes while it is read.
 const MAX_VERSIONS: usize = 3;
@@ -232,7 +232,7 @@ impl PushJob {
             credited.fetch_add(size, Ordering::Relaxed);
             return Ok(sha256);
         };
-        let upload = Arc::new(PartUpload {
+        let upload = Arc::new(MultipartUpload {
             job: Arc::clone(self),
             path: path.clone(),
             source: Arc::clone(source),
@@ -269,7 +269,7 @@ impl PushJob {
             if !arrived.contains_key(&index) {
                 whole.update(&content);
             }
-            let part = Part {
+            let part = UploadPart {
                 index,
                 offset,
                 content,
@@ -329,7 +329,7 @@ impl PushJob {
 }
 
 /// A file that is being sent in parts.
-struct PartUpload {
+struct MultipartUpload {
     job: Arc<PushJob>,
     path: TreePath,
     source: Arc<SourceFile>,
@@ -338,13 +338,13 @@ struct PartUpload {
     credited: Arc<AtomicU64>,
 }
 
-impl PartUpload {
+impl MultipartUpload {
     /// Sends a part that has been admitted and read; gives its number and name. It is
     /// read again for each retry.
     async fn send_part(
         self: Arc<Self>,
         admission: AdmittedRequest,
-        part: Part,
+        part: UploadPart,
         sha256: [u8; 32],
     ) -> Result<(u32, String), MoveError> {
         let (store, record) = (&self.job.store, &self.record);
@@ -358,7 +358,7 @@ impl PartUpload {
                     // The same version, or an error.
                     None => read(source, offset, bytes).await?.0,
                 };
-                let part = Part {
+                let part = UploadPart {
                     index,
                     offset,
                     content,
@@ -391,7 +391,7 @@ type Unread = (u64, Sha256, oneshot::Sender<ReadToEnd>);
 
 /// A file, piece by piece, each read when it is asked for. The source is checked after
 /// each piece, so all pieces are of one version. `end` learns how the reading ended.
-fn pieces(source: Arc<SourceFile>, end: oneshot::Sender<ReadToEnd>) -> Pieces {
+fn pieces(source: Arc<SourceFile>, end: oneshot::Sender<ReadToEnd>) -> PieceStream {
     let size = source.state().size;
     let next = move |unread: Option<Unread>| {
         let source = Arc::clone(&source);

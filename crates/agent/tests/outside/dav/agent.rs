@@ -7,12 +7,12 @@ use std::sync::Arc;
 use fairbat::lane::{Lane, LaneSettings, Service};
 use fairbat::settings::HttpSettings;
 use fairbat::transport::{LaneClient, LeverPolicy};
-use fairbat_agent::filter::Filter;
+use fairbat_agent::filter::EntryFilter;
 use fairbat_agent::state::StateDatabase;
 use fairbat_agent::store::{self, Store};
 use fairbat_agent::sync::{
-    Delete, Detect, LaneStore, Progress, PushContext, PushSettings, RunReport, RunSettings, Verify,
-    push,
+    Delete, Detect, LaneStore, PushContext, PushSettings, RunProgress, RunReport, RunSettings,
+    Verify, push,
 };
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -54,7 +54,7 @@ impl Agent {
             run: RunSettings {
                 prefix: "home".to_owned(),
                 key_file: None,
-                filter: Filter::everything(),
+                filter: EntryFilter::everything(),
                 detect: Detect::Metadata,
                 delete: Delete::Never,
                 service: Service::Scavenge,
@@ -80,6 +80,6 @@ impl Agent {
             },
         };
         let (_run, stop) = watch::channel(false);
-        push(context, "home", settings, Progress::default(), stop).await
+        push(context, "home", settings, RunProgress::default(), stop).await
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fairbat_agent::config::credentials::{Credentials, Origin, Secret, Spec, Wanted};
-use fairbat_agent::config::{Http, Store};
+use fairbat_agent::config::credentials::{Origin, SecretText, Spec, StoreCredentials, Wanted};
+use fairbat_agent::config::{Http, StoreConfig};
 use fairbat_tests::netns::skipped;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_until;
@@ -22,13 +22,13 @@ pub(crate) const USER: &str = "me";
 pub(crate) const SECRET: &str = "pass-4711:word";
 
 /// A store, and the credentials for it.
-pub(crate) type StoreAccess = (Store, Credentials);
+pub(crate) type StoreAccess = (StoreConfig, StoreCredentials);
 
 /// A server; ended when dropped.
 pub(crate) struct Server {
     address: SocketAddr,
-    credentials: Credentials,
-    store: fn(Http) -> Store,
+    credentials: StoreCredentials,
+    store: fn(Http) -> StoreConfig,
     files: PathBuf,
     _process: Process,
 }
@@ -69,15 +69,15 @@ impl Server {
             .args(["--dir-cache-time", "0s"])
             .args(["--config", "/dev/null"])
             .arg(&files);
-        let credentials = Credentials::Password {
+        let credentials = StoreCredentials::Password {
             user: USER.to_owned(),
-            password: Secret::new(SECRET.to_owned()),
+            password: SecretText::new(SECRET.to_owned()),
         };
         Self::start(
             command,
             address,
             credentials,
-            Store::Webdav,
+            StoreConfig::Webdav,
             files,
             directory,
         )
@@ -100,12 +100,12 @@ impl Server {
             .args(["--writable", "--listen", &address.to_string()])
             .arg("--token-file")
             .arg(&token);
-        let credentials = Credentials::Token(Secret::new("token-4711".to_owned()));
+        let credentials = StoreCredentials::Token(SecretText::new("token-4711".to_owned()));
         Self::start(
             command,
             address,
             credentials,
-            Store::Fairbat,
+            StoreConfig::Fairbat,
             files,
             directory,
         )
@@ -124,8 +124,8 @@ impl Server {
         let url: url::Url = nginx.url("").parse().unwrap();
         Some(Self {
             address: url.socket_addrs(|| None).unwrap()[0],
-            credentials: Credentials::Anonymous,
-            store: Store::Webdav,
+            credentials: StoreCredentials::Anonymous,
+            store: StoreConfig::Webdav,
             files: nginx.path(""),
             _process: Process::Nginx(Box::new(nginx)),
         })
@@ -134,8 +134,8 @@ impl Server {
     fn start(
         mut command: Command,
         address: SocketAddr,
-        credentials: Credentials,
-        store: fn(Http) -> Store,
+        credentials: StoreCredentials,
+        store: fn(Http) -> StoreConfig,
         files: PathBuf,
         directory: TempDir,
     ) -> Option<Self> {
@@ -177,11 +177,11 @@ impl Server {
         self.settings_at(relay.address, self.credentials.clone())
     }
 
-    pub(crate) fn settings_as(&self, credentials: Credentials) -> StoreAccess {
+    pub(crate) fn settings_as(&self, credentials: StoreCredentials) -> StoreAccess {
         self.settings_at(self.address, credentials)
     }
 
-    fn settings_at(&self, address: SocketAddr, credentials: Credentials) -> StoreAccess {
+    fn settings_at(&self, address: SocketAddr, credentials: StoreCredentials) -> StoreAccess {
         let http = Http {
             url: format!("http://{address}").parse().unwrap(),
             credentials: Spec {
@@ -196,7 +196,7 @@ impl Server {
     /// Files that it has aside.
     pub(crate) fn unfinished(&self) -> usize {
         let directory = match self.settings().0 {
-            Store::Fairbat(_) => ".fairbat-upload",
+            StoreConfig::Fairbat(_) => ".fairbat-upload",
             _ => ".fairbat/unfinished",
         };
         std::fs::read_dir(self.files.join(directory)).map_or(0, Iterator::count)

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fairbat_agent::config::credentials::{Credentials, Secret};
+use fairbat_agent::config::credentials::{SecretText, StoreCredentials};
 use fairbat_agent::store::{StagedFile, Store, StoreError, StoreErrorKind};
 use fairbat_agent::sync::{EntryFailure, RunProblem};
 use fairbat_tests::tmpfs::TmpFs;
@@ -106,7 +106,7 @@ async fn a_run_goes_on_where_a_connection_broke() {
 async fn who_may_not_is_told_so_without_secrets() {
     let wrong = |credentials| async move {
         for server in [Server::rclone(), Server::fairbat()].into_iter().flatten() {
-            let agent = Agent::new(&server.settings_as(Credentials::clone(&credentials)));
+            let agent = Agent::new(&server.settings_as(StoreCredentials::clone(&credentials)));
             let source = tempfile::tempdir().unwrap();
             fs::write(source.path().join("large"), content(7, 20_000_000)).unwrap();
             let report = agent.push(source.path()).await;
@@ -121,13 +121,16 @@ async fn who_may_not_is_told_so_without_secrets() {
             assert!(!server.files().join("home").exists());
         }
     };
-    wrong(Credentials::Password {
+    wrong(StoreCredentials::Password {
         user: USER.to_owned(),
-        password: Secret::new("not-4711".to_owned()),
+        password: SecretText::new("not-4711".to_owned()),
     })
     .await;
-    wrong(Credentials::Token(Secret::new("not-4711".to_owned()))).await;
-    wrong(Credentials::Anonymous).await;
+    wrong(StoreCredentials::Token(SecretText::new(
+        "not-4711".to_owned(),
+    )))
+    .await;
+    wrong(StoreCredentials::Anonymous).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -216,7 +219,7 @@ async fn a_root_that_is_not_there_is_not_made() {
         return;
     };
     let mut settings = server.settings();
-    if let fairbat_agent::config::Store::Webdav(http) = &mut settings.0 {
+    if let fairbat_agent::config::StoreConfig::Webdav(http) = &mut settings.0 {
         http.url.set_path("/not/mounted");
     }
     let agent = Agent::new(&settings);

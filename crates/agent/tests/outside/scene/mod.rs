@@ -12,8 +12,8 @@ use fairbat::machine::LaneDirection;
 use fairbat_agent::daemon::handle::{DaemonPort, channel};
 use fairbat_agent::hold::status::{HoldPhase, HoldStatus, HoldTotals};
 use fairbat_agent::status::{
-    AgentStatus, CheckStatus, FileFailure, HistorySample, LaneStatus, LastRun, Outcomes, Phase,
-    Retries, StreamStatus, TaskKind, TaskStatus, Totals,
+    AgentStatus, CheckStatus, FileFailure, HistorySample, LaneStatus, LastRun, Outcomes, Retries,
+    StreamStatus, TaskKind, TaskPhase, TaskStatus, Totals,
 };
 use fairbat_agent::web;
 use jiff::tz::TimeZone;
@@ -43,7 +43,7 @@ pub(crate) fn task(id: &str, kind: TaskKind, direction: LaneDirection) -> TaskSt
         direction,
         from: "/home".into(),
         to: "offsite:home".into(),
-        phase: Phase::Waiting,
+        phase: TaskPhase::Waiting,
         next: None,
         began: None,
         deadline: None,
@@ -94,7 +94,7 @@ fn home() -> TaskStatus {
         failed: 0,
     };
     TaskStatus {
-        phase: Phase::Running,
+        phase: TaskPhase::Running,
         next: Some(at("2026-03-25T21:00:00Z")),
         began: Some(at("2026-03-24T21:00:00Z")),
         deadline: Some(at("2026-03-25T05:00:00Z")),
@@ -145,7 +145,7 @@ fn mail() -> TaskStatus {
     TaskStatus {
         from: "/var/mail".into(),
         to: "nas:mail".into(),
-        phase: Phase::Retrying,
+        phase: TaskPhase::Retrying,
         began: Some(at("2026-03-25T00:30:00Z")),
         deadline: Some(at("2026-03-25T02:30:00Z")),
         predicted: Some(at("2026-03-25T02:55:00Z")),
@@ -231,7 +231,7 @@ fn image() -> TaskStatus {
     TaskStatus {
         from: "https://mirror.example.org/debian-13.4.0-amd64-DVD-1.iso".into(),
         to: "/srv/images/debian-13.4.0-amd64-DVD-1.iso".into(),
-        phase: Phase::Running,
+        phase: TaskPhase::Running,
         began: Some(at("2026-03-25T00:20:00Z")),
         deadline: Some(at("2026-03-25T07:00:00Z")),
         predicted: Some(at("2026-03-25T01:29:00Z")),
@@ -388,7 +388,7 @@ pub(crate) fn status(ago: u32) -> AgentStatus {
 }
 
 /// The daemon's end after the last hour was told.
-pub(crate) fn night() -> (fairbat_agent::daemon::handle::Handle, DaemonPort) {
+pub(crate) fn night() -> (fairbat_agent::daemon::handle::DaemonHandle, DaemonPort) {
     let (handle, port) = channel(status(3_600));
     for ago in (0..3_600).rev() {
         port.publish(status(ago));
@@ -406,7 +406,10 @@ pub(crate) struct Serving {
 
 impl Serving {
     /// Serves this, on any free port of this machine.
-    pub(crate) fn begin(handle: fairbat_agent::daemon::handle::Handle, port: DaemonPort) -> Self {
+    pub(crate) fn begin(
+        handle: fairbat_agent::daemon::handle::DaemonHandle,
+        port: DaemonPort,
+    ) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("an address");

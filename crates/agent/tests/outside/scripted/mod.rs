@@ -42,7 +42,8 @@ impl Agent {
                 .build()
                 .expect("a runtime");
             runtime.block_on(async {
-                let listener = api::listen(&socket, api::Access::Group).expect("a free socket");
+                let listener =
+                    api::listen(&socket, api::SocketAccess::Group).expect("a free socket");
                 listening.send(()).expect("somebody waits for it");
                 play(listener, status, Box::new(script), &seen, told, stopped).await;
             });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairbat::lane::{Backlog, Extent, Lane, LaneSettings, Service};
-use fairbat_agent::config::Fleet;
+use fairbat_agent::config::FleetConfig;
 use fairbat_agent::fleet::{self, Participant};
 use fairbat_agent::lane_socket::Lanes;
 use jiff::Timestamp;
@@ -53,7 +53,7 @@ impl Hosts {
                 push: lane(),
                 pull: lane(),
             };
-            let fleet = Fleet {
+            let fleet = FleetConfig {
                 url: Url::parse(&urls[index % urls.len()]).expect("a URL"),
                 site: SITE.to_owned(),
                 host: name(index),

@@ -187,7 +187,7 @@ fn what_is_left_of_a_run_can_be_cancelled_be_it_paused_or_to_be_tried_again() {
         assert_eq!(task.next, moment(NEXT_TEN));
         assert_eq!(task.is_paused, is_paused, "that is another matter");
         task.is_paused = false;
-        assert_eq!(task.phase(false), Phase::Waiting);
+        assert_eq!(task.phase(false), TaskPhase::Waiting);
         assert_eq!(task.begin(&at(NEXT_TEN)), moment(NEXT_SIX));
     }
 }
