@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use url::Url;
 
-use self::client::{Agent, AgentError};
+use self::client::{AgentClient, AgentError};
 use self::request::{Success, send};
 use crate::args::{
     AddArgs, FleetAction, FleetArgs, RestoreArgs, SocketArgs, StartArgs, StatusArgs, TaskArgs,
@@ -35,7 +35,7 @@ pub(crate) fn add(args: &AddArgs) -> ExitCode {
     let download = current_directory().and_then(|here| download(args, &now(), &here));
     session::with_valid(download, |download| {
         drive(&args.agent, "", async {
-            let agent = Agent::at(&args.agent.socket)?;
+            let agent = AgentClient::at(&args.agent.socket)?;
             let json = args.agent.json;
             send(&agent, "/v1/add", &download, Success::PrintName, json).await?;
             Ok(ExitCode::Done)

@@ -32,8 +32,8 @@ pub(crate) use put::PutArgs;
 pub(crate) use run::{ProgressFormat, RunArgs, RunSpeedArgs, RunsArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{
-    FailureArgs, Http3, LogArgs, MessageArgs, PathArgs, ReceiverMethod, RequestArgs, TimeoutArgs,
-    rate, weight,
+    FailureArgs, Http3Choice, LogArgs, MessageArgs, PathArgs, ReceiverMethod, RequestArgs,
+    TimeoutArgs, rate, weight,
 };
 
 #[derive(Debug, Parser)]

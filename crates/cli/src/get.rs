@@ -14,7 +14,7 @@ use fairbat::settings::{
 };
 
 use self::follow::{Following, UrlReader};
-use crate::args::{AllocationMethod, GetArgs, Http3, LawName, ReceiverMethod, StreamArgs};
+use crate::args::{AllocationMethod, GetArgs, Http3Choice, LawName, ReceiverMethod, StreamArgs};
 use crate::console::log_filter;
 use crate::exit::ExitCode;
 use crate::session::{self, Options, now, random_seed, warn_if_late};
@@ -52,11 +52,11 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
             stopping: "stopping; run the same command again to resume",
         };
         match work {
-            Work::Batch(requests) => session::run(options, |stop, events| {
+            Downloads::Batch(requests) => session::run(options, |stop, events| {
                 warn_if_late(requests.iter().filter_map(|request| request.deadline));
                 download::run(settings, RunMode::Batch(requests), stop, events)
             }),
-            Work::Follow(following) => {
+            Downloads::Follow(following) => {
                 let (reader, requests) = UrlReader::new(following.first, following.target);
                 let law = following.law;
                 let skipped = reader.skipped();
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &GetArgs) -> ExitCode {
 
 /// What a run downloads.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) enum Downloads {
     /// These files.
     Batch(Vec<TransferRequest>),
     /// Those whose URLs come.
@@ -91,7 +91,7 @@ pub(crate) fn resolve(
     args: &GetArgs,
     environment: &mut Environment<'_>,
     metalink: Vec<MetalinkFile>,
-) -> Result<(Settings, Work), UsageError> {
+) -> Result<(Settings, Downloads), UsageError> {
     let paths = paths::of_flags(&args.speed.paths)?;
     let settings = Settings {
         http: HttpSettings {
@@ -120,25 +120,25 @@ pub(crate) fn resolve(
         seed: args.messages.seed.unwrap_or(environment.seed),
     };
     let work = match &args.files.input_file {
-        Some(input) if args.stream.follow => Work::Follow(Following {
+        Some(input) if args.stream.follow => Downloads::Follow(Following {
             input: urls::checked(input)?.to_owned(),
             first: urls::given(&args.urls)?,
             target: target(args)?,
             law: law(&args.stream, &settings)?,
         }),
-        _ => Work::Batch(transfers(args, environment, metalink)?),
+        _ => Downloads::Batch(transfers(args, environment, metalink)?),
     };
     Ok((settings, work))
 }
 
 /// When HTTP/3 is spoken: Vulture goes by packet intervals, which QUIC does not show.
-fn http3(receiver: ReceiverMethod, when: Http3) -> Result<Http3Policy, UsageError> {
+fn http3(receiver: ReceiverMethod, when: Http3Choice) -> Result<Http3Policy, UsageError> {
     match (receiver, when) {
-        (ReceiverMethod::Vulture, Http3::Only) => Err(UsageError::new(
+        (ReceiverMethod::Vulture, Http3Choice::Only) => Err(UsageError::new(
             "--receiver vulture goes by packet intervals, which HTTP/3 does not show: leave out \
              one of --receiver vulture and --http3 only",
         )),
-        (ReceiverMethod::Vulture, Http3::Auto) => Ok(Http3Policy::Never),
+        (ReceiverMethod::Vulture, Http3Choice::Auto) => Ok(Http3Policy::Never),
         (_, when) => Ok(when.into()),
     }
 }

@@ -21,18 +21,18 @@ use crate::settings::{UsageError, http, urls};
 /// Runs the command for the path to this URL.
 pub(crate) fn run(url: &str, args: &DoctorArgs) -> ExitCode {
     let arguments = resolve(url, args);
-    let arguments = arguments.and_then(|question| Ok((question, log_filter(&args.log)?)));
-    session::with_valid(arguments, |(question, filter)| {
+    let arguments = arguments.and_then(|request| Ok((request, log_filter(&args.log)?)));
+    session::with_valid(arguments, |(request, filter)| {
         let console = Console::plain();
         start_log(filter, &args.log, &console);
-        let url = without_credentials(&question.url);
+        let url = without_credentials(&request.url);
         if !args.log.quiet {
-            let limit = question.measure;
+            let limit = request.measure;
             console.line(&format!("downloading from {url}, for at most {limit:?}"));
         }
-        let call = diagnose(&question.http, &question.url, question.measure);
+        let call = diagnose(&request.http, &request.url, request.measure);
         match session::ask(&console, &url, call) {
-            Ok(seen) => print(&Answer::new(url.into(), &seen), args.messages.json),
+            Ok(seen) => print(&DiagnosisReport::new(url.into(), &seen), args.messages.json),
             Err(code) => code,
         }
     })
@@ -40,7 +40,7 @@ pub(crate) fn run(url: &str, args: &DoctorArgs) -> ExitCode {
 
 /// The arguments, checked: what kind of bottleneck is on this path?
 #[derive(Debug)]
-struct Question {
+struct DiagnosisRequest {
     url: Url,
     measure: Duration,
     http: HttpSettings,
@@ -50,32 +50,32 @@ struct Question {
 ///
 /// # Errors
 /// The first invalid argument.
-fn resolve(url: &str, args: &DoctorArgs) -> Result<Question, UsageError> {
+fn resolve(url: &str, args: &DoctorArgs) -> Result<DiagnosisRequest, UsageError> {
     if args.measure.is_zero() {
         return Err(UsageError::new(
             "--measure 0: a path shows nothing in no time; leave the flag out",
         ));
     }
     let variable = |name: &str| std::env::var_os(name);
-    Ok(Question {
+    Ok(DiagnosisRequest {
         url: urls::one(url)?,
         measure: args.measure,
         http: http(&args.requests, &args.timeouts, &variable)?,
     })
 }
 
-fn print(answer: &Answer, json: bool) -> ExitCode {
+fn print(report: &DiagnosisReport, json: bool) -> ExitCode {
     let text = if json {
-        serde_json::to_string(answer).expect("numbers, texts and options only")
+        serde_json::to_string(report).expect("numbers, texts and options only")
     } else {
-        answer.to_string()
+        report.to_string()
     };
     shown(&text)
 }
 
-/// The answer. Its field names are an interface, described in `docs/json.md`.
+/// The report. Its field names are an interface, described in `docs/json.md`.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct DiagnosisReport {
     /// The URL as given, without credentials.
     url: String,
     bottleneck: Option<BottleneckKind>,
@@ -94,7 +94,7 @@ struct Answer {
     bytes: Option<u64>,
 }
 
-impl Answer {
+impl DiagnosisReport {
     fn new(url: String, seen: &PathDiagnosis) -> Self {
         let kind = seen.findings.and_then(|findings| findings.kind);
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
@@ -142,7 +142,7 @@ fn unknown(seen: &PathDiagnosis) -> String {
     )
 }
 
-impl Display for Answer {
+impl Display for DiagnosisReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.bottleneck.map_or("unknown", BottleneckKind::name);
         writeln!(f, "Bottleneck: {name}")?;

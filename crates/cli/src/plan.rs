@@ -24,19 +24,19 @@ use crate::settings::{UsageError, deadline_flag, http, urls};
 pub(crate) fn run(args: &PlanArgs) -> ExitCode {
     let variable = |name: &str| std::env::var_os(name);
     let arguments = resolve(args, &now(), &variable);
-    let arguments = arguments.and_then(|question| Ok((question, log_filter(&args.log)?)));
-    session::with_valid(arguments, |(question, filter)| {
+    let arguments = arguments.and_then(|request| Ok((request, log_filter(&args.log)?)));
+    session::with_valid(arguments, |(request, filter)| {
         let console = Console::plain();
         start_log(filter, &args.log, &console);
-        let url = without_credentials(&question.url);
-        if !args.log.quiet && !question.measure.is_zero() {
-            let limit = question.measure;
+        let url = without_credentials(&request.url);
+        if !args.log.quiet && !request.measure.is_zero() {
+            let limit = request.measure;
             console.line(&format!("looking at {url}, for at most {limit:?}"));
         }
-        let call = survey(&question.http, &question.url, question.measure);
+        let call = survey(&request.http, &request.url, request.measure);
         match session::ask(&console, &url, call) {
             Ok(measured) => print(
-                &Answer::new(&question, &measured, &now()),
+                &ForecastReport::new(&request, &measured, &now()),
                 args.messages.json,
             ),
             Err(code) => code,
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &PlanArgs) -> ExitCode {
 
 /// The arguments, checked: can this file be here by then?
 #[derive(Debug)]
-struct Question {
+struct ForecastRequest {
     url: Url,
     deadline: Timestamp,
     /// Longest time of the measurement; zero means none.
@@ -62,8 +62,8 @@ fn resolve(
     args: &PlanArgs,
     now: &Zoned,
     variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<Question, UsageError> {
-    Ok(Question {
+) -> Result<ForecastRequest, UsageError> {
+    Ok(ForecastRequest {
         url: urls::one(&args.url)?,
         deadline: deadline_flag(&args.deadline, now)?,
         measure: args.measure,
@@ -71,21 +71,21 @@ fn resolve(
     })
 }
 
-fn print(answer: &Answer, json: bool) -> ExitCode {
+fn print(report: &ForecastReport, json: bool) -> ExitCode {
     let text = if json {
-        answer.json()
+        report.json()
     } else {
-        answer.to_string()
+        report.to_string()
     };
     match shown(&text) {
-        ExitCode::Done => ExitCode::of_verdict(answer.verdict),
+        ExitCode::Done => ExitCode::of_verdict(report.verdict),
         failed => failed,
     }
 }
 
 /// The forecast. Its field names are an interface, described in `docs/json.md`.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct ForecastReport {
     /// The URL as given, without credentials.
     url: String,
     /// Size, bytes.
@@ -116,10 +116,10 @@ struct Answer {
     zone: TimeZone,
 }
 
-impl Answer {
-    /// The answer at `now`, in the time zone of `now`.
-    fn new(question: &Question, measured: &PathMeasurement, now: &Zoned) -> Self {
-        let deadline = question.deadline;
+impl ForecastReport {
+    /// The report at `now`, in the time zone of `now`.
+    fn new(request: &ForecastRequest, measured: &PathMeasurement, now: &Zoned) -> Self {
+        let deadline = request.deadline;
         let at = now.timestamp();
         // A past deadline leaves no time.
         let left = Duration::try_from(deadline.duration_since(at)).unwrap_or_default();
@@ -130,7 +130,7 @@ impl Answer {
             .lead
             .and_then(|lead| deadline.checked_sub(lead).ok());
         Self {
-            url: without_credentials(&question.url).into(),
+            url: without_credentials(&request.url).into(),
             bytes: measured.bytes,
             ranges: measured.ranges,
             now: at,
@@ -148,7 +148,7 @@ impl Answer {
         }
     }
 
-    /// The answer as one line of JSON.
+    /// The report as one line of JSON.
     fn json(&self) -> String {
         serde_json::to_string(self).expect("numbers, texts and options only")
     }
@@ -191,7 +191,7 @@ impl Answer {
     }
 }
 
-impl Display for Answer {
+impl Display for ForecastReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let needed = match self.needed_rate {
             Some(needed) => format!("{} from now on", per_second(needed)),

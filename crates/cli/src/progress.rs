@@ -58,7 +58,7 @@ impl Display {
 
 /// Shows events to people.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressDisplay {
     display: Display,
     console: Console,
     bars: Option<Bars>,
@@ -71,7 +71,7 @@ pub(crate) struct Progress {
     said_yielding: Option<(f64, bool)>,
 }
 
-impl Progress {
+impl ProgressDisplay {
     pub(crate) fn new(display: Display) -> Self {
         Self::on(display, ProgressDrawTarget::stderr())
     }

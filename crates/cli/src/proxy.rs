@@ -15,7 +15,7 @@ use crate::args::ProxyArgs;
 use crate::console::{Console, log_filter, start_log, written};
 use crate::exit::ExitCode;
 use crate::progress::failed_to_start;
-use crate::session::{self, Signals, StopSignal, runtime};
+use crate::session::{self, Signals, TerminationSignal, runtime};
 use crate::settings::UsageError;
 
 /// Runs the command.
@@ -25,8 +25,8 @@ pub(crate) fn run(args: &ProxyArgs) -> ExitCode {
         let console = Console::plain();
         start_log(filter, &args.log, &console);
         match serve(args, settings, &console) {
-            Ok(StopSignal::Terminate) => ExitCode::Done,
-            Ok(StopSignal::Interrupt) => ExitCode::Interrupted,
+            Ok(TerminationSignal::Terminate) => ExitCode::Done,
+            Ok(TerminationSignal::Interrupt) => ExitCode::Interrupted,
             Err(error) => {
                 console.line(&failed_to_start(&error));
                 ExitCode::of_kind(error.kind)
@@ -63,7 +63,7 @@ fn serve(
     args: &ProxyArgs,
     settings: ProxySettings,
     console: &Console,
-) -> Result<StopSignal, TransferError> {
+) -> Result<TerminationSignal, TransferError> {
     let runtime = runtime(&mut Builder::new_multi_thread())?;
     let stopped = runtime.block_on(async {
         let mut signals = Signals::listen()?;

@@ -26,8 +26,8 @@ use nix::sys::signal::Signal;
 
 use self::message::FAILED;
 use self::passage::Passage;
-use self::plan::{Target, plan};
-use self::shared::Shared;
+use self::plan::{RunTarget, plan};
+use self::shared::ProcessShare;
 use crate::args::RunArgs;
 use crate::console::{Console, log_filter, start_log};
 use crate::exit::ExitCode;
@@ -63,20 +63,20 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         let before: io::Result<_> = before();
         match before.and_then(|it| Ok((it, split()?))) {
             Ok(((inherited, last, (listener, _), passage), Half::First { other, channel })) => {
-                let shared = Shared {
+                let shared = ProcessShare {
                     inherited,
                     last,
                     listener,
                     passage,
                 };
                 let attached = match plan.target {
-                    Target::Command(_) => None,
-                    Target::Running(_, scope) => Some(scope),
+                    RunTarget::Command(_) => None,
+                    RunTarget::Running(_, scope) => Some(scope),
                 };
                 front::run(other, channel, attached, shared, &console)
             }
             Ok(((inherited, last, (_, listener), passage), Half::Second { channel })) => {
-                let shared = Shared {
+                let shared = ProcessShare {
                     inherited,
                     last,
                     listener,

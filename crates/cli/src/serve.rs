@@ -13,7 +13,7 @@ use crate::args::ServeArgs;
 use crate::console::{Console, log_filter, start_log};
 use crate::exit::ExitCode;
 use crate::progress::failed_to_start;
-use crate::session::{self, Signals, StopSignal, runtime};
+use crate::session::{self, Signals, TerminationSignal, runtime};
 
 /// Time to remove unfinished uploads at the end. The next start removes the rest.
 const CLEAN_UP_TIME: Duration = Duration::from_secs(1);
@@ -24,8 +24,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         let console = Console::plain();
         start_log(filter, &args.log, &console);
         match settings(args).and_then(|settings| serve(&settings, args, &console)) {
-            Ok(StopSignal::Terminate) => ExitCode::Done,
-            Ok(StopSignal::Interrupt) => ExitCode::Interrupted,
+            Ok(TerminationSignal::Terminate) => ExitCode::Done,
+            Ok(TerminationSignal::Interrupt) => ExitCode::Interrupted,
             Err(error) => {
                 console.line(&failed_to_start(&error));
                 ExitCode::of_kind(error.kind)
@@ -66,7 +66,7 @@ fn serve(
     settings: &ServeSettings,
     args: &ServeArgs,
     console: &Console,
-) -> Result<StopSignal, TransferError> {
+) -> Result<TerminationSignal, TransferError> {
     let runtime = runtime(&mut Builder::new_multi_thread())?;
     let stopped = runtime.block_on(async {
         let mut signals = Signals::listen()?;

@@ -23,7 +23,7 @@ use url::Url;
 use crate::args::{LogArgs, MessageArgs};
 use crate::console::{self, Console};
 use crate::exit::ExitCode;
-use crate::progress::{Circumstances, Display, Progress, failed, failed_to_start};
+use crate::progress::{Circumstances, Display, ProgressDisplay, failed, failed_to_start};
 use crate::settings::UsageError;
 
 /// Threads of a transfer: one runs the engine while the other moves bytes.
@@ -84,7 +84,7 @@ pub(crate) fn run<Run>(
 where
     Run: Future<Output = Result<Report, TransferError>>,
 {
-    let mut progress = Progress::new(Display::choose(circumstances(&options)));
+    let mut progress = ProgressDisplay::new(Display::choose(circumstances(&options)));
     let console = progress.console().clone();
     console::start_log(options.filter, options.log, &console);
     let mut builder = Builder::new_multi_thread();
@@ -208,7 +208,7 @@ async fn stop_on_signal(mut signals: Signals, stop: Stop, announce: impl Fn()) {
 /// Shows events until the run is over.
 fn show(
     events: &mpsc::Receiver<TimedEvent>,
-    progress: &mut Progress,
+    progress: &mut ProgressDisplay,
     mut json: Option<JsonLines<io::Stdout>>,
 ) {
     for event in events {
@@ -238,7 +238,7 @@ pub(crate) struct Signals {
 
 /// One of [`Signals`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StopSignal {
+pub(crate) enum TerminationSignal {
     /// SIGINT, from a person at the terminal.
     Interrupt,
     /// SIGTERM, from the manager of the process.
@@ -260,10 +260,10 @@ impl Signals {
     }
 
     /// Waits for the next signal.
-    pub(crate) async fn next(&mut self) -> StopSignal {
+    pub(crate) async fn next(&mut self) -> TerminationSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => StopSignal::Interrupt,
-            _ = self.terminate.recv() => StopSignal::Terminate,
+            _ = self.interrupt.recv() => TerminationSignal::Interrupt,
+            _ = self.terminate.recv() => TerminationSignal::Terminate,
         }
     }
 }

@@ -259,7 +259,8 @@ fn the_command_reads_what_the_agent_says() {
         .collect();
     let told = status("2026-03-02T01:00:00Z", &tasks);
     let told = serde_json::to_value(&told).expect("a status");
-    let read: documents::Status = serde_json::from_value(told.clone()).expect("it is understood");
+    let read: documents::ReportedStatus =
+        serde_json::from_value(told.clone()).expect("it is understood");
     let again = serde_json::to_value(&read).expect("it is written");
     let compared = assert_within(&again, &told, "status");
     // Of a lane 12 values are read, of a task 31; there is no site.

@@ -1,6 +1,7 @@
 //! The documents of the agent's API, as far as the commands use them.
 //! `docs/agent-api.md` describes them. A missing field has a default and an unknown
-//! field is skipped, so that agents of other versions work too.
+//! field is skipped, so that agents of other versions work too. `Reported` in a name tells
+//! what the agent says of itself from the agent's own type.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,19 +9,19 @@ use serde::{Deserialize, Serialize};
 /// The status of the agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Status {
+pub(crate) struct ReportedStatus {
     /// The moment of the status.
     pub(crate) now: Timestamp,
-    pub(crate) lanes: Vec<LaneStatus>,
-    pub(crate) tasks: Vec<Task>,
-    pub(crate) holds: Vec<Hold>,
-    pub(crate) fleet: Option<Fleet>,
+    pub(crate) lanes: Vec<ReportedLane>,
+    pub(crate) tasks: Vec<ReportedTask>,
+    pub(crate) holds: Vec<ReportedHold>,
+    pub(crate) fleet: Option<ReportedFleet>,
 }
 
 /// The site whose lane the agent shares.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Fleet {
+pub(crate) struct ReportedFleet {
     pub(crate) site: String,
     /// Whether NATS is within reach.
     pub(crate) connected: bool,
@@ -37,7 +38,7 @@ pub(crate) struct Fleet {
 /// Connections of other programs that are held, or are not at the moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Hold {
+pub(crate) struct ReportedHold {
     pub(crate) name: String,
     /// `holding`, `waiting`, `resting` or `off`.
     pub(crate) phase: String,
@@ -56,7 +57,7 @@ pub(crate) struct Hold {
 /// The direction of a transfer, as the agent sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Direction {
+pub(crate) enum ReportedDirection {
     Push,
     Pull,
     #[default]
@@ -67,12 +68,12 @@ pub(crate) enum Direction {
 /// The lane of one direction.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct LaneStatus {
-    pub(crate) direction: Direction,
+pub(crate) struct ReportedLane {
+    pub(crate) direction: ReportedDirection,
     pub(crate) lever: String,
     pub(crate) can_yield: bool,
-    pub(crate) sample: LaneSample,
-    pub(crate) stream: StreamStatus,
+    pub(crate) sample: ReportedSample,
+    pub(crate) stream: ReportedStream,
     /// Other processes that share it.
     pub(crate) guests: u64,
 }
@@ -80,7 +81,7 @@ pub(crate) struct LaneStatus {
 /// The transfers of a lane that keep arriving.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct StreamStatus {
+pub(crate) struct ReportedStream {
     /// Their connections in use.
     pub(crate) active: u64,
     /// Limit m on them.
@@ -94,7 +95,7 @@ pub(crate) struct StreamStatus {
 /// The state of a lane in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct LaneSample {
+pub(crate) struct ReportedSample {
     /// Connections in use.
     pub(crate) active: u64,
     /// Weight w of each flow.
@@ -108,10 +109,10 @@ pub(crate) struct LaneSample {
 /// A job, a download or a restore.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Task {
+pub(crate) struct ReportedTask {
     pub(crate) id: String,
-    pub(crate) direction: Direction,
-    pub(crate) phase: Phase,
+    pub(crate) direction: ReportedDirection,
+    pub(crate) phase: ReportedPhase,
     pub(crate) next: Option<Timestamp>,
     /// Start of the current run, or of the last one.
     pub(crate) began: Option<Timestamp>,
@@ -124,16 +125,16 @@ pub(crate) struct Task {
     pub(crate) bytes: u64,
     pub(crate) bytes_done: u64,
     /// Why the current run tries a request again.
-    pub(crate) retry: Option<RetryReason>,
-    pub(crate) last: Option<LastRun>,
+    pub(crate) retry: Option<ReportedRetry>,
+    pub(crate) last: Option<ReportedRun>,
     /// The checks of the store, for a job that pushes.
-    pub(crate) check: Option<Check>,
+    pub(crate) check: Option<ReportedCheck>,
 }
 
 /// Why a request is tried again.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct RetryReason {
+pub(crate) struct ReportedRetry {
     pub(crate) problem: String,
     pub(crate) hint: Option<String>,
 }
@@ -141,7 +142,7 @@ pub(crate) struct RetryReason {
 /// What the checks of a store have found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Check {
+pub(crate) struct ReportedCheck {
     /// Files that the store lacks or has damaged.
     pub(crate) damaged: u64,
     /// The first of them.
@@ -151,7 +152,7 @@ pub(crate) struct Check {
 /// What a task is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Phase {
+pub(crate) enum ReportedPhase {
     Waiting,
     Scanning,
     Running,
@@ -164,7 +165,7 @@ pub(crate) enum Phase {
     Unknown,
 }
 
-impl Phase {
+impl ReportedPhase {
     /// The phase as users see it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -191,7 +192,7 @@ impl Phase {
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct LastRun {
+pub(crate) struct ReportedRun {
     pub(crate) began: Timestamp,
     pub(crate) ended: Timestamp,
     /// Whether all files are in step.
@@ -199,9 +200,9 @@ pub(crate) struct LastRun {
     pub(crate) in_time: Option<bool>,
     pub(crate) problem: Option<String>,
     pub(crate) hint: Option<String>,
-    pub(crate) files: FileCounts,
+    pub(crate) files: ReportedCounts,
     /// The first files that failed.
-    pub(crate) failures: Vec<FileFailure>,
+    pub(crate) failures: Vec<ReportedFailure>,
     /// What the run has left out on purpose.
     pub(crate) notes: Vec<String>,
 }
@@ -209,7 +210,7 @@ pub(crate) struct LastRun {
 /// A file that failed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct FileFailure {
+pub(crate) struct ReportedFailure {
     pub(crate) path: String,
     pub(crate) problem: String,
     pub(crate) hint: Option<String>,
@@ -218,7 +219,7 @@ pub(crate) struct FileFailure {
 /// How many files had which result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct FileCounts {
+pub(crate) struct ReportedCounts {
     pub(crate) same: u64,
     pub(crate) moved: u64,
     pub(crate) deleted: u64,
@@ -231,14 +232,14 @@ pub(crate) struct FileCounts {
 /// The answer to an accepted request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedRequest {
     pub(crate) id: String,
 }
 
 /// The answer to a refused request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Refusal {
+pub(crate) struct RefusedRequest {
     pub(crate) error: String,
     pub(crate) hint: Option<String>,
 }

@@ -13,7 +13,7 @@ use reqwest::{Client, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::api::Refusal;
+use super::api::RefusedRequest;
 use crate::console::Console;
 use crate::exit::ExitCode;
 use crate::progress;
@@ -82,12 +82,12 @@ const IS_IT_RUNNING: &str = "is fairbat-agent running? systemctl status fairbat-
 
 /// A client of the agent at one socket.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub(crate) struct AgentClient {
     socket: PathBuf,
     client: Client,
 }
 
-impl Agent {
+impl AgentClient {
     /// A client of the agent at this socket. It does not connect yet.
     pub(crate) fn at(socket: &Path) -> Result<Self, AgentError> {
         // reqwest needs a provider even without TLS. The empty list keeps it from reading
@@ -128,9 +128,9 @@ impl Agent {
     }
 
     /// The lines of the answer to GET, as they arrive.
-    pub(crate) async fn lines(&self, path: &str) -> Result<Lines<'_>, AgentError> {
+    pub(crate) async fn lines(&self, path: &str) -> Result<AnswerLines<'_>, AgentError> {
         let response = self.in_time(self.send(self.client.get(url(path)))).await?;
-        Ok(Lines {
+        Ok(AnswerLines {
             agent: self,
             response,
             buffer: Vec::new(),
@@ -158,7 +158,7 @@ impl Agent {
             return Ok(response);
         }
         let document = self.whole(response).await?;
-        let refusal: Refusal = serde_json::from_slice(&document).unwrap_or_default();
+        let refusal: RefusedRequest = serde_json::from_slice(&document).unwrap_or_default();
         let message = match refusal.error.as_str() {
             "" => format!("the agent answers {status}"),
             _ => refusal.error,
@@ -246,14 +246,14 @@ fn permission_hint(socket: &Path) -> String {
 
 /// The lines of an answer.
 #[derive(Debug)]
-pub(crate) struct Lines<'a> {
-    agent: &'a Agent,
+pub(crate) struct AnswerLines<'a> {
+    agent: &'a AgentClient,
     response: Response,
     /// The start of the next lines.
     buffer: Vec<u8>,
 }
 
-impl Lines<'_> {
+impl AnswerLines<'_> {
     /// The next line with its line break; `None` at the end of the answer.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, AgentError> {
         loop {

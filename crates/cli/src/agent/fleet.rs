@@ -7,7 +7,7 @@ use indicatif::BinaryBytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::client::{Agent, AgentError, read, write_document};
+use super::client::{AgentClient, AgentError, read, write_document};
 use super::status::table_options;
 use super::table::{Cell, TableOptions, Tone, aligned, connections, needed};
 use crate::args::{FleetAction, FleetArgs};
@@ -20,18 +20,18 @@ const HEADINGS: [&str; 6] = ["HOST", "STATE", "CONNECTIONS", "LEFT", "DUE", "FIN
 /// A site, as the API tells it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Site {
+struct ReportedSite {
     site: String,
     coordinator: String,
-    push: SiteLane,
-    pull: SiteLane,
-    hosts: Vec<Host>,
+    push: ReportedSiteLane,
+    pull: ReportedSiteLane,
+    hosts: Vec<ReportedHost>,
     unlisted: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct SiteLane {
+struct ReportedSiteLane {
     n: f64,
     m: f64,
     w: f64,
@@ -44,18 +44,18 @@ struct SiteLane {
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Host {
+struct ReportedHost {
     name: String,
     held: bool,
     /// Time since it was heard, s.
     heard_s: Option<f64>,
-    push: HostLane,
-    pull: HostLane,
+    push: ReportedHostLane,
+    pull: ReportedHostLane,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct HostLane {
+struct ReportedHostLane {
     active: u64,
     waiting: u64,
     bytes: u64,
@@ -67,14 +67,14 @@ struct HostLane {
 /// The answer to a host that is held or released.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Held {
+struct HoldReply {
     changed: bool,
     present: bool,
 }
 
 /// Runs the command.
 pub(crate) async fn run(args: &FleetArgs) -> Result<ExitCode, AgentError> {
-    let agent = Agent::at(&args.agent.socket)?;
+    let agent = AgentClient::at(&args.agent.socket)?;
     let path = match args.action {
         FleetAction::Status if !args.hosts.is_empty() => {
             let message = "fairbat fleet status shows all hosts, and takes none";
@@ -107,7 +107,7 @@ pub(crate) async fn run(args: &FleetArgs) -> Result<ExitCode, AgentError> {
     Ok(ExitCode::Done)
 }
 
-fn said(action: FleetAction, held: &Held) -> String {
+fn said(action: FleetAction, held: &HoldReply) -> String {
     let done = match (action, held.changed) {
         (FleetAction::Release, true) => "released",
         (FleetAction::Release, false) => "was not held",
@@ -127,7 +127,7 @@ fn said(action: FleetAction, held: &Held) -> String {
 }
 
 /// The site for people, with a line break at its end.
-fn text(site: &Site, options: &TableOptions) -> String {
+fn text(site: &ReportedSite, options: &TableOptions) -> String {
     let mut rows = vec![HEADINGS.map(|heading| (heading.to_owned(), Tone::Heading))];
     rows.extend(site.hosts.iter().map(row));
     let mut text = aligned(&rows, options);
@@ -141,9 +141,9 @@ fn text(site: &Site, options: &TableOptions) -> String {
     text
 }
 
-fn row(host: &Host) -> [Cell; 6] {
-    let both = |of: fn(&HostLane) -> u64| of(&host.push).saturating_add(of(&host.pull));
-    let known = |of: fn(&HostLane) -> Option<f64>| {
+fn row(host: &ReportedHost) -> [Cell; 6] {
+    let both = |of: fn(&ReportedHostLane) -> u64| of(&host.push).saturating_add(of(&host.pull));
+    let known = |of: fn(&ReportedHostLane) -> Option<f64>| {
         let known = [of(&host.push), of(&host.pull)];
         known.into_iter().flatten()
     };
@@ -187,7 +187,7 @@ fn row(host: &Host) -> [Cell; 6] {
     ]
 }
 
-fn lane_line(name: &str, lane: &SiteLane) -> String {
+fn lane_line(name: &str, lane: &ReportedSiteLane) -> String {
     let mut line = format!("{name}: {}", connections(lane.active));
     if lane.active > 0 || lane.waiting > 0 {
         line += &format!(", {}, weight {:.2}", per_second(lane.rate), lane.w);
@@ -240,7 +240,7 @@ pull: idle
 
     #[test]
     fn what_was_done_to_a_host_is_said() {
-        let held = |changed, present| Held { changed, present };
+        let held = |changed, present| HoldReply { changed, present };
         let hold = |held| said(FleetAction::Hold, &held);
         assert_eq!(hold(held(true, true)), "held; it gets no more connections");
         assert_eq!(hold(held(false, true)), "is held already");

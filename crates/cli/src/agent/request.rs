@@ -6,8 +6,8 @@ use fairbat::printable::printable;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::api::{Accepted, LastRun, Phase, Status, Task};
-use super::client::{Agent, AgentError, read, write_document};
+use super::api::{AcceptedRequest, ReportedPhase, ReportedRun, ReportedStatus, ReportedTask};
+use super::client::{AgentClient, AgentError, read, write_document};
 use super::table::{self, details, notes, problem};
 use crate::args::{SocketArgs, TaskArgs};
 use crate::console::Console;
@@ -28,14 +28,14 @@ pub(crate) enum Success {
 
 /// Sends one request; returns the name of its task.
 pub(crate) async fn send(
-    agent: &Agent,
+    agent: &AgentClient,
     path: &str,
     request: &Value,
     success: Success,
     json: bool,
 ) -> Result<String, AgentError> {
     let document = agent.post(path, request).await?;
-    let Accepted { id } = read(&document)?;
+    let AcceptedRequest { id } = read(&document)?;
     if json {
         write(&document)?;
         return Ok(id);
@@ -54,7 +54,7 @@ pub(crate) async fn send_each(
     path: &str,
     done: &'static str,
 ) -> Result<ExitCode, AgentError> {
-    let agent = Agent::at(&args.agent.socket)?;
+    let agent = AgentClient::at(&args.agent.socket)?;
     let json = args.agent.json;
     let mut refused = 0;
     for id in &args.tasks {
@@ -83,10 +83,10 @@ pub(crate) async fn start(
     success: Success,
     wait: bool,
 ) -> Result<ExitCode, AgentError> {
-    let agent = Agent::at(&args.socket)?;
-    let before: Status = match wait {
+    let agent = AgentClient::at(&args.socket)?;
+    let before: ReportedStatus = match wait {
         true => read(&agent.get("/v1/status").await?)?,
-        false => Status::default(),
+        false => ReportedStatus::default(),
     };
     let id = send(&agent, path, request, success, args.json).await?;
     if !wait {
@@ -108,14 +108,14 @@ pub(crate) async fn start(
 }
 
 /// Prints the phase of the run, and why it is tried again.
-fn print_phase(id: &str, status: &Status) {
+fn print_phase(id: &str, status: &ReportedStatus) {
     let Some(task) = find(status, id) else { return };
     let phase = table::phase(task, status.now);
     let console = Console::plain();
     match task
         .retry
         .as_ref()
-        .filter(|_| task.phase == Phase::Retrying)
+        .filter(|_| task.phase == ReportedPhase::Retrying)
     {
         Some(retry) => {
             console.line(&format!("{id}: {phase}: {}", printable(&retry.problem)));
@@ -151,7 +151,7 @@ fn print_end(id: &str, end: &RunEnd, line: &[u8], json: bool) -> Result<ExitCode
                 console.line(&format!("  {line}"));
             }
             if let RunEnd::WillRetry(_) = end {
-                let status: Status = read(line)?;
+                let status: ReportedStatus = read(line)?;
                 let next = find(&status, id).and_then(|task| table::next_try(task, status.now));
                 let next = next.unwrap_or_else(|| "by itself".to_owned());
                 console.line(&format!("  the agent will try again {next}"));
@@ -162,7 +162,7 @@ fn print_end(id: &str, end: &RunEnd, line: &[u8], json: bool) -> Result<ExitCode
     Ok(end.code())
 }
 
-fn summary(last: &LastRun) -> String {
+fn summary(last: &ReportedRun) -> String {
     let files = last.files;
     let mut text = format!("{} files moved, {} as they were", files.moved, files.same);
     if files.deleted > 0 {
@@ -194,9 +194,9 @@ struct AwaitedRun {
     id: String,
     /// The moment of the last status before the request.
     requested: Timestamp,
-    last_before: Option<LastRun>,
+    last_before: Option<ReportedRun>,
     /// The phase in the last status.
-    phase: Option<Phase>,
+    phase: Option<ReportedPhase>,
     /// The next try in the last status.
     next: Option<Timestamp>,
 }
@@ -205,7 +205,7 @@ struct AwaitedRun {
 #[derive(Debug, Clone, PartialEq)]
 enum RunUpdate {
     /// The run goes on, in another phase.
-    NewPhase(Phase),
+    NewPhase(ReportedPhase),
     /// A try has failed, and the run waits for the next one.
     NewTry,
     /// The run goes on in the same phase.
@@ -218,20 +218,20 @@ enum RunUpdate {
 #[derive(Debug, Clone, PartialEq)]
 enum RunEnd {
     /// All files are in step.
-    Good(LastRun),
+    Good(ReportedRun),
     /// Some files failed.
-    Partial(LastRun),
+    Partial(ReportedRun),
     /// The run failed, and the agent will try again.
-    WillRetry(LastRun),
+    WillRetry(ReportedRun),
     /// The run failed, and the agent will not try again before its next time.
-    Failed(LastRun),
+    Failed(ReportedRun),
     /// The run was cancelled. It has no result.
     Cancelled,
 }
 
 impl AwaitedRun {
     /// The run of this task that is requested after this `status`.
-    fn new(id: &str, status: &Status) -> Self {
+    fn new(id: &str, status: &ReportedStatus) -> Self {
         let last = find(status, id).and_then(|task| task.last.clone());
         Self {
             id: id.to_owned(),
@@ -243,7 +243,7 @@ impl AwaitedRun {
     }
 
     /// Takes the next status into account.
-    fn update(&mut self, status: &Status) -> RunUpdate {
+    fn update(&mut self, status: &ReportedStatus) -> RunUpdate {
         let before = self.phase;
         let Some(task) = find(status, &self.id) else {
             // The status may be older than the task.
@@ -253,7 +253,10 @@ impl AwaitedRun {
             };
         };
         self.phase = Some(task.phase);
-        let goes_on = matches!(task.phase, Phase::Paused | Phase::Scanning | Phase::Running);
+        let goes_on = matches!(
+            task.phase,
+            ReportedPhase::Paused | ReportedPhase::Scanning | ReportedPhase::Running
+        );
         if goes_on && task.last.as_ref().is_some_and(|last| !last.ok) {
             // A stopped run has not ended: it goes on when it is resumed, or it already has.
             self.last_before = task.last.clone();
@@ -261,11 +264,11 @@ impl AwaitedRun {
         if let Some(last) = self.new_result(task) {
             return RunUpdate::Ended(RunEnd::of(last.clone(), task.phase));
         }
-        let was_under_way = before.is_some_and(Phase::is_under_way);
-        if was_under_way && before != Some(Phase::Paused) && !task.phase.is_under_way() {
+        let was_under_way = before.is_some_and(ReportedPhase::is_under_way);
+        if was_under_way && before != Some(ReportedPhase::Paused) && !task.phase.is_under_way() {
             return RunUpdate::Ended(RunEnd::Cancelled);
         }
-        let next = task.next.filter(|_| task.phase == Phase::Retrying);
+        let next = task.next.filter(|_| task.phase == ReportedPhase::Retrying);
         let next_before = std::mem::replace(&mut self.next, next);
         let is_later =
             |(next, before): (Timestamp, Timestamp)| next.duration_since(before) > SAME_TRY;
@@ -279,7 +282,7 @@ impl AwaitedRun {
     /// The result that is new since the request. The result of a run that began before
     /// the request counts only if no run is under way any more. Until then the agent may
     /// still begin the requested run; if it does not, the earlier run was the answer.
-    fn new_result<'a>(&self, task: &'a Task) -> Option<&'a LastRun> {
+    fn new_result<'a>(&self, task: &'a ReportedTask) -> Option<&'a ReportedRun> {
         let last = task.last.as_ref()?;
         let is_new = self.last_before.as_ref() != Some(last);
         let is_over = !task.phase.is_under_way() && last.ended >= self.requested;
@@ -288,13 +291,13 @@ impl AwaitedRun {
 }
 
 impl RunEnd {
-    fn of(last: LastRun, phase: Phase) -> Self {
+    fn of(last: ReportedRun, phase: ReportedPhase) -> Self {
         let some = last.files.failed + last.files.changed > 0;
         if last.ok {
             Self::Good(last)
         } else if some {
             Self::Partial(last)
-        } else if phase == Phase::Retrying {
+        } else if phase == ReportedPhase::Retrying {
             Self::WillRetry(last)
         } else {
             Self::Failed(last)
@@ -312,7 +315,7 @@ impl RunEnd {
     }
 }
 
-fn find<'a>(status: &'a Status, id: &str) -> Option<&'a Task> {
+fn find<'a>(status: &'a ReportedStatus, id: &str) -> Option<&'a ReportedTask> {
     status.tasks.iter().find(|task| task.id == id)
 }
 

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
 
-use super::api::Status;
-use super::client::{Agent, AgentError, read, write_document};
+use super::api::ReportedStatus;
+use super::client::{AgentClient, AgentError, read, write_document};
 use super::table::{self, TableOptions};
 use crate::args::StatusArgs;
 use crate::console::written;
@@ -24,7 +24,7 @@ const ERASE_BELOW: &str = "\x1b[J";
 
 /// Runs the command.
 pub(crate) async fn run(args: &StatusArgs) -> Result<ExitCode, AgentError> {
-    let agent = Agent::at(&args.agent.socket)?;
+    let agent = AgentClient::at(&args.agent.socket)?;
     let mut printer = StatusPrinter::new(args);
     if !args.watch {
         return Ok(printer
@@ -61,7 +61,7 @@ struct StatusPrinter<'a> {
     table: TableOptions,
     /// Whether a status replaces the one before on the terminal.
     is_redrawn: bool,
-    before: Option<Status>,
+    before: Option<ReportedStatus>,
 }
 
 impl<'a> StatusPrinter<'a> {
@@ -76,7 +76,7 @@ impl<'a> StatusPrinter<'a> {
 
     /// Prints a status; returns the exit code once the reader has gone.
     fn print(&mut self, document: &[u8]) -> Result<Option<ExitCode>, AgentError> {
-        let mut status: Status = read(document)?;
+        let mut status: ReportedStatus = read(document)?;
         if self.before.is_none() {
             self.check(&status)?;
         }
@@ -99,7 +99,7 @@ impl<'a> StatusPrinter<'a> {
     }
 
     /// Checks that all tasks of the command line exist.
-    fn check(&self, status: &Status) -> Result<(), AgentError> {
+    fn check(&self, status: &ReportedStatus) -> Result<(), AgentError> {
         let ids = || status.tasks.iter().map(|task| task.id.as_str());
         let unknown = |name: &&String| ids().all(|id| id != *name);
         let Some(name) = self.args.tasks.iter().find(unknown) else {

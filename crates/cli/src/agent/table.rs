@@ -8,7 +8,10 @@ use indicatif::BinaryBytes;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::api::{Direction, Fleet, Hold, LaneStatus, LastRun, Phase, Status, Task};
+use super::api::{
+    ReportedDirection, ReportedFleet, ReportedHold, ReportedLane, ReportedPhase, ReportedRun,
+    ReportedStatus, ReportedTask,
+};
 use crate::console::per_second;
 use crate::progress::span;
 
@@ -51,7 +54,11 @@ pub(super) type Cell = (String, Tone);
 const HEADINGS: [&str; 6] = ["TASK", "PHASE", "DONE", "RATE", "DEADLINE", "FINISH"];
 
 /// The text with a line break at its end. `before` is the status shown last.
-pub(crate) fn text(status: &Status, before: Option<&Status>, options: &TableOptions) -> String {
+pub(crate) fn text(
+    status: &ReportedStatus,
+    before: Option<&ReportedStatus>,
+    options: &TableOptions,
+) -> String {
     let at = Moments {
         now: status.now,
         zone: &options.zone,
@@ -108,15 +115,18 @@ fn coloured(text: &str, tone: Tone, options: &TableOptions) -> String {
     }
 }
 
-fn row(task: &Task, rate: Option<TaskRate>, at: &Moments<'_>) -> [Cell; 6] {
-    let phase = match task.next.filter(|_| task.phase == Phase::Waiting) {
+fn row(task: &ReportedTask, rate: Option<TaskRate>, at: &Moments<'_>) -> [Cell; 6] {
+    let phase = match task.next.filter(|_| task.phase == ReportedPhase::Waiting) {
         Some(next) => format!("waiting until {}", at.local(next)),
         None => phase(task, at.now),
     };
     let tone = match task.phase {
-        Phase::Retrying | Phase::Failed => Tone::Bad,
-        Phase::Running | Phase::Done => Tone::Good,
-        Phase::Waiting | Phase::Scanning | Phase::Paused | Phase::Unknown => Tone::Plain,
+        ReportedPhase::Retrying | ReportedPhase::Failed => Tone::Bad,
+        ReportedPhase::Running | ReportedPhase::Done => Tone::Good,
+        ReportedPhase::Waiting
+        | ReportedPhase::Scanning
+        | ReportedPhase::Paused
+        | ReportedPhase::Unknown => Tone::Plain,
     };
     let rate = match rate {
         Some(TaskRate::Own(rate)) => per_second(rate),
@@ -135,20 +145,22 @@ fn row(task: &Task, rate: Option<TaskRate>, at: &Moments<'_>) -> [Cell; 6] {
 }
 
 /// The phase, with the time until the next try.
-pub(crate) fn phase(task: &Task, now: Timestamp) -> String {
+pub(crate) fn phase(task: &ReportedTask, now: Timestamp) -> String {
     let name = task.phase.name();
     next_try(task, now).map_or_else(|| name.to_owned(), |next| format!("{name} {next}"))
 }
 
 /// When a task that failed is tried again, if it is.
-pub(crate) fn next_try(task: &Task, now: Timestamp) -> Option<String> {
-    let next = task.next.filter(|_| task.phase == Phase::Retrying)?;
+pub(crate) fn next_try(task: &ReportedTask, now: Timestamp) -> Option<String> {
+    let next = task
+        .next
+        .filter(|_| task.phase == ReportedPhase::Retrying)?;
     let left = next.duration_since(now).as_secs_f64().ceil();
     Some(format!("in {}", span(left.max(1.0))))
 }
 
 /// The progress of the run, if it is known.
-fn done(task: &Task) -> String {
+fn done(task: &ReportedTask) -> String {
     let share = |done: u64, all: u64| u128::from(done) * 100 / u128::from(all.max(1));
     if task.bytes > 0 {
         let (done, all) = (BinaryBytes(task.bytes_done), BinaryBytes(task.bytes));
@@ -163,7 +175,7 @@ fn done(task: &Task) -> String {
 }
 
 /// The expected end of the run, or the actual end of the last one.
-fn finish(task: &Task, at: &Moments<'_>) -> Cell {
+fn finish(task: &ReportedTask, at: &Moments<'_>) -> Cell {
     let late = task.late_s.filter(|&late_s| late_s > 0.0);
     let ahead = |end: Timestamp| {
         let early = task.deadline?.duration_since(end).as_secs_f64();
@@ -184,7 +196,7 @@ fn finish(task: &Task, at: &Moments<'_>) -> Cell {
 }
 
 /// The end of the last run.
-fn ended(last: &LastRun, late: Option<f64>, at: &Moments<'_>) -> Cell {
+fn ended(last: &ReportedRun, late: Option<f64>, at: &Moments<'_>) -> Cell {
     let when = at.local(last.ended);
     match (last.ok, last.in_time, late) {
         (false, _, _) => (format!("{when}, failed"), Tone::Bad),
@@ -197,7 +209,7 @@ fn ended(last: &LastRun, late: Option<f64>, at: &Moments<'_>) -> Cell {
 
 /// Appends why the run is tried again, or the problem of the last one, and what the
 /// store lacks.
-fn problems(text: &mut String, task: &Task, options: &TableOptions) {
+fn problems(text: &mut String, task: &ReportedTask, options: &TableOptions) {
     let mut add = |problem: String, details: Vec<String>| {
         let id = coloured(&printable(&task.id), Tone::Bad, options);
         let _ = writeln!(text, "\n{id}: {problem}");
@@ -226,7 +238,7 @@ fn problems(text: &mut String, task: &Task, options: &TableOptions) {
 }
 
 /// The problem of a run in one printable sentence.
-pub(crate) fn problem(last: &LastRun) -> String {
+pub(crate) fn problem(last: &ReportedRun) -> String {
     let (failed, changed) = (last.files.failed, last.files.changed);
     match &last.problem {
         Some(problem) => printable(problem),
@@ -237,7 +249,7 @@ pub(crate) fn problem(last: &LastRun) -> String {
 }
 
 /// The first failed files, and advice; each line printable.
-pub(crate) fn details(last: &LastRun) -> Vec<String> {
+pub(crate) fn details(last: &ReportedRun) -> Vec<String> {
     let failures = last.failures.iter().take(MAX_FAILURES_SHOWN);
     let mut lines: Vec<String> = failures
         .map(|failure| printable(&format!("{}: {}", failure.path, failure.problem)))
@@ -250,7 +262,7 @@ pub(crate) fn details(last: &LastRun) -> Vec<String> {
 }
 
 /// What the run has left out on purpose; each line printable.
-pub(crate) fn notes(last: &LastRun) -> impl Iterator<Item = String> {
+pub(crate) fn notes(last: &ReportedRun) -> impl Iterator<Item = String> {
     let notes = last.notes.iter();
     notes.map(|note| printable(&format!("note: {note}")))
 }
@@ -268,19 +280,19 @@ fn files(count: u64) -> String {
     }
 }
 
-fn fleet_line(fleet: &Fleet) -> String {
+fn fleet_line(fleet: &ReportedFleet) -> String {
     let state = match fleet {
-        Fleet {
+        ReportedFleet {
             connected: false, ..
         } => "no way to NATS, so this agent goes on alone",
-        Fleet { member: false, .. } => "no coordinator yet, so this agent goes on alone",
-        Fleet { held: true, .. } => {
+        ReportedFleet { member: false, .. } => "no coordinator yet, so this agent goes on alone",
+        ReportedFleet { held: true, .. } => {
             "this host is held there, and gets no connections: see fairbat fleet release"
         }
-        Fleet {
+        ReportedFleet {
             coordinator: true, ..
         } => "this agent coordinates it: see fairbat fleet status",
-        Fleet { .. } => "this agent shares its lane: see fairbat fleet status",
+        ReportedFleet { .. } => "this agent shares its lane: see fairbat fleet status",
     };
     let problem = fleet.problem.as_deref();
     let problem = problem.map_or(String::new(), |why| format!(": {why}"));
@@ -294,7 +306,7 @@ pub(super) fn needed(zeta: Option<f64>) -> String {
 }
 
 /// Connections of other programs.
-fn hold_line(hold: &Hold) -> String {
+fn hold_line(hold: &ReportedHold) -> String {
     let name = printable(&hold.name);
     let state = match hold.phase.as_str() {
         "holding" => connections(hold.connections),
@@ -324,12 +336,12 @@ pub(super) fn connections(count: u64) -> String {
     }
 }
 
-fn lane_line(lane: &LaneStatus) -> String {
+fn lane_line(lane: &ReportedLane) -> String {
     let sample = lane.sample;
     let direction = match lane.direction {
-        Direction::Push => "push",
-        Direction::Pull => "pull",
-        Direction::Unknown => "other",
+        ReportedDirection::Push => "push",
+        ReportedDirection::Pull => "pull",
+        ReportedDirection::Unknown => "other",
     };
     let mut line = format!("{direction}: {}", connections(sample.active));
     if sample.active > 0 {
@@ -394,12 +406,18 @@ enum TaskRate {
 
 /// The rate of a task in `status`, given an earlier status `before`. The agent reports
 /// rates of lanes only. `None` for a task that does not run.
-fn rate_of(task: &Task, status: &Status, before: Option<&Status>) -> Option<TaskRate> {
-    if task.phase != Phase::Running {
+fn rate_of(
+    task: &ReportedTask,
+    status: &ReportedStatus,
+    before: Option<&ReportedStatus>,
+) -> Option<TaskRate> {
+    if task.phase != ReportedPhase::Running {
         return None;
     }
-    let is_beside = |other: &&Task| {
-        other.phase == Phase::Running && other.direction == task.direction && other.id != task.id
+    let is_beside = |other: &&ReportedTask| {
+        other.phase == ReportedPhase::Running
+            && other.direction == task.direction
+            && other.id != task.id
     };
     let lane = status
         .lanes
@@ -414,7 +432,7 @@ fn rate_of(task: &Task, status: &Status, before: Option<&Status>) -> Option<Task
 }
 
 /// The rate from the progress since `before`, within the same run.
-fn measured(task: &Task, status: &Status, before: &Status) -> Option<f64> {
+fn measured(task: &ReportedTask, status: &ReportedStatus, before: &ReportedStatus) -> Option<f64> {
     let earlier = before
         .tasks
         .iter()

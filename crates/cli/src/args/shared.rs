@@ -133,12 +133,12 @@ pub(crate) struct RequestArgs {
     /// With auto, wherever a server offers it. Where it does not work, everything goes over TCP.
     /// With a proxy, HTTP/3 is not spoken.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    pub(crate) http3: Http3,
+    pub(crate) http3: Http3Choice,
 }
 
 // When HTTP/3 is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Http3 {
+pub(crate) enum Http3Choice {
     /// Where a server offers it, and it works
     #[default]
     Auto,
@@ -148,12 +148,12 @@ pub(crate) enum Http3 {
     Never,
 }
 
-impl From<Http3> for Http3Policy {
-    fn from(when: Http3) -> Self {
+impl From<Http3Choice> for Http3Policy {
+    fn from(when: Http3Choice) -> Self {
         match when {
-            Http3::Auto => Self::Auto,
-            Http3::Only => Self::Only,
-            Http3::Never => Self::Never,
+            Http3Choice::Auto => Self::Auto,
+            Http3Choice::Only => Self::Only,
+            Http3Choice::Never => Self::Never,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fairbat::manual::{completions, write_pages};
 
-use super::shared::{ControllerMethod, Http3, ReceiverMethod, SenderMethod};
+use super::shared::{ControllerMethod, Http3Choice, ReceiverMethod, SenderMethod};
 use super::*;
 use crate::exit::ExitCode;
 
@@ -235,7 +235,9 @@ fn each_flag_reaches_its_field() {
         (&["--stall-timeout", "5s"], |a| {
             a.timeouts.stall_timeout == Duration::from_secs(5)
         }),
-        (&["--http3", "only"], |a| a.requests.http3 == Http3::Only),
+        (&["--http3", "only"], |a| {
+            a.requests.http3 == Http3Choice::Only
+        }),
         (&["--early-data"], |a| a.speed.early_data),
         (&["--json"], |a| a.messages.json),
         (&["-q"], |a| a.log.quiet),

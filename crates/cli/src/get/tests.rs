@@ -24,7 +24,7 @@ struct Process {
 }
 
 impl Process {
-    fn resolve(&self, words: &[&str]) -> Result<(Settings, Work), String> {
+    fn resolve(&self, words: &[&str]) -> Result<(Settings, Downloads), String> {
         let args = get_from(words).map_err(|error| error.to_string())?;
         let environment = &mut Environment {
             now: &NOW.parse().expect("a moment"),
@@ -38,8 +38,8 @@ impl Process {
     /// What is downloaded without --follow.
     fn batch(&self, words: &[&str]) -> Result<Vec<TransferRequest>, String> {
         match self.resolve(words)?.1 {
-            Work::Batch(requests) => Ok(requests),
-            Work::Follow(following) => panic!("{following:?}"),
+            Downloads::Batch(requests) => Ok(requests),
+            Downloads::Follow(following) => panic!("{following:?}"),
         }
     }
 }

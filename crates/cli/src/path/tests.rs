@@ -21,7 +21,7 @@ fn seen(kind: Option<BottleneckKind>) -> PathDiagnosis {
 }
 
 fn words(seen: &PathDiagnosis) -> String {
-    Answer::new("http://example.org/x".to_owned(), seen).to_string()
+    DiagnosisReport::new("http://example.org/x".to_owned(), seen).to_string()
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn an_unknown_kind_has_its_reason() {
 
 #[test]
 fn programs_get_names_and_null() {
-    let json = |seen| serde_json::to_value(Answer::new(String::new(), &seen)).unwrap();
+    let json = |seen| serde_json::to_value(DiagnosisReport::new(String::new(), &seen)).unwrap();
     let policed = json(seen(Some(BottleneckKind::LossWithoutQueue)));
     assert_eq!(policed["bottleneck"], "loss-without-queue");
     assert_eq!(policed["rate"], 1_200_000.0);

@@ -16,8 +16,8 @@ fn chapter() -> &'static str {
 const NOW: &str = "2026-03-01T04:00:00+01:00[+01:00]";
 const SIX: &str = "2026-03-01T06:00:00+01:00";
 
-fn question(deadline: &str) -> Question {
-    Question {
+fn request(deadline: &str) -> ForecastRequest {
+    ForecastRequest {
         url: "http://me:secret@h/f".parse().expect("a URL"),
         deadline: deadline.parse().expect("a moment"),
         measure: Duration::from_secs(10),
@@ -49,12 +49,12 @@ fn unmeasured(bytes: Option<u64>, ranges: bool) -> PathMeasurement {
     }
 }
 
-fn answer(deadline: &str, survey: &PathMeasurement) -> Answer {
-    Answer::new(&question(deadline), survey, &NOW.parse().expect("a moment"))
+fn report(deadline: &str, survey: &PathMeasurement) -> ForecastReport {
+    ForecastReport::new(&request(deadline), survey, &NOW.parse().expect("a moment"))
 }
 
 fn object(deadline: &str, survey: &PathMeasurement) -> Value {
-    serde_json::from_str(&answer(deadline, survey).json()).expect("it is JSON")
+    serde_json::from_str(&report(deadline, survey).json()).expect("it is JSON")
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn each_verdict_says_why() {
 
 #[test]
 fn people_get_aligned_lines_in_local_time() {
-    let text = answer(SIX, &measured(900_000)).to_string();
+    let text = report(SIX, &measured(900_000)).to_string();
     let starts: Vec<_> = text.lines().map(|line| &line[..14]).collect();
     assert_eq!(
         starts,
@@ -157,9 +157,9 @@ fn people_get_aligned_lines_in_local_time() {
 #[test]
 fn what_is_too_late_is_said_plainly() {
     // 7200 s are there, 10,000 and a margin of 1,111 would have to be.
-    let text = answer(SIX, &measured(10_000_000)).to_string();
+    let text = report(SIX, &measured(10_000_000)).to_string();
     assert!(text.contains("already past, by 1h 5m"), "{text}");
-    let over = answer("2026-03-01T02:00:00Z", &measured(1)).to_string();
+    let over = report("2026-03-01T02:00:00Z", &measured(1)).to_string();
     assert!(
         over.contains("03:00:00 +01, already past, by 1h\n"),
         "{over}"
@@ -173,7 +173,7 @@ fn what_is_too_late_is_said_plainly() {
     if let Some(measurement) = &mut survey.measurement {
         measurement.rates.polite = 1e-9;
     }
-    let never = answer(SIX, &survey).to_string();
+    let never = report(SIX, &survey).to_string();
     assert!(never.ends_with("latest start  unknown"), "{never}");
 }
 
@@ -216,7 +216,7 @@ fn each_verdict_is_documented_with_its_exit_status() {
     }
 }
 
-fn ask(words: &[&str]) -> Result<Question, String> {
+fn ask(words: &[&str]) -> Result<ForecastRequest, String> {
     let now = "2026-03-01T14:00:00+01:00[+01:00]"
         .parse()
         .expect("a moment");
@@ -226,7 +226,7 @@ fn ask(words: &[&str]) -> Result<Question, String> {
 }
 
 #[test]
-fn a_question_is_a_url_a_deadline_and_a_measure() {
+fn a_request_is_a_url_a_deadline_and_a_measure() {
     let plain = ask(&["--deadline", "06:00", "http://me:pw@h/f"]).expect("it is right");
     assert_eq!(plain.url.as_str(), "http://me:pw@h/f");
     assert_eq!(plain.deadline.to_string(), "2026-03-02T05:00:00Z");
@@ -248,11 +248,11 @@ fn it_takes_the_flags_of_requests() {
         "--stall-timeout=3s",
         "http://h/f",
     ];
-    let question = ask(&flags).expect("it is right");
-    // A deadline that is over is an answer too.
-    assert_eq!(question.deadline.to_string(), "2026-03-01T12:00:00Z");
-    assert_eq!(question.measure, Duration::ZERO);
-    let http = question.http;
+    let request = ask(&flags).expect("it is right");
+    // A deadline that is over has a report too.
+    assert_eq!(request.deadline.to_string(), "2026-03-01T12:00:00Z");
+    assert_eq!(request.measure, Duration::ZERO);
+    let http = request.http;
     assert_eq!(http.user.map(|user| user.user), Some("you".to_owned()));
     assert_eq!(http.headers.len(), 1);
     assert_eq!(http.netrc, Some("/home/me/.netrc".into()));

@@ -31,12 +31,12 @@ pub(crate) struct Bars {
     shown: HashMap<String, ProgressBar>,
     /// By URL: the names of the files.
     names: HashMap<String, String>,
-    counts: Counts,
+    counts: StatusCounts,
 }
 
 /// The values of the status line.
 #[derive(Debug, Default)]
-struct Counts {
+struct StatusCounts {
     files: usize,
     finished: usize,
     failed: usize,
@@ -55,7 +55,7 @@ impl Bars {
             status,
             shown: HashMap::new(),
             names: HashMap::new(),
-            counts: Counts::default(),
+            counts: StatusCounts::default(),
         }
     }
 
@@ -157,7 +157,7 @@ impl Bars {
     }
 }
 
-impl Counts {
+impl StatusCounts {
     fn status(&self, control: &Control) -> String {
         let mut parts = vec![];
         if control.brake == Some(ReceiveWindowState::Yielding) {

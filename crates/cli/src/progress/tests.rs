@@ -141,7 +141,7 @@ fn error(kind: ErrorKind, hint: &str) -> Event {
 
 /// The line that the last of these events leaves.
 fn message(display: Display, events: &[Event]) -> Option<String> {
-    let mut progress = Progress::on(display, ProgressDrawTarget::hidden());
+    let mut progress = ProgressDisplay::on(display, ProgressDrawTarget::hidden());
     let (last, before) = events.split_last().expect("at least one event");
     for event in before {
         progress.show(&timed(event));
@@ -264,7 +264,7 @@ fn the_lines_say_what_happened() {
 #[test]
 fn a_log_tells_when_yielding_begins_and_ends_but_not_all_the_time() {
     use ReceiveWindowState::{Filling, Free, Yielding};
-    let mut progress = Progress::on(Display::Lines, ProgressDrawTarget::hidden());
+    let mut progress = ProgressDisplay::on(Display::Lines, ProgressDrawTarget::hidden());
     let (begun, ended) = ("yielding to other traffic", "no longer yielding");
     for (t, brake, said) in [
         (1.0, Some(Filling), None),
@@ -281,7 +281,7 @@ fn a_log_tells_when_yielding_begins_and_ends_but_not_all_the_time() {
         assert_eq!(progress.yielding(t, brake), said, "at {t}");
     }
     for display in [Display::Bars, Display::Errors] {
-        let mut progress = Progress::on(display, ProgressDrawTarget::hidden());
+        let mut progress = ProgressDisplay::on(display, ProgressDrawTarget::hidden());
         assert_eq!(progress.yielding(2.0, Some(Yielding)), None, "{display:?}");
     }
 }
@@ -339,7 +339,7 @@ impl TermLike for Paper {
 fn bars_show_files_and_the_control_loop() {
     let paper = Paper::default();
     let target = ProgressDrawTarget::term_like(Box::new(paper.clone()));
-    let mut progress = Progress::on(Display::Bars, target);
+    let mut progress = ProgressDisplay::on(Display::Bars, target);
     let mut drawn = |event: Event| {
         progress.show(&timed(&event));
         paper.take()
@@ -378,7 +378,7 @@ fn bars_show_files_and_the_control_loop() {
 fn files_that_failed_are_not_done() {
     let paper = Paper::default();
     let target = ProgressDrawTarget::term_like(Box::new(paper.clone()));
-    let mut progress = Progress::on(Display::Bars, target);
+    let mut progress = ProgressDisplay::on(Display::Bars, target);
     let events = [
         file(0),
         done(None),
@@ -396,7 +396,7 @@ fn files_that_failed_are_not_done() {
 fn what_an_earlier_run_left_is_not_counted_as_speed() {
     let paper = Paper::default();
     let target = ProgressDrawTarget::term_like(Box::new(paper.clone()));
-    let mut progress = Progress::on(Display::Bars, target);
+    let mut progress = ProgressDisplay::on(Display::Bars, target);
     progress.show(&timed(&file(3 << 20)));
     let begun = paper.take();
     assert!(begun.contains("3.00 MiB/4.00 MiB"), "{begun}");

@@ -14,10 +14,10 @@ use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
-use super::message::{Ending, FAILED, Message, received};
+use super::message::{Ending, FAILED, WorkerMessage, received};
 use super::passage::Passage;
 use super::reaper::{Reaped, reap};
-use super::shared::Shared;
+use super::shared::ProcessShare;
 use super::streams::detach;
 use crate::console::Console;
 use crate::exit::ExitCode;
@@ -27,10 +27,10 @@ use crate::exit::ExitCode;
 const TIME_TO_END: Duration = Duration::from_millis(50);
 
 /// What happens to the front.
-enum News {
+enum FrontNews {
     /// System calls of the command are told.
     Listener(Listener),
-    Message(Message),
+    Message(WorkerMessage),
     /// The worker is gone.
     Alone,
     /// Somebody wants the command to have this signal.
@@ -47,10 +47,10 @@ pub(super) fn run(
     worker: i32,
     channel: UnixStream,
     attached: Option<Scope>,
-    shared: Shared,
+    shared: ProcessShare,
     console: &Console,
 ) -> ExitCode {
-    let Shared {
+    let ProcessShare {
         inherited,
         last,
         listener,
@@ -61,7 +61,7 @@ pub(super) fn run(
     {
         let news = news.clone();
         // Nobody is told if there is none.
-        thread::spawn(move || receive(&listener).map(|it| news.send(News::Listener(it))));
+        thread::spawn(move || receive(&listener).map(|it| news.send(FrontNews::Listener(it))));
     }
     let blocked = inherited.blocked().iter();
     let signals: SigSet = blocked
@@ -79,9 +79,9 @@ pub(super) fn run(
         let news = news.clone();
         thread::spawn(move || {
             for message in received(channel) {
-                let _ = news.send(News::Message(message));
+                let _ = news.send(FrontNews::Message(message));
             }
-            let _ = news.send(News::Alone);
+            let _ = news.send(FrontNews::Alone);
         });
     }
     let front = Front {
@@ -99,7 +99,7 @@ pub(super) fn run(
         console,
     };
     let ending = front.follow(&news, &heard);
-    if let Ok(News::Alone) = heard.recv_timeout(TIME_TO_END) {
+    if let Ok(FrontNews::Alone) = heard.recv_timeout(TIME_TO_END) {
         // So that the processor time of the command counts as that of this process's children.
         let _ = waitpid(Pid::from_raw(worker), WaitOptions::empty());
     }
@@ -130,30 +130,32 @@ struct Front<'a> {
 
 impl Front<'_> {
     /// Follows the command until it ends.
-    fn follow(mut self, news: &Sender<News>, heard: &Receiver<News>) -> Ending {
+    fn follow(mut self, news: &Sender<FrontNews>, heard: &Receiver<FrontNews>) -> Ending {
         for each in heard {
             match each {
-                News::Listener(listener) => {
+                FrontNews::Listener(listener) => {
                     self.listener = Some(listener);
                     self.answer();
                 }
-                News::Message(Message::Started { pid }) => self.started(pid),
-                News::Message(Message::Ended(ending)) => return ending,
-                News::Message(Message::Closed) => self.passage = None,
-                News::Signal(_) | News::FromTerminal if self.attached.is_some() => self.let_go(),
-                News::Signal(signal) => match (&self.command, self.ending) {
+                FrontNews::Message(WorkerMessage::Started { pid }) => self.started(pid),
+                FrontNews::Message(WorkerMessage::Ended(ending)) => return ending,
+                FrontNews::Message(WorkerMessage::Closed) => self.passage = None,
+                FrontNews::Signal(_) | FrontNews::FromTerminal if self.attached.is_some() => {
+                    self.let_go()
+                }
+                FrontNews::Signal(signal) => match (&self.command, self.ending) {
                     // What goes on in the background is not ours to signal.
                     (_, Some(ending)) => return ending,
                     (Some(command), None) => pass_on(command, signal),
                     (None, None) => self.early.push(signal),
                 },
-                News::FromTerminal => {}
-                News::Alone => {
+                FrontNews::FromTerminal => {}
+                FrontNews::Alone => {
                     if let Some(ending) = self.take_over(news) {
                         return ending;
                     }
                 }
-                News::Reaped(Reaped::One(process, how)) => {
+                FrontNews::Reaped(Reaped::One(process, how)) => {
                     if self
                         .command
                         .as_ref()
@@ -163,7 +165,7 @@ impl Front<'_> {
                     }
                 }
                 // What is left in the background would fail to connect without a listener.
-                News::Reaped(Reaped::All) => {
+                FrontNews::Reaped(Reaped::All) => {
                     self.passage.iter().for_each(Passage::drain);
                     break;
                 }
@@ -205,7 +207,7 @@ impl Front<'_> {
 
     /// The worker is gone: answers system calls and frees connections in its place. Returns how
     /// this process ends if there is no command.
-    fn take_over(&mut self, news: &Sender<News>) -> Option<Ending> {
+    fn take_over(&mut self, news: &Sender<FrontNews>) -> Option<Ending> {
         // Its children become this one's.
         let _ = waitpid(Pid::from_raw(self.worker), WaitOptions::empty());
         let attached = self.attached.take();
@@ -230,14 +232,14 @@ impl Front<'_> {
         let closed = {
             let news = news.clone();
             move || {
-                let _ = news.send(News::Message(Message::Closed));
+                let _ = news.send(FrontNews::Message(WorkerMessage::Closed));
             }
         };
         if let Some(Err(error)) = self.passage.as_ref().map(|it| it.pass(drop, closed)) {
             let what = format!("error: what the command writes cannot be passed on: {error}");
             self.console.line(&what);
         }
-        reap(news.clone(), News::Reaped);
+        reap(news.clone(), FrontNews::Reaped);
         None
     }
 }
@@ -247,12 +249,12 @@ fn pass_on(command: &ForeignProcess, signal: Signal) {
     let _ = command.signal(signal as i32);
 }
 
-fn listen_for_signals(caught: &SignalFd, news: &Sender<News>) {
+fn listen_for_signals(caught: &SignalFd, news: &Sender<FrontNews>) {
     while let Ok(Some(info)) = caught.read_signal() {
         // Positive codes are the kernel's (sigaction(2), `si_code`).
         let told = match Signal::try_from(info.ssi_signo as i32) {
-            Ok(_) if info.ssi_code > 0 => News::FromTerminal,
-            Ok(signal) => News::Signal(signal),
+            Ok(_) if info.ssi_code > 0 => FrontNews::FromTerminal,
+            Ok(signal) => FrontNews::Signal(signal),
             Err(_) => continue,
         };
         let _ = news.send(told);

@@ -12,7 +12,7 @@ pub(super) const FAILED: i32 = 125;
 /// A message of the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
-pub(super) enum Message {
+pub(super) enum WorkerMessage {
     /// The command runs.
     Started {
         /// Its process.
@@ -43,14 +43,14 @@ impl Ending {
 }
 
 /// Sends a message; one that cannot be sent is of no use to anybody.
-pub(super) fn send(mut channel: &UnixStream, message: Message) {
+pub(super) fn send(mut channel: &UnixStream, message: WorkerMessage) {
     if let Ok(text) = serde_json::to_string(&message) {
         let _ = channel.write_all((text + "\n").as_bytes());
     }
 }
 
 /// The messages that come, until the other end is gone.
-pub(super) fn received(channel: UnixStream) -> impl Iterator<Item = Message> {
+pub(super) fn received(channel: UnixStream) -> impl Iterator<Item = WorkerMessage> {
     let lines = BufReader::new(channel).lines().map_while(io::Result::ok);
     lines.filter_map(|line| serde_json::from_str(&line).ok())
 }

@@ -18,8 +18,8 @@ use crate::session::now;
 use crate::settings::{UsageError, optional_deadline};
 
 /// What the arguments ask for.
-pub(super) struct Plan {
-    pub(super) target: Target,
+pub(super) struct RunPlan {
+    pub(super) target: RunTarget,
     pub(super) hold: HoldSettings,
     pub(super) plan: HoldPlan,
     /// The lane of the machine to take part in.
@@ -38,7 +38,7 @@ pub(super) struct Plan {
 }
 
 /// Whose connections are held.
-pub(super) enum Target {
+pub(super) enum RunTarget {
     /// A command that is started.
     Command(Vec<OsString>),
     /// What runs already: what it is for people, and whose connections it has.
@@ -49,7 +49,7 @@ pub(super) enum Target {
 ///
 /// # Errors
 /// The first invalid argument.
-pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
+pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, UsageError> {
     let speed = &args.speed;
     let deadline = optional_deadline(speed.deadline.as_deref(), &now())?;
     let history = speed.name.as_deref().map(history::of).transpose()?;
@@ -80,7 +80,7 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
         File::create(path)
             .map_err(|error| UsageError::new(format!("--events {}: {error}", path.display())))
     });
-    Ok(Plan {
+    Ok(RunPlan {
         target: target(args)?,
         hold: HoldSettings {
             receiver: speed.receiver.into(),
@@ -108,7 +108,7 @@ pub(super) fn plan(args: &RunArgs) -> Result<Plan, UsageError> {
 ///
 /// # Errors
 /// It does not run.
-fn target(args: &RunArgs) -> Result<Target, UsageError> {
+fn target(args: &RunArgs) -> Result<RunTarget, UsageError> {
     if let Some(process) = args.pid {
         let wrong = |what: &str| UsageError::new(format!("--pid {process}: {what}"));
         if process == 1 {
@@ -124,7 +124,7 @@ fn target(args: &RunArgs) -> Result<Target, UsageError> {
                  this machine forbids it; fairbat doctor tells",
             ));
         }
-        return Ok(Target::Running(
+        return Ok(RunTarget::Running(
             format!("process {process}"),
             Scope::Tree(process),
         ));
@@ -135,7 +135,7 @@ fn target(args: &RunArgs) -> Result<Target, UsageError> {
                 "--unit {unit}: no unit of this name runs; systemctl status tells more, and the name behind an alias"
             )));
         }
-        return Ok(Target::Running(unit.clone(), Scope::Unit(unit.clone())));
+        return Ok(RunTarget::Running(unit.clone(), Scope::Unit(unit.clone())));
     }
     if let Some(directory) = &args.cgroup {
         if !is_group(directory) {
@@ -149,9 +149,9 @@ fn target(args: &RunArgs) -> Result<Target, UsageError> {
             directory.display().to_string(),
             Scope::Group(directory.clone()),
         );
-        return Ok(Target::Running(what, scope));
+        return Ok(RunTarget::Running(what, scope));
     }
-    Ok(Target::Command(args.command.clone()))
+    Ok(RunTarget::Command(args.command.clone()))
 }
 
 /// Whether the descriptors of a process can be duplicated; it may have no first one.

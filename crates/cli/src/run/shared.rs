@@ -7,7 +7,7 @@ use dalbe::process::{Inherited, LastNotice};
 use super::passage::Passage;
 
 /// One process's share of it.
-pub(super) struct Shared {
+pub(super) struct ProcessShare {
     pub(super) inherited: Inherited,
     pub(super) last: LastNotice,
     /// The end of the socket over which the worker hands its listener to the front.

@@ -21,12 +21,12 @@ use fairbat::hold::{HoldEvent, HoldReport, Holder, Scope, allow_descriptors};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::setpgid;
 
-use super::message::{Ending, FAILED, Message, send};
+use super::message::{Ending, FAILED, WorkerMessage, send};
 use super::messages;
 use super::passage::Passage;
-use super::plan::{Plan, Target};
+use super::plan::{RunPlan, RunTarget};
 use super::reaper::{Reaped, reap};
-use super::shared::Shared;
+use super::shared::ProcessShare;
 use super::streams::detach;
 use crate::console::Console;
 use crate::exit::ExitCode;
@@ -38,7 +38,7 @@ const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
 /// What happens to the worker.
-enum News {
+enum WorkerNews {
     /// System calls are told, or are not.
     Listening(Result<(), ListenError>),
     /// A process connects the socket of this descriptor.
@@ -57,12 +57,12 @@ enum News {
 
 /// Starts the command, and holds its connections until nothing is left of it.
 pub(super) fn run(
-    mut plan: Plan,
+    mut plan: RunPlan,
     channel: UnixStream,
-    shared: Shared,
+    shared: ProcessShare,
     console: &Console,
 ) -> ExitCode {
-    let Shared {
+    let ProcessShare {
         mut inherited,
         last,
         listener,
@@ -73,15 +73,15 @@ pub(super) fn run(
     let _ = terminal.thread_block();
     let (news, heard) = mpsc::channel();
     let (what, scope) = match &plan.target {
-        Target::Command(words) => (
+        RunTarget::Command(words) => (
             words[0].to_string_lossy().into_owned(),
             Scope::Below(own_number()),
         ),
-        Target::Running(what, scope) => (what.clone(), scope.clone()),
+        RunTarget::Running(what, scope) => (what.clone(), scope.clone()),
     };
     let failed = |text: String, code| {
         console.line(&format!("error: {text}"));
-        send(&channel, Message::Ended(Ending::Exit(code)));
+        send(&channel, WorkerMessage::Ended(Ending::Exit(code)));
         ExitCode::Other
     };
     let mut holder = match Holder::new(scope, plan.hold, plan.plan) {
@@ -98,7 +98,7 @@ pub(super) fn run(
     };
     let started_at = now().timestamp();
     let command = match &plan.target {
-        Target::Command(words) => match start(
+        RunTarget::Command(words) => match start(
             words,
             &inherited,
             plan.notifies.then_some((last, listener)),
@@ -114,7 +114,7 @@ pub(super) fn run(
                 return failed(format!("cannot run {what}: {error}"), code);
             }
         },
-        Target::Running(..) => None,
+        RunTarget::Running(..) => None,
     };
     say(messages::started(&what, holder.levers(), plan.plan.weight));
     plan.remark.take().into_iter().for_each(&say);
@@ -124,22 +124,22 @@ pub(super) fn run(
     inherited.close();
     allow_descriptors();
     if let Some(command) = command {
-        send(&channel, Message::Started { pid: command });
-        reap(news.clone(), News::Reaped);
+        send(&channel, WorkerMessage::Started { pid: command });
+        reap(news.clone(), WorkerNews::Reaped);
     }
     if let Ok(channel) = channel.try_clone() {
         let news = news.clone();
         thread::spawn(move || {
             // The front says nothing. It ends its side, by its own end too.
             let _ = io::copy(&mut &channel, &mut io::sink());
-            let _ = news.send(News::Alone);
+            let _ = news.send(WorkerNews::Alone);
         });
     }
     if let Some(passage) = &passage {
         follow(passage, &news);
     }
     let is_told = passage.is_none();
-    let worker = Worker {
+    let worker = HoldWorker {
         holder,
         passage,
         channel,
@@ -151,15 +151,15 @@ pub(super) fn run(
         is_told,
     };
     let notices = match (&plan.target, plan.notifies) {
-        (Target::Command(_), true) => None,
-        (Target::Command(_), false) | (Target::Running(..), _) => Some(false),
+        (RunTarget::Command(_), true) => None,
+        (RunTarget::Command(_), false) | (RunTarget::Running(..), _) => Some(false),
     };
     worker.follow(notices, &heard, say);
     ExitCode::Done
 }
 
 /// What to do after some news.
-enum Then {
+enum AfterNews {
     GoOn,
     /// Nothing is held any more. System calls must be answered all the same.
     Answer,
@@ -167,7 +167,7 @@ enum Then {
 }
 
 /// The worker, once the command runs.
-struct Worker {
+struct HoldWorker {
     holder: Holder,
     passage: Option<Passage>,
     channel: UnixStream,
@@ -183,10 +183,10 @@ struct Worker {
     is_told: bool,
 }
 
-impl Worker {
+impl HoldWorker {
     /// Holds connections until there is nobody left who could have any. `notices` tells whether
     /// connections are told, once that is known.
-    fn follow(mut self, notices: Option<bool>, heard: &Receiver<News>, say: impl Fn(String)) {
+    fn follow(mut self, notices: Option<bool>, heard: &Receiver<WorkerNews>, say: impl Fn(String)) {
         if let Some(are_told) = notices {
             self.begin(are_told);
         }
@@ -203,9 +203,9 @@ impl Worker {
             }
             for news in first.ok().into_iter().chain(heard.try_iter()) {
                 match self.hear(news, &say) {
-                    Then::GoOn => {}
-                    Then::Answer => return wait_for_all(heard, self.passage),
-                    Then::End => return,
+                    AfterNews::GoOn => {}
+                    AfterNews::Answer => return wait_for_all(heard, self.passage),
+                    AfterNews::End => return,
                 }
             }
         }
@@ -223,53 +223,55 @@ impl Worker {
     }
 
     /// Returns whether to go on.
-    fn hear(&mut self, news: News, say: &impl Fn(String)) -> Then {
+    fn hear(&mut self, news: WorkerNews, say: &impl Fn(String)) -> AfterNews {
         match news {
-            News::Listening(Ok(())) => {
+            WorkerNews::Listening(Ok(())) => {
                 self.holder.expect_notices();
                 self.begin(true);
             }
-            News::Listening(Err(error)) => {
+            WorkerNews::Listening(Err(error)) => {
                 say(messages::by_looking(&error));
                 self.begin(false);
             }
-            News::Connects(process, descriptor) => self.holder.connects(process, descriptor, 0),
-            News::Progress(share) => {
+            WorkerNews::Connects(process, descriptor) => {
+                self.holder.connects(process, descriptor, 0)
+            }
+            WorkerNews::Progress(share) => {
                 self.is_told = true;
                 self.holder.progress(share);
             }
-            News::Closed => {
+            WorkerNews::Closed => {
                 // The command is to hear that nobody reads.
                 self.passage = None;
-                send(&self.channel, Message::Closed);
+                send(&self.channel, WorkerMessage::Closed);
             }
-            News::Unprivileged(program) => {
+            WorkerNews::Unprivileged(program) => {
                 say(messages::unprivileged(&program));
                 self.holder.emit(HoldEvent::Unprivileged { program });
             }
-            News::Reaped(Reaped::One(process, ending)) => {
+            WorkerNews::Reaped(Reaped::One(process, ending)) => {
                 if Some(process) == self.command {
                     self.end(ending, say);
                 }
             }
-            News::Reaped(Reaped::All) => {
+            WorkerNews::Reaped(Reaped::All) => {
                 self.passage.iter().for_each(Passage::drain);
-                return Then::End;
+                return AfterNews::End;
             }
-            News::Alone if self.command.is_none() && !self.is_over => {
+            WorkerNews::Alone if self.command.is_none() && !self.is_over => {
                 self.holder.release();
                 self.end(Ending::Exit(0), say);
-                return Then::End;
+                return AfterNews::End;
             }
-            News::Alone => {
+            WorkerNews::Alone => {
                 detach(&[rustix::stdio::dup2_stderr]);
                 if !self.is_over {
                     self.holder.release();
-                    return Then::Answer;
+                    return AfterNews::Answer;
                 }
             }
         }
-        Then::GoOn
+        AfterNews::GoOn
     }
 
     /// Tells the user and the front that the command has ended, or that its connections are let
@@ -286,7 +288,7 @@ impl Worker {
         self.note(&report, ending, is_whole);
         self.holder.emit(HoldEvent::Done(report));
         self.report(say);
-        send(&self.channel, Message::Ended(ending));
+        send(&self.channel, WorkerMessage::Ended(ending));
     }
 
     /// Notes the run for the next one of its name. What was only attached for a while is not whole.
@@ -334,13 +336,13 @@ impl Worker {
 }
 
 /// Passes on what the command writes, and hears how far along it is.
-fn follow(passage: &Passage, news: &Sender<News>) {
+fn follow(passage: &Passage, news: &Sender<WorkerNews>) {
     let (telling, ending) = (news.clone(), news.clone());
     let told = move |share| {
-        let _ = telling.send(News::Progress(share));
+        let _ = telling.send(WorkerNews::Progress(share));
     };
     let closed = move || {
-        let _ = ending.send(News::Closed);
+        let _ = ending.send(WorkerNews::Closed);
     };
     if let Err(error) = passage.pass(told, closed) {
         tracing::error!("what the command writes cannot be passed on: {error}");
@@ -357,7 +359,7 @@ fn start(
     inherited: &Inherited,
     told: Option<(LastNotice, UnixStream)>,
     passage: Option<&mut Passage>,
-    news: &Sender<News>,
+    news: &Sender<WorkerNews>,
 ) -> io::Result<i32> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
@@ -377,15 +379,15 @@ fn start(
 }
 
 /// Tells of system calls until no process is left.
-fn listen(listener: Result<Listener, ListenError>, last: &LastNotice, news: &Sender<News>) {
+fn listen(listener: Result<Listener, ListenError>, last: &LastNotice, news: &Sender<WorkerNews>) {
     let listener = match listener {
         Ok(listener) => listener,
         Err(error) => {
-            let _ = news.send(News::Listening(Err(error)));
+            let _ = news.send(WorkerNews::Listening(Err(error)));
             return;
         }
     };
-    let _ = news.send(News::Listening(Ok(())));
+    let _ = news.send(WorkerNews::Listening(Ok(())));
     loop {
         match listener.next(last) {
             Ok(Some(notice)) => answer(&listener, notice, news),
@@ -399,7 +401,7 @@ fn listen(listener: Result<Listener, ListenError>, last: &LastNotice, news: &Sen
 }
 
 /// Lets a system call go on. Only what is quick is done before.
-fn answer(listener: &Listener, notice: Notice, news: &Sender<News>) {
+fn answer(listener: &Listener, notice: Notice, news: &Sender<WorkerNews>) {
     if let Intent::Connect(descriptor) = notice.intent
         && let Ok(process) = ForeignProcess::open(notice.process)
         && let Ok(socket) = process.socket(descriptor)
@@ -409,9 +411,9 @@ fn answer(listener: &Listener, notice: Notice, news: &Sender<News>) {
     }
     listener.go_on(&notice);
     let told = match notice.intent {
-        Intent::Connect(descriptor) => Some(News::Connects(notice.process, descriptor)),
+        Intent::Connect(descriptor) => Some(WorkerNews::Connects(notice.process, descriptor)),
         Intent::Execute(program) => {
-            gains_rights(notice.process, &program).then_some(News::Unprivileged(program))
+            gains_rights(notice.process, &program).then_some(WorkerNews::Unprivileged(program))
         }
         Intent::Unknown => None,
     };
@@ -447,11 +449,11 @@ fn gains_rights(process: i32, program: &Path) -> bool {
 }
 
 /// Answers system calls until no process is left, and passes on what they write: somebody must.
-fn wait_for_all(heard: &Receiver<News>, mut passage: Option<Passage>) {
+fn wait_for_all(heard: &Receiver<WorkerNews>, mut passage: Option<Passage>) {
     for news in heard {
         match news {
-            News::Closed => passage = None,
-            News::Reaped(Reaped::All) => {
+            WorkerNews::Closed => passage = None,
+            WorkerNews::Reaped(Reaped::All) => {
                 passage.iter().for_each(Passage::drain);
                 return;
             }

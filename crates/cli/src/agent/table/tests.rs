@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::api::{FileFailure, LaneSample};
+use crate::agent::api::{ReportedFailure, ReportedSample};
 
 const PLAIN: TableOptions = TableOptions {
     zone: TimeZone::UTC,
@@ -8,7 +8,7 @@ const PLAIN: TableOptions = TableOptions {
 
 /// The text of what the agent says.
 fn shown(json: &str, options: &TableOptions) -> String {
-    let status: Status = serde_json::from_str(json).expect("a status");
+    let status: ReportedStatus = serde_json::from_str(json).expect("a status");
     text(&status, None, options)
 }
 
@@ -132,37 +132,40 @@ fn runs_that_are_over_say_how_they_were() {
         (true, Some(false), Some(60.0), "00:00, 60 s late"),
         (false, Some(true), None, "00:00, failed"),
     ] {
-        let last = LastRun {
+        let last = ReportedRun {
             ok,
             in_time,
-            ..LastRun::default()
+            ..ReportedRun::default()
         };
         assert_eq!(ended(&last, late, &at).0, expected);
     }
 }
 
-fn task(id: &str, bytes_done: u64) -> Task {
-    Task {
+fn task(id: &str, bytes_done: u64) -> ReportedTask {
+    ReportedTask {
         id: id.to_owned(),
-        direction: Direction::Push,
-        phase: Phase::Running,
+        direction: ReportedDirection::Push,
+        phase: ReportedPhase::Running,
         bytes_done,
-        ..Task::default()
+        ..ReportedTask::default()
     }
 }
 
-fn status(second: i64, tasks: Vec<Task>) -> Status {
-    let lane = |direction, rate| LaneStatus {
+fn status(second: i64, tasks: Vec<ReportedTask>) -> ReportedStatus {
+    let lane = |direction, rate| ReportedLane {
         direction,
-        sample: LaneSample {
+        sample: ReportedSample {
             rate: Some(rate),
-            ..LaneSample::default()
+            ..ReportedSample::default()
         },
-        ..LaneStatus::default()
+        ..ReportedLane::default()
     };
-    Status {
+    ReportedStatus {
         now: Timestamp::from_second(second).expect("a moment"),
-        lanes: vec![lane(Direction::Push, 10.0), lane(Direction::Pull, 20.0)],
+        lanes: vec![
+            lane(ReportedDirection::Push, 10.0),
+            lane(ReportedDirection::Pull, 20.0),
+        ],
         tasks,
         holds: Vec::new(),
         fleet: None,
@@ -172,9 +175,9 @@ fn status(second: i64, tasks: Vec<Task>) -> Status {
 #[test]
 fn who_is_alone_has_the_rate_of_the_lane() {
     let mut other = task("b", 0);
-    other.direction = Direction::Pull;
-    let waiting = Task {
-        phase: Phase::Waiting,
+    other.direction = ReportedDirection::Pull;
+    let waiting = ReportedTask {
+        phase: ReportedPhase::Waiting,
         ..task("c", 0)
     };
     let status = status(0, vec![task("a", 0), other, waiting]);
@@ -217,16 +220,16 @@ fn another_run_is_not_compared() {
 
 #[test]
 fn the_only_failure_is_said_once() {
-    let failure = |path: &str| FileFailure {
+    let failure = |path: &str| ReportedFailure {
         path: path.to_owned(),
         problem: "no".to_owned(),
         hint: None,
     };
-    let mut last = LastRun {
+    let mut last = ReportedRun {
         problem: Some("a: no".to_owned()),
         hint: Some("ask".to_owned()),
         failures: vec![failure("a")],
-        ..LastRun::default()
+        ..ReportedRun::default()
     };
     assert_eq!(problem(&last), "a: no");
     assert_eq!(details(&last), ["hint: ask"]);

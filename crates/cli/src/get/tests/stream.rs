@@ -7,8 +7,8 @@ use super::*;
 fn follow(flags: &[&str]) -> Result<Following, String> {
     let words = [&["-i", "-", "--follow"], flags].concat();
     match Process::default().resolve(&words)?.1 {
-        Work::Follow(following) => Ok(following),
-        Work::Batch(requests) => panic!("{requests:?}"),
+        Downloads::Follow(following) => Ok(following),
+        Downloads::Batch(requests) => panic!("{requests:?}"),
     }
 }
 

@@ -100,7 +100,7 @@ fn a_file_that_cannot_be_sent_is_all_that_is_told() {
 fn the_status_line_tells_how_the_deadline_stands() {
     let paper = Paper::default();
     let target = ProgressDrawTarget::term_like(Box::new(paper.clone()));
-    let mut progress = Progress::on(Display::Bars, target);
+    let mut progress = ProgressDisplay::on(Display::Bars, target);
     let mut status = |event: Event| {
         progress.show(&timed(&event));
         // The bar above is drawn first.
