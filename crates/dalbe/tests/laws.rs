@@ -4,9 +4,11 @@
 //! What C leaves undefined stops the program (a signal). The one thing that eBPF
 //! defines and C does not, division by zero, is guarded by `scaled()` in arithmetic.h.
 
+use std::fs::{self, File, Metadata};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
+use std::time::SystemTime;
 
 /// The compiled cases; none without a compiler, where nothing else needs one.
 static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
@@ -21,19 +23,40 @@ static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
         }
         return None;
     }
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("laws");
+    // Each test may be a process of its own: the first one compiles for all.
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let lock = File::create(directory.join("laws.lock")).expect("cargo has made the directory");
+    lock.lock().expect("files can be locked");
+    let program = directory.join("laws");
+    let crate_directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let changed = ["src/bpf", "tests/laws"].map(|name| last_change(&crate_directory.join(name)));
+    if fs::metadata(&program).is_ok_and(|made| changed.iter().all(|at| *at < modified(&made))) {
+        return Some(program);
+    }
     let compiled = Command::new(&clang)
         .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror"])
         // By a trap: it needs no library of the compiler's.
         .args(["-fsanitize=undefined", "-fsanitize-trap=undefined", "-o"])
         .arg(&program)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laws/laws.c"))
+        .arg(crate_directory.join("tests/laws/laws.c"))
         .output()
         .expect("it has just run");
     let errors = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{errors}");
     Some(program)
 });
+
+fn modified(file: &Metadata) -> SystemTime {
+    file.modified().expect("file systems here note it")
+}
+
+/// When a file or directory, or what is in it, was last changed.
+fn last_change(path: &Path) -> SystemTime {
+    let own = modified(&fs::metadata(path).expect("it is there"));
+    let entries = fs::read_dir(path).into_iter().flatten();
+    let entries = entries.map(|entry| last_change(&entry.expect("an entry").path()));
+    entries.fold(own, SystemTime::max)
+}
 
 fn holds(case: &str) {
     let Some(program) = &*PROGRAM else {
