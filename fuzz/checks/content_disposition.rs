@@ -4,9 +4,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use fairbat::download::part::name::{
-    FileName, JOURNAL_SUFFIX, MAX_LEN, PART_SUFFIX, name_for, safe_name,
-};
+use fairbat::file_name::{FileName, JOURNAL_SUFFIX, MAX_LEN, PART_SUFFIX, name_for, safe_name};
 use fairbat::http::content_disposition::suggested_name;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;

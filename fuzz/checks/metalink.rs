@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-use fairbat::download::part::name::MAX_LEN;
+use fairbat::file_name::MAX_LEN;
 use fairbat::metalink::{MetalinkFile, parse};
 use fairbat::printable::is_unsafe;
 use fairbat::settings::Checksum;

@@ -32,6 +32,7 @@ pub mod download;
 pub mod error;
 pub mod event;
 pub mod exposition;
+pub mod file_name;
 mod file_version;
 pub mod hold;
 pub mod hours;

@@ -36,7 +36,6 @@ use self::credit::Credit;
 pub use self::sender::QuicSender;
 pub use self::socket::{ArrivalRuntime, ArrivalSocket};
 pub use self::watched::WatchedFactory;
-use crate::receive_window::PacketArrivals;
 use crate::socket::TcpInfo;
 
 /// Bytes of a packet of data that are not data: its header, its authentication tag, and the header
@@ -48,9 +47,6 @@ pub const FREE_WINDOW: u32 = 64 << 20;
 
 /// Bytes that the kernel should keep until they are read: 30 ms at 1 Gbit/s.
 pub const RECEIVE_BUFFER: usize = 4 << 20;
-
-/// Times are compared with each other only.
-const TICK: Duration = Duration::from_micros(1);
 
 /// The window that quinn is told of, to grant so many bytes.
 fn window_of(bytes: u64) -> quinn::VarInt {
@@ -330,14 +326,9 @@ impl QuicReceiver {
         }
     }
 
-    /// What has arrived since this was last asked.
-    pub(crate) fn arrivals(&self) -> PacketArrivals {
+    /// The round-trip time of what has arrived since this was last asked; `None` if nothing tells it.
+    pub(crate) fn take_rtt(&self) -> Option<Duration> {
         self.seen.smoothed(self.connection.rtt());
-        let rtt = self.seen.take_rtt(self.credit().take_rtt());
-        PacketArrivals {
-            delay_us: rtt.map(|rtt| i64::try_from(rtt.as_micros()).unwrap_or(i64::MAX)),
-            tick: TICK,
-            ..PacketArrivals::default()
-        }
+        self.seen.take_rtt(self.credit().take_rtt())
     }
 }

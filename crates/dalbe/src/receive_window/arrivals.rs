@@ -1,4 +1,5 @@
-//! The observer's report on one connection between two samples.
+//! What one connection reports of its packets between two samples: the kernel's observer for
+//! TCP, the connection itself for QUIC. The sender's law makes its own of acknowledgements.
 
 use crate::ebpf::{ObservedInterval, Observer, PivCounts};
 use crate::socket::TcpSocket;
@@ -8,7 +9,10 @@ use std::time::Duration;
 /// Length of the observer's intervals: half of a sampling interval.
 const OBSERVER_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The observer's report on the packets of one connection since the last sample.
+/// The tick of delays that are round-trip times, which are compared with each other only.
+const RTT_TICK: Duration = Duration::from_micros(1);
+
+/// The report on the packets of one connection since the last sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct PacketArrivals {
     /// Packet-interval variations (Vulture, algorithm 1).
@@ -21,6 +25,17 @@ pub(crate) struct PacketArrivals {
     /// The tick of the sender's timestamps. Another tick changes the zero of the
     /// delays.
     pub(crate) tick: Duration,
+}
+
+impl PacketArrivals {
+    /// The report where packets are not observed: the newest round-trip time stands for the delay.
+    pub(crate) fn of_rtt(rtt: Option<Duration>) -> Self {
+        Self {
+            delay_us: rtt.map(|rtt| i64::try_from(rtt.as_micros()).unwrap_or(i64::MAX)),
+            tick: RTT_TICK,
+            ..Self::default()
+        }
+    }
 }
 
 /// One connection under observation.

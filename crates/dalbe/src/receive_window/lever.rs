@@ -12,10 +12,10 @@ use super::{
     ReceiveWindowState, ReceiverPolicy, WindowGroup,
 };
 use crate::ebpf::Observer;
-#[cfg(feature = "quic")]
-use crate::quic::QuicReceiver;
 use crate::socket::{ReceiverSocket, TcpInfo, TcpSocket};
 use crate::weight::FlowTarget;
+#[cfg(feature = "quic")]
+use {super::PacketArrivals, crate::quic::QuicReceiver};
 
 /// The buffer gets room for this many times the window, so that it changes
 /// seldom.
@@ -342,7 +342,9 @@ impl WindowLever {
                 self.observed.as_mut().and_then(|w| w.arrivals(socket))
             }
             #[cfg(feature = "quic")]
-            ReceivingConnection::Quic(connection) => Some(connection.arrivals()),
+            ReceivingConnection::Quic(connection) => {
+                Some(PacketArrivals::of_rtt(connection.take_rtt()))
+            }
         };
         if let Some(arrivals) = &arrivals {
             self.limiter.arrived(now, arrivals);

@@ -14,7 +14,7 @@
 //! - `pause`: pauses between reads, for less than the smallest window.
 //! - `shutter`: the same where another program reads.
 //! - `receiver_rtt`: which of the kernel's round-trip times tell of the path; `delays`: the
-//!   queueing delay by them; `arrivals`: what the observer reports.
+//!   queueing delay by them; `arrivals`: what is reported of packets.
 //! - `stale`: when a new connection would be faster, and how often one may be
 //!   tried.
 //! - `state`: what the window does to the flow, as people are told.

@@ -122,7 +122,7 @@ impl Pacer {
         let newest = self.samples.newest(now, info);
         let rtt = newest.or(self.rtt)?;
         self.rtt = Some(rtt);
-        self.limiter.arrived(now, &arrivals(newest));
+        self.limiter.arrived(now, &PacketArrivals::of_rtt(newest));
         self.limiter.take_small_packets(info.min_rtt);
         let seen = seen_from_there(info, rtt, segment, bytes);
         let window = f64::from(self.limiter.update(now, &seen, target, None)?);
@@ -147,17 +147,6 @@ impl Pacer {
             is_yielding: self.state() == ReceiveWindowState::Yielding,
             next: (rtt / SAMPLES_PER_ROUND_TRIP).clamp(MIN_SAMPLE_INTERVAL, MAX_SAMPLE_INTERVAL),
         })
-    }
-}
-
-/// The delay since the last sample, measured and not averaged.
-fn arrivals(newest: Option<Duration>) -> PacketArrivals {
-    // Fits: the kernel's times are 32 bits of µs.
-    let delay_us = newest.map(|rtt| i64::try_from(rtt.as_micros()).unwrap_or(i64::MAX));
-    PacketArrivals {
-        delay_us,
-        tick: Duration::from_micros(1),
-        ..PacketArrivals::default()
     }
 }
 

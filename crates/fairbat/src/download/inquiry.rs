@@ -5,9 +5,9 @@ use std::time::Duration;
 use url::Url;
 
 use super::part::Incoming;
-use super::part::name::{FileName, name_for};
 use crate::checksum::sha256_hex;
 use crate::error::{ErrorKind, TransferError};
+use crate::file_name::{FileName, name_for};
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
 use crate::metalink::MetalinkFile;

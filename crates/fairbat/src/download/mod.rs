@@ -16,7 +16,7 @@
 //! - `worker`: one request on one connection, and what it tells the loop; `connection`: what the
 //!   loop knows of it; `pace`: how fast its bytes come; `asking`: requests that ask what a source
 //!   has, `inquiry`: what for; `finishing`: the last step of a file;
-//! - [`part`]: part files, their journals and names.
+//! - [`part`]: part files and their journals.
 
 mod asking;
 mod comparing;

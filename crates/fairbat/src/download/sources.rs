@@ -11,10 +11,10 @@ use std::time::Duration;
 use url::Url;
 
 use super::inquiry::{ExpectedFile, Inquiry, hash_of};
-use super::part::name::{FileName, name_for};
 use super::ways::Tries;
 use crate::error::ErrorKind;
 use crate::event::Protocol;
+use crate::file_name::{FileName, name_for};
 use crate::http::is_downgrade;
 use crate::http::priority::DeadlineHint;
 use crate::metalink::MetalinkFile;

@@ -12,11 +12,11 @@ use tokio::time::MissedTickBehavior;
 
 use super::finishing::{FinishedFile, Unfinished};
 use super::part::file::{PartFile, Sink};
-use super::part::name::FileName;
 use super::part::{OpenedPart, PartError, PartStore};
 use super::pieces::{FinishedChunk, MIN_RELIEVED};
 use crate::clock::Clock;
 use crate::error::{ErrorKind, TransferError};
+use crate::file_name::FileName;
 use crate::http::Failure;
 use crate::http::priority::DeadlineHint;
 use crate::metalink::MetalinkFile;

@@ -4,7 +4,7 @@
 //! Parsed tolerantly, because real servers leave out the disposition type, do
 //! not quote names with spaces and send raw UTF-8. The result is only a
 //! suggestion: it may hold separators, `..` or control characters.
-//! [`crate::download::part::name`] makes a safe file name of it.
+//! [`crate::file_name`] makes a safe file name of it.
 
 use std::borrow::Cow;
 

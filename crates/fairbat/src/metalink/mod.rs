@@ -11,7 +11,7 @@ use url::Url;
 pub(crate) use self::fetch::described;
 pub use self::fetch::fetch;
 pub use self::read::parse;
-use crate::download::part::name::safe_name;
+use crate::file_name::safe_name;
 use crate::settings::{Checksum, PieceHashes};
 use crate::xml::XmlError;
 
@@ -31,7 +31,7 @@ const PATH_MAX: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetalinkFile {
     /// Its name: a relative path with `/` between the parts, each of which is a
-    /// [`FileName`](crate::download::part::name::FileName).
+    /// [`FileName`](crate::file_name::FileName).
     pub name: String,
     /// Size, bytes.
     pub size: Option<u64>,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::checksum::sha256_hex;
-use crate::download::part::name::MAX_LEN;
+use crate::file_name::MAX_LEN;
 use crate::printable::is_unsafe;
 
 /// A document with these elements.

@@ -1,11 +1,10 @@
-//! Files: names, part files, journals, and what an earlier run left.
+//! Files: part files, journals, and what an earlier run left.
 //!
 //! The rules of what may be resumed and what may be replaced are here. They apply under a
 //! lock on the part file, so that two processes do not write the same part. All calls block.
 
 pub mod file;
 pub mod journal;
-pub mod name;
 mod owner;
 mod paths;
 
@@ -17,9 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::file::PartFile;
 use self::journal::{Journal, JournalRecord};
-use self::name::FileName;
 pub use self::paths::PartError;
 use self::paths::Paths;
+use crate::file_name::FileName;
 use crate::http::validator::{Validator, Version};
 use crate::ranges::RangeSet;
 use crate::settings::{FileAllocation, Target};

@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::journal::{self, JournalRecord};
-use super::name::{JOURNAL_SUFFIX, PART_SUFFIX};
 use crate::error::{ErrorKind, TransferError};
+use crate::file_name::{JOURNAL_SUFFIX, PART_SUFFIX};
 use crate::ranges::RangeSet;
 
 /// The three names of one transfer.
