@@ -31,7 +31,7 @@ use crate::clock::Clock;
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(200);
 
 /// A socket that accepts connections.
-pub trait Listener: Send {
+pub trait Acceptor: Send {
     /// One connection.
     type Stream: Send;
     /// The address of the other end.
@@ -44,7 +44,7 @@ pub trait Listener: Send {
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, Self::Peer)>> + Send;
 }
 
-impl Listener for TcpListener {
+impl Acceptor for TcpListener {
     type Stream = TcpStream;
     type Peer = SocketAddr;
 
@@ -53,7 +53,7 @@ impl Listener for TcpListener {
     }
 }
 
-impl Listener for UnixListener {
+impl Acceptor for UnixListener {
     type Stream = UnixStream;
     type Peer = tokio::net::unix::SocketAddr;
 
@@ -79,7 +79,7 @@ pub struct AcceptLimits {
 
 /// A new connection.
 #[derive(Debug)]
-pub struct Accepted<L: Listener> {
+pub struct Accepted<L: Acceptor> {
     /// The connection.
     pub stream: L::Stream,
     /// The address of the other end.
@@ -117,7 +117,7 @@ pub async fn accept_until<L, T, F>(
     mut begin: impl FnMut(Accepted<L>) -> Option<F>,
 ) -> T
 where
-    L: Listener,
+    L: Acceptor,
     F: Future<Output = ()> + Send + 'static,
 {
     let AcceptLimits { server, grace, .. } = limits;
@@ -247,7 +247,7 @@ mod tests {
     /// Gives these results, one after the other, and then nothing more.
     struct Script(Mutex<VecDeque<io::Result<u32>>>);
 
-    impl Listener for Script {
+    impl Acceptor for Script {
         type Stream = u32;
         type Peer = ();
 

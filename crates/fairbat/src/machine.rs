@@ -117,7 +117,7 @@ impl MachineLane {
     /// Lets `lane` take part, for as long as it lives. If there is an agent, the lane has its first
     /// grant when this returns.
     pub(crate) fn join(self, lane: &Lane, direction: LaneDirection) {
-        let joined = Joined {
+        let joined = JoinedLane {
             socket: self.socket,
             is_expected: self.is_expected,
             hello: Hello {
@@ -142,7 +142,7 @@ impl MachineLane {
 const FIRST_GRANT: Duration = Duration::from_secs(1);
 
 /// A lane that takes part, or tries to.
-struct Joined {
+struct JoinedLane {
     socket: PathBuf,
     is_expected: bool,
     hello: Hello,
@@ -160,7 +160,7 @@ enum Ended {
     Refused,
 }
 
-impl Joined {
+impl JoinedLane {
     /// Takes part whenever there is an agent, until the lane is gone. Tells `first` when there has
     /// been a grant, or when there is no agent.
     fn follow(&self, first: &std::sync::mpsc::Sender<()>) {

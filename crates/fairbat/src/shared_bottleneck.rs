@@ -49,7 +49,7 @@ pub struct LanePeriod {
 
 /// Two lanes that share a bottleneck, by their place in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shared {
+pub struct LanePair {
     /// One of them.
     pub one: usize,
     /// The other.
@@ -60,7 +60,7 @@ pub struct Shared {
 #[derive(Debug, Clone, Default)]
 pub struct SharingTest {
     /// The lane that is tested, and whether it is held back now.
-    tested: Option<(usize, Phase)>,
+    tested: Option<(usize, TestPhase)>,
     /// What each lane did in the last periods, the newest last.
     periods: Vec<Vec<LanePeriod>>,
     /// The mean rates before the lane was held back.
@@ -72,7 +72,7 @@ pub struct SharingTest {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum TestPhase {
     Held,
     /// Let go again, before the next test.
     Free,
@@ -83,14 +83,14 @@ impl SharingTest {
     #[must_use]
     pub fn held(&self) -> Option<usize> {
         match self.tested {
-            Some((lane, Phase::Held)) => Some(lane),
+            Some((lane, TestPhase::Held)) => Some(lane),
             _ => None,
         }
     }
 
     /// Takes what all lanes did in a control period. Returns a pair that shares a bottleneck once
     /// tests enough in a row have found it.
-    pub fn update(&mut self, now: Duration, lanes: &[LanePeriod]) -> Option<Shared> {
+    pub fn update(&mut self, now: Duration, lanes: &[LanePeriod]) -> Option<LanePair> {
         if self
             .periods
             .first()
@@ -109,11 +109,11 @@ impl SharingTest {
                 None
             }
             Some(_) if self.periods.len() < PERIODS => None,
-            Some((lane, Phase::Held)) => {
+            Some((lane, TestPhase::Held)) => {
                 let held = self.end_phase();
                 self.judge(now, lane, &held)
             }
-            Some((_, Phase::Free)) => {
+            Some((_, TestPhase::Free)) => {
                 self.begin();
                 None
             }
@@ -136,7 +136,7 @@ impl SharingTest {
         let before = self.end_phase();
         let most = pressing.into_iter();
         let most = most.max_by(|one, other| before[*one].total_cmp(&before[*other]));
-        self.tested = most.map(|lane| (lane, Phase::Held));
+        self.tested = most.map(|lane| (lane, TestPhase::Held));
         self.before = before;
     }
 
@@ -150,7 +150,7 @@ impl SharingTest {
         means
     }
 
-    fn judge(&mut self, now: Duration, lane: usize, held: &[f64]) -> Option<Shared> {
+    fn judge(&mut self, now: Duration, lane: usize, held: &[f64]) -> Option<LanePair> {
         let before = &self.before;
         let lost = before[lane] - held[lane];
         let has_lost = lost >= LOST * before[lane];
@@ -166,13 +166,13 @@ impl SharingTest {
         let sure = found.iter().find(|(_, tests)| **tests >= TESTS);
         if let Some((&(one, other), _)) = sure {
             *self = Self::default();
-            return Some(Shared { one, other });
+            return Some(LanePair { one, other });
         }
         if found.is_empty() {
             self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
             self.not_before = now + self.pause;
         }
-        self.tested = (!found.is_empty()).then_some((lane, Phase::Free));
+        self.tested = (!found.is_empty()).then_some((lane, TestPhase::Free));
         self.found = found;
         None
     }
@@ -194,7 +194,7 @@ mod tests {
             let periods = rates(test.held(), second).map(|rate| LanePeriod { rate, w });
             let found = test.update(Duration::from_secs(second), &periods);
             if found.is_some() {
-                assert_eq!(found, Some(Shared { one: 0, other: 1 }));
+                assert_eq!(found, Some(LanePair { one: 0, other: 1 }));
                 return (Some(second), held);
             }
         }

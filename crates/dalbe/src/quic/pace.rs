@@ -4,7 +4,7 @@
 //! passed. A queue that is shorter than that loses some of them each time, and the round-trip time of
 //! the tenth is longer by the nine before it. So each packet that is to be spaced has a time here.
 //! quinn makes packets, tells its congestion control of them, and asks whether its socket takes them,
-//! all in one call: [`Pace::send`] leaves their time where [`PacedPoller`] finds it.
+//! all in one call: [`SendSchedule::send`] leaves their time where [`PacedPoller`] finds it.
 //!
 //! quinn counts round-trip times from the moment at which it makes a packet. Of two packets that have
 //! one acknowledgement, the second one's time counts, so it leaves with the first.
@@ -37,11 +37,11 @@ thread_local! {
 
 /// When the packets of a connection are to leave.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pace {
+pub(super) struct SendSchedule {
     next: Option<Instant>,
 }
 
-impl Pace {
+impl SendSchedule {
     /// Packets of a connection that sends `window` of them in a round trip have been made.
     pub(super) fn send(&mut self, now: Instant, packets: u32, window: u32, rtt: Duration) {
         let interval = rtt * WINDOW_TIME.0 / WINDOW_TIME.1 / window.max(1);
@@ -116,9 +116,9 @@ pub(super) mod tests {
 
     #[test]
     fn a_window_leaves_in_pairs_in_four_fifths_of_a_round_trip() {
-        let mut pace = Pace::default();
+        let mut pace = SendSchedule::default();
         let now = TokioRuntime.now();
-        let due = |pace: &mut Pace, packets| {
+        let due = |pace: &mut SendSchedule, packets| {
             pace.send(now, packets, 20, ms(100));
             DUE.take().map(|due| due.saturating_duration_since(now))
         };
@@ -134,7 +134,7 @@ pub(super) mod tests {
 
     #[test]
     fn little_of_what_was_late_or_of_a_rest_is_made_up_for() {
-        let mut pace = Pace::default();
+        let mut pace = SendSchedule::default();
         let now = TokioRuntime.now();
         assert_eq!(pace.take(now, 1, ms(5)), now);
         assert_eq!(pace.take(now + ms(6), 1, ms(5)), now + ms(5));
@@ -154,7 +154,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn packets_wait_for_their_time() {
-        let mut pace = Pace::default();
+        let mut pace = SendSchedule::default();
         let mut poller = Box::pin(PacedPoller::new(Box::pin(Ready)));
         let began = TokioRuntime.now();
         for number in 0..5 {

@@ -18,7 +18,7 @@ use quinn::{AckFrequencyConfig, TransportConfig, VarInt};
 use quinn_proto::RttEstimator;
 
 use super::credit::FULL;
-use super::pace::Pace;
+use super::pace::SendSchedule;
 use super::path_state::{PathState, packets};
 use super::{LatestRtt, Seen};
 use crate::ebpf::native::{INFINITE_THRESHOLD, NativeFlow, NativeHost, SenderPhase, SenderView};
@@ -45,10 +45,10 @@ const BEGINNING_US: u64 = 1_000_000;
 
 /// What the sender of one connection is to do, and what it does. Clones are of the same.
 #[derive(Debug, Clone, Default)]
-pub struct QuicSender(Arc<Shared>);
+pub struct QuicSender(Arc<SharedSender>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedSender {
     /// `None` while it is not held back.
     target: Mutex<Option<FlowTarget>>,
     told: Mutex<Option<CongestionState>>,
@@ -155,7 +155,7 @@ impl ControllerFactory for SenderFactory {
             seen: self.seen.clone(),
             tells: false,
             acked: Acked::default(),
-            pace: Pace::default(),
+            pace: SendSchedule::default(),
         })
     }
 }
@@ -175,7 +175,7 @@ struct Acked {
 
 /// The state of a connection under a law.
 #[derive(Debug)]
-struct Held {
+struct LawState {
     flow: NativeFlow,
     target: FlowTarget,
     /// Packets.
@@ -191,7 +191,7 @@ struct Held {
 struct Sender {
     /// What it follows while it is not held back.
     cubic: Box<dyn Controller>,
-    held: Option<Held>,
+    held: Option<LawState>,
     sender: QuicSender,
     law: CongestionLaw,
     began: Instant,
@@ -201,7 +201,7 @@ struct Sender {
     /// Whether the round-trip time of the acknowledgements before tells of the path.
     tells: bool,
     acked: Acked,
-    pace: Pace,
+    pace: SendSchedule,
 }
 
 impl Sender {
@@ -242,7 +242,7 @@ impl Sender {
     fn hold(&mut self, now: Instant, target: FlowTarget) {
         let parameters = self.parameters(target);
         let seed = self.now_us(now);
-        let mut held = Held {
+        let mut held = LawState {
             flow: NativeFlow::new(&parameters, seed, NativeHost::default()),
             target,
             window: packets(self.cubic.window(), self.path.segment),
@@ -260,7 +260,7 @@ impl Sender {
         self.held = Some(held);
     }
 
-    fn view(&self, now: Instant, held: &Held, is_limited: bool) -> SenderView {
+    fn view(&self, now: Instant, held: &LawState, is_limited: bool) -> SenderView {
         let now_us = self.now_us(now);
         let path = &self.path;
         SenderView {
@@ -292,7 +292,7 @@ impl Sender {
         &mut self,
         now: Instant,
         is_limited: bool,
-        law: impl FnOnce(&mut Held, &mut SenderView),
+        law: impl FnOnce(&mut LawState, &mut SenderView),
     ) {
         let Some(mut held) = self.held.take() else {
             return;
@@ -315,7 +315,7 @@ impl Sender {
     }
 }
 
-impl Held {
+impl LawState {
     fn take(&mut self, view: &SenderView) {
         (self.window, self.threshold) = (view.window, view.threshold);
         self.is_paced = view.is_paced != 0;
@@ -336,7 +336,7 @@ impl Controller for Sender {
                 let window = packets(self.window(), segment);
                 self.pace.send(now, made, window, rtt);
             }
-            (_, false) => Pace::send_at_once(),
+            (_, false) => SendSchedule::send_at_once(),
         }
         self.cubic.on_sent(now, bytes, last_packet_number);
     }
@@ -461,7 +461,7 @@ impl Controller for Sender {
     fn clone_box(&self) -> Box<dyn Controller> {
         Box::new(Self {
             cubic: self.cubic.clone_box(),
-            held: self.held.as_ref().map(|held| Held {
+            held: self.held.as_ref().map(|held| LawState {
                 flow: held.flow.duplicate(),
                 ..*held
             }),

@@ -28,19 +28,19 @@ impl<F> WatchedFactory<F> {
 
 impl<F: ControllerFactory> ControllerFactory for WatchedFactory<F> {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(Watched {
+        Box::new(WatchedController {
             inner: Arc::clone(&self.inner).build(now, current_mtu),
             seen: self.seen.clone(),
         })
     }
 }
 
-struct Watched {
+struct WatchedController {
     inner: Box<dyn Controller>,
     seen: Seen,
 }
 
-impl Controller for Watched {
+impl Controller for WatchedController {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.inner.on_sent(now, bytes, last_packet_number);
     }

@@ -120,7 +120,7 @@ pub(crate) struct BottleneckEvidence {
     is_continuous: bool,
     /// Bytes; 0 before the first round.
     segment: f64,
-    present: Period,
+    present: PeriodEvidence,
     /// When the present period began, and what the one before has shown.
     began: Duration,
     before: Option<BottleneckKind>,
@@ -128,7 +128,7 @@ pub(crate) struct BottleneckEvidence {
 
 /// What some time has shown. Delays are standing ones, s, rates segments per second.
 #[derive(Debug, Clone, Default)]
-struct Period {
+struct PeriodEvidence {
     base: f64,
     /// The longest, which may be an accident of one round, and the longest but one. Each
     /// is used where it leaves more unknown.
@@ -199,7 +199,7 @@ impl BottleneckEvidence {
         let is_continuous = std::mem::replace(&mut self.is_continuous, true);
         if now >= self.began + EVIDENCE_TIME {
             self.before = self.present.kind();
-            self.present = Period::default();
+            self.present = PeriodEvidence::default();
             self.began = now;
         }
         if sample.segment != self.segment {
@@ -228,7 +228,7 @@ impl BottleneckEvidence {
     }
 }
 
-impl Period {
+impl PeriodEvidence {
     /// Segments have become this many times as many.
     fn scale(&mut self, factor: f64) {
         self.rate *= factor;

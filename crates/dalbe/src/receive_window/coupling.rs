@@ -65,13 +65,13 @@ struct Coupled {
     /// The sum of the queueing delays of all since then, s, and their number. Their mean is
     /// that of one connection with as many samples; their least would be shorter.
     queueing: (f64, u32),
-    members: BTreeMap<u64, Member>,
+    members: BTreeMap<u64, CoupledConnection>,
     next: u64,
 }
 
 /// One connection.
 #[derive(Debug, Clone, Default)]
-struct Member {
+struct CoupledConnection {
     /// As of the last sample.
     bytes: u64,
     out_of_order: u32,
@@ -146,7 +146,7 @@ impl WindowGroup {
         let mut coupled = self.coupled();
         let number = coupled.next;
         coupled.next += 1;
-        coupled.members.insert(number, Member::default());
+        coupled.members.insert(number, CoupledConnection::default());
         drop(coupled);
         Seat {
             group: self.clone(),
@@ -227,7 +227,7 @@ impl Drop for Seat {
     }
 }
 
-impl Member {
+impl CoupledConnection {
     /// It has used so much of its part in a round trip, bytes.
     fn judge(&mut self, used: f64, segment: f64) {
         let is_limited =
@@ -347,7 +347,7 @@ impl Coupled {
     }
 
     /// Connections that somebody reads, or that have been read until a moment ago.
-    fn active(&self, now: Duration) -> impl Iterator<Item = (&u64, &Member)> {
+    fn active(&self, now: Duration) -> impl Iterator<Item = (&u64, &CoupledConnection)> {
         let members = self.members.iter();
         members.filter(move |(_, member)| member.seen.is_some_and(|at| now < at + UNREAD))
     }
@@ -355,7 +355,7 @@ impl Coupled {
     /// Those on which data comes, or is over since some round trips. The next response comes at
     /// once as a rule. Meanwhile its part stays free: if others took it, all parts together
     /// would exceed the window for a round trip.
-    fn busy(&self, now: Duration) -> impl Iterator<Item = (&u64, &Member)> {
+    fn busy(&self, now: Duration) -> impl Iterator<Item = (&u64, &CoupledConnection)> {
         self.active(now).filter(|(_, member)| !member.is_idle)
     }
 
@@ -369,7 +369,10 @@ impl Coupled {
         let turn = now.div_duration_f64(TURN.max(2 * wait)) as usize;
         let place = self.busy(now).position(|(each, _)| *each == number);
         let has_turn = place.is_none_or(|place| (place + count - turn % count) % count < fit);
-        let need = self.members.get(&number).map_or(0.0, Member::need);
+        let need = self
+            .members
+            .get(&number)
+            .map_or(0.0, CoupledConnection::need);
         let window = match (place, has_turn, fit < count) {
             (None, ..) => (self.window / self.active(now).count().max(1) as f64).max(smallest),
             (Some(_), false, _) => smallest,

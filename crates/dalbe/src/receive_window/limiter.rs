@@ -26,7 +26,7 @@ use super::coupling::WindowGroup;
 use super::delays::QueueDelays;
 use super::pause::{self, SubWindowPause};
 use super::policy::{ReceiverPolicy, YieldRule};
-use super::receiver_rtt::{Pace, ReceiverRtt};
+use super::receiver_rtt::{ArrivalPace, ReceiverRtt};
 use super::response_start::{FIRST_WINDOW, ResponseStart, beyond_the_end};
 use super::stale::StaleSender;
 use super::state::{ReceiveWindowState, WindowEffect, YieldDetector};
@@ -223,11 +223,11 @@ impl ReceiveWindowLimiter {
         self.handshake = self.handshake.into_iter().chain(rtt).min();
     }
 
-    fn pace(&self) -> Pace {
+    fn pace(&self) -> ArrivalPace {
         match (self.waits(), self.pause()) {
-            (true, _) => Pace::Waits,
-            (false, Some(_)) => Pace::Pauses,
-            (false, None) => Pace::Steady,
+            (true, _) => ArrivalPace::Waits,
+            (false, Some(_)) => ArrivalPace::Pauses,
+            (false, None) => ArrivalPace::Steady,
         }
     }
 
@@ -292,7 +292,7 @@ impl ReceiveWindowLimiter {
         let times = &mut self.receiver_rtt;
         let (info, shows_queue) = times.update(now, info, segment, path, pace);
         let rtt = info.path_rtt()?;
-        let pauses = pace != Pace::Steady;
+        let pauses = pace != ArrivalPace::Steady;
         let delay = self.delays.update(now, &info, rtt, path, pauses);
         let base = delay.base;
         let handshake = path.handshake.unwrap_or(base);

@@ -54,7 +54,7 @@ pub(crate) struct ReceiverRtt {
 
 /// How data comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum ArrivalPace {
     Steady,
     /// With pauses between segments.
     Pauses,
@@ -76,7 +76,7 @@ impl ReceiverRtt {
         info: &TcpInfo,
         segment: f64,
         path: LeastRtt,
-        pace: Pace,
+        pace: ArrivalPace,
     ) -> (TcpInfo, bool) {
         let bytes = info.bytes_received.unwrap_or(0);
         let segments = info.data_segs_in.unwrap_or(0);
@@ -114,9 +114,9 @@ impl ReceiverRtt {
     /// Whether the round-trip time is that of a piece of a segment, which has waited for the
     /// sender's timer. Where pieces follow each other, the kernel takes them for segments, and its
     /// average needs some real ones to forget how long. `more` are the bytes since the last sample.
-    fn shows_piece(&mut self, more: u64, segment: f64, segments: u32, pace: Pace) -> bool {
-        let is_piece = pace != Pace::Steady && (more as f64) < segment;
-        if is_piece && pace == Pace::Waits {
+    fn shows_piece(&mut self, more: u64, segment: f64, segments: u32, pace: ArrivalPace) -> bool {
+        let is_piece = pace != ArrivalPace::Steady && (more as f64) < segment;
+        if is_piece && pace == ArrivalPace::Waits {
             self.piece_at = Some(segments);
         }
         let since = self.piece_at.map(|at| segments.wrapping_sub(at));
@@ -173,12 +173,12 @@ mod tests {
         let mut times = ReceiverRtt::default();
         for look in 1..150_u64 {
             let seen = info(None, 400 * look, 100 * look);
-            times.update(ms(20 * look), &seen, SEGMENT, path(), Pace::Steady);
+            times.update(ms(20 * look), &seen, SEGMENT, path(), ArrivalPace::Steady);
         }
         let bytes = 60_000_u64;
         let mut look = |at, rtt, more| {
             let seen = info(Some(rtt), bytes + more, 15_000);
-            times.update(ms(at), &seen, SEGMENT, path(), Pace::Steady)
+            times.update(ms(at), &seen, SEGMENT, path(), ArrivalPace::Steady)
         };
         let (seen, counts) = look(3000, 2960, 0);
         assert_eq!((seen.rcv_rtt, counts), (None, false));
@@ -197,16 +197,16 @@ mod tests {
         let mut times = ReceiverRtt::default();
         for (at, bytes) in [(0, 400), (2000, 800)] {
             let seen = info(None, bytes, 0);
-            times.update(ms(at), &seen, SEGMENT, path(), Pace::Steady);
+            times.update(ms(at), &seen, SEGMENT, path(), ArrivalPace::Steady);
         }
         let seen = info(Some(2010), 1200, 0);
-        let (_, counts) = times.update(ms(4000), &seen, SEGMENT, path(), Pace::Steady);
+        let (_, counts) = times.update(ms(4000), &seen, SEGMENT, path(), ArrivalPace::Steady);
         assert!(!counts);
     }
 
     #[test]
     fn a_piece_of_a_segment_shows_no_queue_to_who_does_not_read_it_himself() {
-        let look = |is_foreign: bool, pace: Pace| {
+        let look = |is_foreign: bool, pace: ArrivalPace| {
             let mut times = ReceiverRtt::default().of_foreign(is_foreign);
             for (at, bytes) in [(0, 9000), (20, 10_448), (200, 11_600)] {
                 let seen = info(Some(21), bytes, 100);
@@ -217,8 +217,8 @@ mod tests {
             }
             unreachable!("there is a last one")
         };
-        assert!(!look(true, Pace::Waits) && !look(true, Pace::Pauses));
-        assert!(look(true, Pace::Steady) && look(false, Pace::Pauses));
+        assert!(!look(true, ArrivalPace::Waits) && !look(true, ArrivalPace::Pauses));
+        assert!(look(true, ArrivalPace::Steady) && look(false, ArrivalPace::Pauses));
     }
 
     #[test]
@@ -227,14 +227,14 @@ mod tests {
             let mut times = ReceiverRtt::default();
             for before in [0, at - 20] {
                 let seen = info(None, 700, 0);
-                times.update(ms(before), &seen, SEGMENT, path(), Pace::Steady);
+                times.update(ms(before), &seen, SEGMENT, path(), ArrivalPace::Steady);
             }
             let (seen, counts) = times.update(
                 ms(at),
                 &info(Some(rtt), 9000, 0),
                 SEGMENT,
                 path(),
-                Pace::Steady,
+                ArrivalPace::Steady,
             );
             assert_eq!((seen.rcv_rtt, counts), (Some(ms(rtt)), true), "{at}, {rtt}");
         }
@@ -244,16 +244,24 @@ mod tests {
     fn what_a_server_thinks_about_is_no_queue() {
         let look = |is_foreign: bool, at: u64, acked: u64| {
             let mut times = ReceiverRtt::default().of_foreign(is_foreign);
-            times.update(ms(0), &info(None, 9000, 100), SEGMENT, path(), Pace::Steady);
+            times.update(
+                ms(0),
+                &info(None, 9000, 100),
+                SEGMENT,
+                path(),
+                ArrivalPace::Steady,
+            );
             times.update(
                 ms(20),
                 &info(Some(21), 9000, 100),
                 SEGMENT,
                 path(),
-                Pace::Steady,
+                ArrivalPace::Steady,
             );
             let seen = info(Some(60), 19_000, acked);
-            times.update(ms(at), &seen, SEGMENT, path(), Pace::Steady).1
+            times
+                .update(ms(at), &seen, SEGMENT, path(), ArrivalPace::Steady)
+                .1
         };
         assert!(!look(true, 320, 200), "an answer after 300 ms");
         assert!(look(true, 320, 100), "nobody has asked");

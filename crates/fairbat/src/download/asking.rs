@@ -12,7 +12,8 @@ use url::Url;
 
 use super::inquiry::{ExpectedFile, Inquiry};
 use super::worker::{
-    Answer, Joined, Probed, RunContext, StopSignal, WorkerGuard, WorkerOutcome, stopped, too_large,
+    Joined, Probed, RunContext, StopSignal, UnreadAnswer, WorkerGuard, WorkerOutcome, stopped,
+    too_large,
 };
 use crate::blocking::blocking;
 use crate::http::{Failure, is_downgrade};
@@ -71,7 +72,7 @@ pub(crate) async fn probe(
     }
     let began = context.clock.now();
     let gap = began.saturating_sub(asked);
-    let answer = body.map(|body| Answer { body, gap, began });
+    let answer = body.map(|body| UnreadAnswer { body, gap, began });
     if let (Some(total), Some(max)) = (source.total, context.max_size)
         && total > max
     {

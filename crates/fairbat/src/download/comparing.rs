@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::finishing::{AskedAgain, Unfinished, settle_dispute, stopped_early};
+use super::finishing::{AskedAgain, FinishFailure, settle_dispute, stopped_early};
 use super::overlap;
 use super::part::PartError;
 use super::run::Run;
 use super::sources::SourceState;
-use super::transfer::{Moving, Phase};
+use super::transfer::{Moving, Stage};
 use super::worker::{Message, TransferId, stopped};
 use crate::blocking::blocking;
 use crate::checksum::{digest_of, matches};
@@ -30,7 +30,7 @@ impl Run {
     /// be compared.
     pub(crate) fn after_bytes(&mut self, id: TransferId, source: usize, range: Range<u64>) {
         let transfer = self.transfer(id);
-        if !matches!(transfer.phase, Phase::Moving(_)) || range.is_empty() {
+        if !matches!(transfer.stage, Stage::Moving(_)) || range.is_empty() {
             return;
         }
         transfer.sources.get_mut(source).sent.insert(range.clone());
@@ -218,17 +218,17 @@ impl Run {
                 guilty = overlap::compare(&context, &part, places, &sources) => guilty,
             };
             let settled = blocking(move || {
-                let settle = |guilty| -> Result<Unfinished, TransferError> {
+                let settle = |guilty| -> Result<FinishFailure, TransferError> {
                     Ok(settle_dispute(&part, error, length, &senders, guilty)?)
                 };
-                let unfinished = guilty.and_then(settle).unwrap_or_else(Unfinished::from);
+                let unfinished = guilty.and_then(settle).unwrap_or_else(FinishFailure::from);
                 if unfinished.remedy.is_none() {
                     context.store.release(part.target());
                 }
                 unfinished
             });
             let unfinished = settled.await.map_err(TransferError::from);
-            let unfinished = unfinished.unwrap_or_else(Unfinished::from);
+            let unfinished = unfinished.unwrap_or_else(FinishFailure::from);
             completion.end(Message::Finished(id, Err(unfinished)));
         });
     }

@@ -10,7 +10,7 @@ use dalbe::receive_window::{BottleneckKind, HELD_BACK_SHARE, ReceiveWindowState}
 use dalbe::weight::MIN_WEIGHT;
 
 use super::run::Run;
-use super::transfer::{Phase, Transfer};
+use super::transfer::{Stage, Transfer};
 use super::worker::TransferId;
 use crate::clock::jump;
 use crate::event::{Control, Event, FileProgress, PathSample};
@@ -263,9 +263,9 @@ impl Run {
             _ if self.is_stream => NonZeroU64::MAX,
             fixed => fixed.unwrap_or(sizer.natural_length()),
         };
-        let (inactive, unwritten) = match &transfer.phase {
-            Phase::Waiting => (u64::from(self.place.is_none()), 0),
-            Phase::Moving(moving) => (
+        let (inactive, unwritten) = match &transfer.stage {
+            Stage::Waiting => (u64::from(self.place.is_none()), 0),
+            Stage::Moving(moving) => (
                 moving.pieces.inactive_chunks(unit),
                 moving.pieces.unwritten_bytes(),
             ),
@@ -276,7 +276,7 @@ impl Run {
         } else {
             match self.expected(transfer, mean) {
                 Some(bytes) => (bytes, Extent::Estimated),
-                None if matches!(transfer.phase, Phase::Moving(_)) => (0, Extent::Unbounded),
+                None if matches!(transfer.stage, Stage::Moving(_)) => (0, Extent::Unbounded),
                 None => (0, Extent::Estimated),
             }
         };

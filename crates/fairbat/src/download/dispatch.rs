@@ -15,7 +15,7 @@ use super::pace::Pace;
 use super::pieces::{Lease, LeaseId, MIN_RELIEVED, Piece};
 use super::planning::{FIRST_ALONE, LOOK_AGAIN};
 use super::run::Run;
-use super::transfer::{Phase, Transfer};
+use super::transfer::{Stage, Transfer};
 use super::ways::WayId;
 use super::worker::{self, Job, TransferId, WorkerGuard, WorkerId};
 use crate::lane::{Lane, Permit};
@@ -126,7 +126,7 @@ impl Run {
             let connection = worker.connection.as_ref()?;
             let index = worker.transfer.0 as usize;
             let transfer = &self.transfers[index];
-            let Phase::Moving(moving) = &transfer.phase else {
+            let Stage::Moving(moving) = &transfer.stage else {
                 return None;
             };
             let remote = transfer.sources.remote(worker.way.source)?;
@@ -218,7 +218,7 @@ impl Run {
     fn next_to_read(&self, path: usize) -> Option<Next> {
         let mut in_progress = self.in_progress.iter().copied();
         in_progress.find_map(|index| {
-            let Phase::Moving(moving) = &self.transfers[index].phase else {
+            let Stage::Moving(moving) = &self.transfers[index].stage else {
                 return None;
             };
             let (way, _) = moving.answer.as_ref()?;
@@ -236,7 +236,7 @@ impl Run {
             .filter(|&index| {
                 let transfer = &self.transfers[index];
                 let is_busy = self.is_stream && transfer.tasks > 0;
-                !is_busy && matches!(&transfer.phase, Phase::Moving(it) if it.pieces.is_waiting())
+                !is_busy && matches!(&transfer.stage, Stage::Moving(it) if it.pieces.is_waiting())
             })
             .collect();
         waiting.sort_by_key(|&index| self.transfers[index].rank());
@@ -251,7 +251,7 @@ impl Run {
     /// with a deadline (`is_due`), or of the others.
     fn next_to_probe(&self, path: usize, is_due: bool) -> Option<usize> {
         let is_open =
-            |transfer: &&Transfer| matches!(transfer.phase, Phase::Moving(_) | Phase::Finishing(_));
+            |transfer: &&Transfer| matches!(transfer.stage, Stage::Moving(_) | Stage::Finishing(_));
         if self.in_progress().filter(is_open).count() >= MAX_OPEN {
             return None;
         }
@@ -291,14 +291,14 @@ impl Run {
         }
         let length = self.first_length(index, way.path);
         let transfer = &mut self.transfers[index];
-        let won = match &mut transfer.phase {
-            Phase::Probing { won, running } => {
+        let won = match &mut transfer.stage {
+            Stage::Probing { won, running } => {
                 running.push(way.path);
                 Arc::clone(won)
             }
-            phase => {
+            stage => {
                 let won = Arc::new(AtomicBool::new(false));
-                *phase = Phase::Probing {
+                *stage = Stage::Probing {
                     won: Arc::clone(&won),
                     running: vec![way.path],
                 };
@@ -321,7 +321,7 @@ impl Run {
     fn first_length(&self, index: usize, path: usize) -> u64 {
         let (transfer, path) = (&self.transfers[index], &self.paths[path]);
         let is_unprobed = |it: &Transfer| {
-            let waits = matches!(it.phase, Phase::Waiting | Phase::Probing { .. });
+            let waits = matches!(it.stage, Stage::Waiting | Stage::Probing { .. });
             waits && it.deadline.is_some() && it.id != transfer.id
         };
         let others_are_due = || !self.fresh[0].is_empty() || self.in_progress().any(is_unprobed);
@@ -344,7 +344,7 @@ impl Run {
             let key = self.meter_key(transfer, WayId { path, ..way });
             self.meters.get(&key).and_then(|meter| meter.rtt)
         };
-        let is_probed = matches!(transfer.phase, Phase::Probing { .. });
+        let is_probed = matches!(transfer.stage, Stage::Probing { .. });
         let Some(own) = rtt(way.path) else {
             return true;
         };
@@ -359,8 +359,8 @@ impl Run {
 
     /// Leases the next piece of a transfer and gives it to a worker.
     fn start_piece(&mut self, index: usize, way: WayId, most: Option<u64>, permit: Permit) {
-        let waiting = |transfer: &Transfer| match &transfer.phase {
-            Phase::Moving(moving) => moving.pieces.waiting_bytes(),
+        let waiting = |transfer: &Transfer| match &transfer.stage {
+            Stage::Moving(moving) => moving.pieces.waiting_bytes(),
             _ => 0,
         };
         let path = &self.paths[way.path];

@@ -72,7 +72,7 @@ pub(crate) struct FinishedFile {
 
 /// Why a file is not in its place.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct FinishFailure {
     pub(crate) error: TransferError,
     /// What may help; if nothing does, the part is closed.
     pub(crate) remedy: Option<Remedy>,
@@ -101,7 +101,7 @@ pub(crate) enum AskedAgain {
     Present(Vec<Doubt>),
 }
 
-impl From<TransferError> for Unfinished {
+impl From<TransferError> for FinishFailure {
     fn from(error: TransferError) -> Self {
         Self {
             error,
@@ -110,7 +110,7 @@ impl From<TransferError> for Unfinished {
     }
 }
 
-impl From<PartError> for Unfinished {
+impl From<PartError> for FinishFailure {
     fn from(error: PartError) -> Self {
         TransferError::from(error).into()
     }
@@ -124,14 +124,14 @@ pub(crate) fn finish(
     senders: &Senders,
     target: &Target,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<FinishedFile, Unfinished> {
+) -> Result<FinishedFile, FinishFailure> {
     let read = |offset, buffer: &mut [u8]| part.read_at(offset, buffer);
     let verified = match verify(&read, source, expected, is_stopped)? {
         Ok(verified) => verified,
         Err(Mismatch { error, pieces }) => {
             return Err(match pieces {
                 Some(wrong) => take_out(part, error, wrong, AskedAgain::All, senders)?,
-                None if senders.may_compare => Unfinished {
+                None if senders.may_compare => FinishFailure {
                     error,
                     remedy: Some(Remedy::Compare),
                 },
@@ -164,7 +164,7 @@ pub(crate) fn settle_dispute(
     length: u64,
     senders: &Senders,
     guilty: Vec<usize>,
-) -> Result<Unfinished, PartError> {
+) -> Result<FinishFailure, PartError> {
     let wrong = senders.of(&guilty);
     if !wrong.is_empty() {
         return take_out(part, error, wrong, AskedAgain::Others(guilty), senders);
@@ -194,14 +194,14 @@ fn take_out(
     wrong: Vec<Range<u64>>,
     from: AskedAgain,
     senders: &Senders,
-) -> Result<Unfinished, PartError> {
+) -> Result<FinishFailure, PartError> {
     if wrong.is_empty() || !senders.may_mend {
         part.discard()?;
         return Ok(error.into());
     }
     part.forget(&wrong)?;
     let remedy = Some(Remedy::Fetch { wrong, from });
-    Ok(Unfinished { error, remedy })
+    Ok(FinishFailure { error, remedy })
 }
 
 /// Verifies a file that was already in its place.
@@ -210,7 +210,7 @@ pub(crate) fn verify_complete(
     source: &RemoteFile,
     expected: &Expected,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<FinishedFile, Unfinished> {
+) -> Result<FinishedFile, FinishFailure> {
     let failed = |error| PartError::io("read", path, error);
     let file = File::open(path).map_err(failed)?;
     let read = |offset, buffer: &mut [u8]| file.read_exact_at(buffer, offset).map_err(failed);

@@ -13,7 +13,7 @@ use super::connection::Worker;
 use super::joint::{Joint, SAMPLE, Sample, Statement};
 use super::run::Run;
 use super::sources::{SUSPECT, SourceState};
-use super::transfer::{Phase, Transfer, host_of, shown};
+use super::transfer::{Stage, Transfer, host_of, shown};
 use super::ways::WayId;
 use super::worker::{Joined, TransferId};
 use crate::error::{ErrorKind, TransferError};
@@ -76,7 +76,7 @@ impl Run {
     pub(crate) fn next_to_join(&self, path: usize) -> Option<(usize, WayId)> {
         self.in_progress.iter().find_map(|&index| {
             let transfer = &self.transfers[index];
-            let Phase::Moving(moving) = &transfer.phase else {
+            let Stage::Moving(moving) = &transfer.stage else {
                 return None;
             };
             // Bytes come first.
@@ -140,14 +140,14 @@ impl Run {
     pub(crate) fn ask_next(&mut self, id: TransferId, way: WayId) {
         let retry = self.retry;
         let transfer = self.transfer(id);
-        let Phase::Probing { won, .. } = &transfer.phase else {
+        let Stage::Probing { won, .. } = &transfer.stage else {
             return;
         };
         // Later answers of that source are of no use.
         if way.source != transfer.sources.present_index() || won.swap(true, Ordering::Relaxed) {
             return;
         }
-        transfer.phase = Phase::Waiting;
+        transfer.stage = Stage::Waiting;
         transfer.slow_probes += 1;
         let before = transfer.sources.present_index();
         transfer.sources.ask_next();

@@ -149,7 +149,7 @@ impl Joint {
 
 /// How far a piece has been compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece {
+enum PieceState {
     Unknown,
     Compared,
     Right,
@@ -160,7 +160,7 @@ enum Piece {
 pub(crate) struct PieceChecks {
     pub(crate) hashes: PieceHashes,
     total: u64,
-    pieces: Vec<Piece>,
+    pieces: Vec<PieceState>,
     /// Pieces that are being compared.
     running: usize,
     /// How often each was wrong that was.
@@ -170,7 +170,7 @@ pub(crate) struct PieceChecks {
 impl PieceChecks {
     fn new(hashes: PieceHashes, total: u64) -> Self {
         Self {
-            pieces: vec![Piece::Unknown; hashes.hashes.len()],
+            pieces: vec![PieceState::Unknown; hashes.hashes.len()],
             hashes,
             total,
             running: 0,
@@ -200,8 +200,8 @@ impl PieceChecks {
     ) -> Vec<usize> {
         let mut due = Vec::new();
         for piece in self.touched(range) {
-            if self.pieces[piece] == Piece::Unknown && has(&self.range(piece)) {
-                self.pieces[piece] = Piece::Compared;
+            if self.pieces[piece] == PieceState::Unknown && has(&self.range(piece)) {
+                self.pieces[piece] = PieceState::Compared;
                 self.running += 1;
                 due.push(piece);
             }
@@ -213,9 +213,9 @@ impl PieceChecks {
     pub(crate) fn compared(&mut self, piece: usize, is_right: bool) -> u32 {
         self.running = self.running.saturating_sub(1);
         self.pieces[piece] = if is_right {
-            Piece::Right
+            PieceState::Right
         } else {
-            Piece::Unknown
+            PieceState::Unknown
         };
         if is_right {
             return 0;
@@ -235,7 +235,7 @@ impl PieceChecks {
     /// These bytes are to be fetched again.
     pub(crate) fn forget(&mut self, range: &Range<u64>) {
         for piece in self.touched(range) {
-            self.pieces[piece] = Piece::Unknown;
+            self.pieces[piece] = PieceState::Unknown;
         }
     }
 

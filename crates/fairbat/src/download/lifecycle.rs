@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::finishing::{Expected, FinishedFile, Remedy, Unfinished, finish, verify_complete};
+use super::finishing::{Expected, FinishFailure, FinishedFile, Remedy, finish, verify_complete};
 use super::joining::MIN_JOINED;
 use super::part::file::PartFile;
 use super::part::{OpenedPart, PartError};
@@ -17,7 +17,7 @@ use super::pieces::{Pieces, Work};
 use super::run::Run;
 use super::setup::Outcome;
 use super::sources::{SourceState, is_of_source};
-use super::transfer::{Moving, Phase, Then, host_of, shown};
+use super::transfer::{Moving, Stage, Then, host_of, shown};
 use super::ways::WayId;
 use super::worker::{Completion, Message, Probed, StopSignal, TransferId};
 use crate::error::{ErrorKind, TransferError};
@@ -35,7 +35,7 @@ impl Run {
     pub(crate) fn on_probed(&mut self, id: TransferId, way: WayId, probed: Probed) {
         self.note_rtt(id, way, probed.rtt);
         let transfer = self.transfer(id);
-        if !matches!(transfer.phase, Phase::Probing { .. }) {
+        if !matches!(transfer.stage, Stage::Probing { .. }) {
             if let OpenedPart::Part { part, .. } = &probed.opened {
                 self.context.store.release(part.target());
             }
@@ -96,7 +96,7 @@ impl Run {
                     let is_missing = begins.is_none_or(|it| Some(it) >= answer.body.expected);
                     source.version.is_none() || is_missing && joint.sample.is_none()
                 });
-                self.transfer(id).phase = Phase::Moving(Box::new(Moving {
+                self.transfer(id).stage = Stage::Moving(Box::new(Moving {
                     source,
                     part,
                     pieces: Pieces::new(work),
@@ -178,7 +178,7 @@ impl Run {
         transfer.done = length;
         transfer.total = Some(length);
         let target = transfer.request.target.clone();
-        let Phase::Moving(moving) = std::mem::replace(&mut transfer.phase, Phase::Waiting) else {
+        let Stage::Moving(moving) = std::mem::replace(&mut transfer.stage, Stage::Waiting) else {
             return;
         };
         let senders = transfer.senders(&moving);
@@ -201,7 +201,7 @@ impl Run {
         id: TransferId,
         moving: Option<Box<Moving>>,
         length: u64,
-        work: impl FnOnce(&Expected, &dyn Fn() -> bool) -> Result<FinishedFile, Unfinished>
+        work: impl FnOnce(&Expected, &dyn Fn() -> bool) -> Result<FinishedFile, FinishFailure>
         + Send
         + 'static,
     ) {
@@ -233,7 +233,7 @@ impl Run {
             .with_hint("this is a defect of fairbat; run the same command again");
         let completion = self.completion(Message::Finished(id, Err(lost.into())));
         let transfer = self.transfer(id);
-        transfer.phase = Phase::Finishing(moving);
+        transfer.stage = Stage::Finishing(moving);
         (completion, transfer.begin_task())
     }
 
@@ -242,12 +242,16 @@ impl Run {
     }
 
     /// A file is in its place, or could not be put there.
-    pub(crate) fn on_finished(&mut self, id: TransferId, result: Result<FinishedFile, Unfinished>) {
+    pub(crate) fn on_finished(
+        &mut self,
+        id: TransferId,
+        result: Result<FinishedFile, FinishFailure>,
+    ) {
         let now = self.now;
         let transfer = self.transfer(id);
         transfer.tasks -= 1;
-        let moving = match &mut transfer.phase {
-            Phase::Finishing(moving) => moving.take(),
+        let moving = match &mut transfer.stage {
+            Stage::Finishing(moving) => moving.take(),
             _ => None,
         };
         match result {
@@ -265,7 +269,7 @@ impl Run {
                     deadline_met,
                 };
                 let late = deadline_met == Some(false);
-                transfer.phase = Phase::Ended(Outcome::Done { late });
+                transfer.stage = Stage::Ended(Outcome::Done { late });
                 let url = transfer.url.clone();
                 let guilty = finished.guilty.iter();
                 let guilty = guilty.map(|source| shown(&transfer.sources.get(*source).at.url));
@@ -279,11 +283,13 @@ impl Run {
                 }
                 self.emit(event);
             }
-            Err(Unfinished { error, remedy }) if matches!(transfer.phase, Phase::Finishing(_)) => {
+            Err(FinishFailure { error, remedy })
+                if matches!(transfer.stage, Stage::Finishing(_)) =>
+            {
                 match moving.zip(remedy) {
                     Some((moving, Remedy::Compare)) => self.compare_sources(id, moving, error),
                     Some((moving, Remedy::Fetch { wrong, from })) => {
-                        transfer.phase = Phase::Moving(moving);
+                        transfer.stage = Stage::Moving(moving);
                         self.mend(id, &wrong, from);
                     }
                     None => self.give_up(id, error),
@@ -355,23 +361,23 @@ impl Run {
         if transfer.tasks > 0 {
             return;
         }
-        if let Phase::Closing { part, discards, .. } = &mut transfer.phase
+        if let Stage::Closing { part, discards, .. } = &mut transfer.stage
             && let Some(part) = part.take()
         {
             let discards = *discards;
             self.context.store.release(part.target());
             return self.checkpoint(id, part, discards);
         }
-        match std::mem::replace(&mut transfer.phase, Phase::Waiting) {
-            Phase::Closing { then, .. } => match then {
+        match std::mem::replace(&mut transfer.stage, Stage::Waiting) {
+            Stage::Closing { then, .. } => match then {
                 Then::Probe => transfer.reopen(),
                 Then::Fail(error) => {
-                    transfer.phase = Phase::Ended(Outcome::Failed(error.kind));
+                    transfer.stage = Stage::Ended(Outcome::Failed(error.kind));
                     let event = Event::failed(transfer.url.clone(), error);
                     self.emit(event);
                 }
             },
-            phase => transfer.phase = phase,
+            stage => transfer.stage = stage,
         }
         let transfer = self.transfer(id);
         if transfer.is_ended() {

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A few bytes of the part file, and who has sent them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ComparedRange {
     range: Range<u64>,
     sender: usize,
 }
@@ -40,14 +40,14 @@ pub(crate) struct Place {
 type Said = Vec<(usize, [u8; 32])>;
 
 /// Places all over a file of so many bytes, each of which one source has sent.
-pub(crate) fn places(total: u64, sent: &[(usize, RangeSet)]) -> Vec<Place> {
+pub(crate) fn places(total: u64, sent: &[(usize, RangeSet)]) -> Vec<ComparedRange> {
     let step = (total / PLACES).max(LENGTH);
     let starts = (0..PLACES).map(|index| index * step + (step - LENGTH) / 2);
     let ranges = starts.map(|start| start..start + LENGTH);
     let of_one = |range: Range<u64>| {
         let mut senders = sent.iter().filter(|(_, sent)| sent.contains_range(&range));
         let sender = senders.next()?.0;
-        Some(Place { range, sender })
+        Some(ComparedRange { range, sender })
     };
     ranges.filter_map(of_one).collect()
 }
@@ -80,7 +80,7 @@ fn outvoted(places: &[Said]) -> Vec<usize> {
 pub(crate) async fn compare(
     context: &RunContext,
     part: &Arc<PartFile>,
-    places: Vec<Place>,
+    places: Vec<ComparedRange>,
     sources: &[(usize, Arc<RemoteFile>)],
 ) -> Result<Vec<usize>, TransferError> {
     let (part, here) = (Arc::clone(part), places.clone());
@@ -109,7 +109,7 @@ async fn ask(
     context: &RunContext,
     source: usize,
     remote: &RemoteFile,
-    places: &[Place],
+    places: &[ComparedRange],
 ) -> (usize, Vec<(usize, [u8; 32])>) {
     let mut limit = pin!(tokio::time::sleep(PATIENCE));
     let mut answers = Vec::new();

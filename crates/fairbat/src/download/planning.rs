@@ -7,7 +7,7 @@ use super::connection::Worker;
 use super::joint::Joint;
 use super::pieces::{ChunkSizer, FinishedChunk};
 use super::run::Run;
-use super::transfer::{Phase, Transfer, host_of};
+use super::transfer::{Stage, Transfer, host_of};
 use super::ways::{self, WayId, WayMeter};
 use super::worker::{TransferId, WorkerId};
 use crate::arrival::{self, WayState};
@@ -46,7 +46,7 @@ impl Run {
     /// of them end together (STTF): a way that would end later than the others is left alone.
     pub(crate) fn plan_piece(&self, index: usize, path: usize) -> Option<(WayId, Option<u64>)> {
         let transfer = &self.transfers[index];
-        let Phase::Moving(moving) = &transfer.phase else {
+        let Stage::Moving(moving) = &transfer.stage else {
             return None;
         };
         if moving.answer.is_some() {
@@ -201,8 +201,8 @@ impl Run {
 
     /// Bytes that a connection still brings.
     pub(crate) fn left_of(&self, worker: &Worker) -> u64 {
-        match &self.transfers[worker.transfer.0 as usize].phase {
-            Phase::Moving(moving) => worker.lease.map_or(0, |lease| moving.pieces.left_of(lease)),
+        match &self.transfers[worker.transfer.0 as usize].stage {
+            Stage::Moving(moving) => worker.lease.map_or(0, |lease| moving.pieces.left_of(lease)),
             _ => 0,
         }
     }
@@ -253,7 +253,7 @@ impl Run {
 
     fn predict_one(&mut self, index: usize) {
         let transfer = &self.transfers[index];
-        let Phase::Moving(moving) = &transfer.phase else {
+        let Stage::Moving(moving) = &transfer.stage else {
             return;
         };
         if !moving.pieces.is_waiting() {
@@ -284,8 +284,8 @@ impl Run {
 
     /// Whether pieces wait that several ways share: a way that is left alone now may be used soon.
     pub(crate) fn has_shared_pieces(&self) -> bool {
-        self.in_progress().any(|transfer| match &transfer.phase {
-            Phase::Moving(moving) => {
+        self.in_progress().any(|transfer| match &transfer.stage {
+            Stage::Moving(moving) => {
                 let shares = || self.sending_ways(transfer, &moving.joint).nth(1).is_some();
                 // Most transfers have one way, and need no look at connections.
                 transfer.ways().len() > 1 && moving.pieces.is_waiting() && shares()
@@ -303,7 +303,7 @@ impl Run {
         }
         let found = self.in_progress.iter().find_map(|&index| {
             let transfer = &self.transfers[index];
-            let Phase::Moving(moving) = &transfer.phase else {
+            let Stage::Moving(moving) = &transfer.stage else {
                 return None;
             };
             let has_others = transfer.ways().len() > 1;

@@ -3,7 +3,7 @@
 
 use super::run::Run;
 use super::sources::{SUSPECT, SourceState, is_of_source};
-use super::transfer::{Phase, Then};
+use super::transfer::{Stage, Then};
 use super::ways::{Way, WayId};
 use super::worker::TransferId;
 use crate::error::{ErrorKind, TransferError};
@@ -17,7 +17,7 @@ use crate::lane::Permit;
 const MAX_CHANGES: u32 = 5;
 
 /// What follows a failure that may pass.
-enum Next {
+enum AfterFailure {
     /// The same source is tried again.
     Retry,
     /// Another source is asked first.
@@ -38,8 +38,8 @@ impl Run {
         self.ask_again(id, way.source);
         let transfer = self.transfer(id);
         if matches!(
-            transfer.phase,
-            Phase::Closing { .. } | Phase::Ended(_) | Phase::Finishing(_)
+            transfer.stage,
+            Stage::Closing { .. } | Stage::Ended(_) | Stage::Finishing(_)
         ) {
             return;
         }
@@ -67,15 +67,15 @@ impl Run {
             Failure::Transient(failure) => (failure, None, !transfer.is_resumable()),
         };
         match self.after_transient(id, way, &failure, permit) {
-            Next::End => {
+            AfterFailure::End => {
                 let error = error.unwrap_or_else(|| self.given_up(id, way, &failure));
                 self.give_up(id, error);
             }
-            Next::Retry if asks_again => match &self.transfer(id).phase {
-                Phase::Probing { .. } => self.end_probe(id, way),
+            AfterFailure::Retry if asks_again => match &self.transfer(id).stage {
+                Stage::Probing { .. } => self.end_probe(id, way),
                 _ => self.transfer(id).close(Then::Probe),
             },
-            Next::Retry | Next::Other => {}
+            AfterFailure::Retry | AfterFailure::Other => {}
         }
     }
 
@@ -108,11 +108,11 @@ impl Run {
         let failures = transfer
             .way(way)
             .map_or(0, |way| way.tries.backoff.failures());
-        let is_awaited = match &transfer.phase {
+        let is_awaited = match &transfer.stage {
             // What is there of the file stays, also without a hash, while this one may come back. One
             // that has sent the whole file instead of a range is asked for the whole file first.
-            Phase::Probing { .. } => is_present && transfer.range_refusals == 0,
-            Phase::Moving(moving) => {
+            Stage::Probing { .. } => is_present && transfer.range_refusals == 0,
+            Stage::Moving(moving) => {
                 let is_first = is_present && transfer.is_unsampled();
                 let is_alone = moving.joint.alone == Some(way.source) && failures > 1;
                 // Without a hash, what is there of the file would be thrown away.
@@ -141,10 +141,10 @@ impl Run {
 
     /// A probe has ended without an answer that is of use. Perhaps one over another path has one.
     pub(crate) fn end_probe(&mut self, id: TransferId, way: WayId) {
-        if let Phase::Probing { running, .. } = &mut self.transfer(id).phase {
+        if let Stage::Probing { running, .. } = &mut self.transfer(id).stage {
             running.retain(|path| *path != way.path);
             if running.is_empty() {
-                self.transfer(id).phase = Phase::Waiting;
+                self.transfer(id).stage = Stage::Waiting;
             }
         }
     }
@@ -175,8 +175,8 @@ impl Run {
                 TransferError::new(ErrorKind::Server, "the server serves no ranges of the file")
             }
             Failure::Transient(failure) => match self.after_transient(id, way, &failure, permit) {
-                Next::End => self.given_up(id, way, &failure),
-                Next::Retry | Next::Other => return,
+                AfterFailure::End => self.given_up(id, way, &failure),
+                AfterFailure::Retry | AfterFailure::Other => return,
             },
         };
         self.drop_source(id, way.source, error.message);
@@ -192,12 +192,12 @@ impl Run {
         way_id: WayId,
         failure: &Transient,
         permit: Option<Permit>,
-    ) -> Next {
+    ) -> AfterFailure {
         let (now, cap) = (self.now, self.retry.cap);
         let has_other = self.has_other_way(id, way_id);
         let transfer = &mut self.transfers[id.0 as usize];
         let Some(way) = transfer.way_mut(way_id) else {
-            return Next::Retry;
+            return AfterFailure::Retry;
         };
         if failure.kind == ErrorKind::Server {
             way.tries.backoff.answered();
@@ -220,7 +220,7 @@ impl Run {
             permit.refused(pause);
         }
         let Some(after) = wait else {
-            return Next::End;
+            return AfterFailure::End;
         };
         way.tries.not_before = now + after;
         let failed = way.tries.clone();
@@ -230,7 +230,7 @@ impl Run {
         {
             let reason = failure.reason.clone();
             self.leave_source(id, way_id.source, SourceState::Untried, reason);
-            return Next::Other;
+            return AfterFailure::Other;
         }
         let transfer = &mut self.transfers[id.0 as usize];
         if let Some(way) = transfer.way(way_id) {
@@ -246,7 +246,7 @@ impl Run {
             };
             self.emit(event);
         }
-        Next::Retry
+        AfterFailure::Retry
     }
 
     /// The server no longer answers as it did when it was probed.

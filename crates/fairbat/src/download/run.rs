@@ -23,7 +23,7 @@ use super::connection::Worker;
 use super::division::Divider;
 use super::run_path::RunPath;
 use super::setup::{Outcome, Report, RunMode, Setup, Stop};
-use super::transfer::{Phase, Transfer, host_of};
+use super::transfer::{Stage, Transfer, host_of};
 use super::ways::WayMeter;
 use super::worker::{Message, RunContext, TransferId, WorkerId};
 use crate::clock::Clock;
@@ -368,8 +368,8 @@ impl Run {
     }
 
     pub(crate) fn report(&self) -> Report {
-        let outcomes = self.transfers.iter().map(|transfer| match transfer.phase {
-            Phase::Ended(outcome) => outcome,
+        let outcomes = self.transfers.iter().map(|transfer| match transfer.stage {
+            Stage::Ended(outcome) => outcome,
             _ => Outcome::Failed(ErrorKind::Other),
         });
         Report {
@@ -382,7 +382,7 @@ impl Run {
     pub(crate) fn next_wake(&self) -> Option<Duration> {
         let waiting = self
             .in_progress()
-            .filter(|transfer| matches!(transfer.phase, Phase::Waiting | Phase::Moving(_)));
+            .filter(|transfer| matches!(transfer.stage, Stage::Waiting | Stage::Moving(_)));
         let ways = waiting.flat_map(Transfer::ways);
         // In a shared lane the request waits for the host in the queue.
         let waits_for_host = self.place.is_none();

@@ -8,7 +8,7 @@ use super::transfer::Transfer;
 use super::worker::RunContext;
 use crate::event::Event;
 use crate::lane::Lane;
-use crate::shared_bottleneck::{LanePeriod, Shared, SharingTest};
+use crate::shared_bottleneck::{LanePair, LanePeriod, SharingTest};
 
 impl Run {
     /// Ends a control period of the test: holds a lane back, or lets it go, and joins two that
@@ -23,7 +23,7 @@ impl Run {
         let found = self.sharing.update(self.now, &periods);
         let held = self.sharing.held();
         self.hold_back(held.map(|lane| self.paths[lanes[lane][0]].lane.clone()));
-        if let Some(Shared { one, other }) = found {
+        if let Some(LanePair { one, other }) = found {
             // The joint lane presses no more than the less pressing of the two.
             let least = |lane: usize| self.least_weight(lanes[lane][0]);
             let (guests, host) = match least(other) < least(one) {

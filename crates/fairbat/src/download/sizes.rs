@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::run::Run;
-use super::transfer::{Phase, Transfer, host_of};
+use super::transfer::{Stage, Transfer, host_of};
 use super::worker::{Message, TransferId};
 use crate::transport::AnnouncedSize;
 
@@ -114,5 +114,5 @@ impl Run {
 }
 
 fn is_unasked(transfer: &Transfer) -> bool {
-    transfer.total.is_none() && matches!(transfer.phase, Phase::Waiting | Phase::Probing { .. })
+    transfer.total.is_none() && matches!(transfer.stage, Stage::Waiting | Stage::Probing { .. })
 }

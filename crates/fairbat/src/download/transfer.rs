@@ -18,7 +18,7 @@ use super::pieces::{Lease, Pieces};
 use super::setup::Outcome;
 use super::sources::Sources;
 use super::ways::{Tries, Way, WayId};
-use super::worker::{Answer, StopSignal, TransferId};
+use super::worker::{StopSignal, TransferId, UnreadAnswer};
 use crate::error::{ErrorKind, TransferError};
 use crate::http::priority::DeadlineHint;
 use crate::http::without_credentials;
@@ -51,7 +51,7 @@ pub(crate) struct Transfer {
     pub(crate) deadline: Option<Deadline>,
     /// The even pace towards it, once the size is known.
     pub(crate) even_pace: Option<EvenPace>,
-    pub(crate) phase: Phase,
+    pub(crate) stage: Stage,
     /// Bytes on disk.
     pub(crate) done: u64,
     /// Size, if known.
@@ -77,7 +77,7 @@ pub(crate) struct Transfer {
 
 /// Where a transfer stands.
 #[derive(Debug)]
-pub(crate) enum Phase {
+pub(crate) enum Stage {
     /// To be probed.
     Waiting,
     /// Being probed, over one path or several. The first answer counts.
@@ -122,7 +122,7 @@ pub(crate) struct Moving {
     /// What is left to fetch.
     pub(crate) pieces: Pieces,
     /// The answer that carries a whole stream, or the first bytes, until a worker takes it.
-    pub(crate) answer: Option<(WayId, Answer)>,
+    pub(crate) answer: Option<(WayId, UnreadAnswer)>,
     /// Whether a checkpoint is being taken.
     pub(crate) in_checkpoint: bool,
     /// When the last one was started.
@@ -186,7 +186,7 @@ impl Transfer {
             ways: members.into_iter().enumerate().map(way).collect(),
             deadline: None,
             even_pace: None,
-            phase: Phase::Waiting,
+            stage: Stage::Waiting,
             done: 0,
             total: None,
             started: None,
@@ -323,8 +323,8 @@ impl Transfer {
 
     /// How many sources may send at once.
     pub(crate) fn sources_at_once(&self) -> usize {
-        match &self.phase {
-            Phase::Moving(moving) if moving.joint.alone.is_none() && moving.joint.joins() => {
+        match &self.stage {
+            Stage::Moving(moving) if moving.joint.alone.is_none() && moving.joint.joins() => {
                 self.sources.left()
             }
             _ => 1,
@@ -361,9 +361,9 @@ impl Transfer {
 
     /// Bytes that it still has to move, if that is known.
     pub(crate) fn remaining(&self) -> Option<u64> {
-        match &self.phase {
-            Phase::Finishing(_) => Some(0),
-            Phase::Moving(moving) => moving.pieces.remaining(),
+        match &self.stage {
+            Stage::Finishing(_) => Some(0),
+            Stage::Moving(moving) => moving.pieces.remaining(),
             _ => Some(self.total?.saturating_sub(self.done)),
         }
     }
@@ -382,11 +382,11 @@ impl Transfer {
 
     fn close_part(&mut self, then: Then, discards: bool) {
         self.stop.send_replace(true);
-        let part = match &self.phase {
-            Phase::Moving(moving) => Some(Arc::clone(&moving.part)),
+        let part = match &self.stage {
+            Stage::Moving(moving) => Some(Arc::clone(&moving.part)),
             _ => None,
         };
-        self.phase = Phase::Closing {
+        self.stage = Stage::Closing {
             part,
             discards,
             then,
@@ -404,15 +404,15 @@ impl Transfer {
     /// Ready for another probe.
     pub(crate) fn reopen(&mut self) {
         self.stop = watch::Sender::new(false);
-        self.phase = Phase::Waiting;
+        self.stage = Stage::Waiting;
         self.sources.forget_sent();
         let present = self.sources.present_index();
         self.ways.retain(|way| way.id.source == present);
     }
 
     pub(crate) fn moving(&mut self) -> Option<&mut Moving> {
-        match &mut self.phase {
-            Phase::Moving(moving) => Some(moving),
+        match &mut self.stage {
+            Stage::Moving(moving) => Some(moving),
             _ => None,
         }
     }
@@ -461,8 +461,8 @@ impl Transfer {
 
     /// Whether the bytes that all sources are asked for are still to come.
     pub(crate) fn is_unsampled(&self) -> bool {
-        match &self.phase {
-            Phase::Moving(moving) => {
+        match &self.stage {
+            Stage::Moving(moving) => {
                 let sample = moving.joint.sample.as_ref();
                 sample.is_some_and(|sample| sample.sha256.is_none())
             }
@@ -472,22 +472,22 @@ impl Transfer {
 
     /// Whether it moves in one request that starts over when it fails.
     pub(crate) fn is_stream(&self) -> bool {
-        matches!(self.phase, Phase::Moving(_)) && !self.is_resumable()
+        matches!(self.stage, Stage::Moving(_)) && !self.is_resumable()
     }
 
     /// Whether what has been fetched survives a failure.
     pub(crate) fn is_resumable(&self) -> bool {
-        match &self.phase {
-            Phase::Moving(moving) => moving.source.version.is_some(),
+        match &self.stage {
+            Stage::Moving(moving) => moving.source.version.is_some(),
             _ => false,
         }
     }
 
     /// Whether a probe over this path is of use.
     pub(crate) fn waits_for_probe(&self, path: usize) -> bool {
-        match &self.phase {
-            Phase::Waiting => true,
-            Phase::Probing { won, running } => {
+        match &self.stage {
+            Stage::Waiting => true,
+            Stage::Probing { won, running } => {
                 !running.contains(&path) && !won.load(Ordering::Relaxed)
             }
             _ => false,
@@ -495,6 +495,6 @@ impl Transfer {
     }
 
     pub(crate) fn is_ended(&self) -> bool {
-        matches!(self.phase, Phase::Ended(_))
+        matches!(self.stage, Stage::Ended(_))
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tokio::time::MissedTickBehavior;
 
-use super::finishing::{FinishedFile, Unfinished};
+use super::finishing::{FinishFailure, FinishedFile};
 use super::part::file::{PartFile, Sink};
 use super::part::{OpenedPart, PartError, PartStore};
 use super::pieces::{FinishedChunk, MIN_RELIEVED};
@@ -55,7 +55,7 @@ pub(crate) enum Message {
     /// A checkpoint has been taken, or has failed.
     Checkpointed(TransferId, Result<(), PartError>),
     /// A file was verified and put in place, or could not be.
-    Finished(TransferId, Result<FinishedFile, Unfinished>),
+    Finished(TransferId, Result<FinishedFile, FinishFailure>),
     /// Pieces have been compared with their hashes.
     Compared(TransferId, Result<Vec<(usize, bool)>, PartError>),
     /// SHA-256 of the bytes that all sources are asked for, as the present one has sent them.
@@ -88,14 +88,14 @@ pub(crate) enum WorkerOutcome {
 
 /// An answer with data, from the first byte of the file on, which has not been read.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct UnreadAnswer {
     pub(crate) body: Body,
     /// From the request until it began.
     pub(crate) gap: Duration,
     pub(crate) began: Duration,
 }
 
-impl Answer {
+impl UnreadAnswer {
     /// When it would have been asked for, had nothing kept it from being read until now. What comes
     /// while it waits is counted, but not a time in which nothing may come.
     fn asked(&self, now: Duration) -> Duration {
@@ -109,7 +109,7 @@ impl Answer {
 pub(crate) struct Probed {
     pub(crate) source: RemoteFile,
     pub(crate) rtt: Option<Duration>,
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<UnreadAnswer>,
     /// What the file is called.
     pub(crate) name: FileName,
     /// What a Metalink of the server says of it.
@@ -238,7 +238,7 @@ pub(crate) enum Job {
     /// Read an answer from the first byte to its end.
     Read {
         part: Arc<PartFile>,
-        answer: Answer,
+        answer: UnreadAnswer,
         /// Other bytes of the file that are missing; `None` if the answer carries the whole file.
         beyond: Option<u64>,
     },

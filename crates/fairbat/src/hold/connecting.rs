@@ -7,7 +7,7 @@ use std::time::Duration;
 use dalbe::socket::TcpSocket;
 
 use super::handle::Handle;
-use super::scope::Found;
+use super::scope::FoundSocket;
 
 /// A socket that has not connected by then is found by the usual looks.
 const CONNECT_TIME: Duration = Duration::from_secs(150);
@@ -30,7 +30,7 @@ impl Connecting {
     /// Not a socket.
     pub(super) fn new(
         now: Duration,
-        found: &Found,
+        found: &FoundSocket,
         socket: &TcpSocket,
         group: Option<usize>,
     ) -> io::Result<Self> {

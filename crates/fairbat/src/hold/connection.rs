@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::connecting::Connecting;
 use super::handle::Handle;
-use super::scope::Found;
+use super::scope::FoundSocket;
 use crate::clock::Clock;
 use crate::lane::places::Place;
 
@@ -47,7 +47,7 @@ pub(super) struct Moved {
 
 /// A connection under control.
 #[derive(Debug)]
-pub(super) struct HeldConnection {
+pub(super) struct ForeignConnection {
     pub(super) peer: IpAddr,
     /// The number of its group.
     pub(super) group: usize,
@@ -65,7 +65,7 @@ pub(super) struct HeldConnection {
     pub(super) update_at: Duration,
 }
 
-impl HeldConnection {
+impl ForeignConnection {
     /// `receive` is its lever on what it receives, if there is one.
     pub(super) fn new(
         now: Duration,
@@ -105,7 +105,7 @@ impl HeldConnection {
     }
 
     /// It was found there too.
-    pub(super) fn found(&mut self, found: &Found) {
+    pub(super) fn found(&mut self, found: &FoundSocket) {
         self.handle.add(found);
     }
 

@@ -8,7 +8,7 @@ use dalbe::process::ForeignProcess;
 use dalbe::receive_window::ArrivalWatch;
 use dalbe::socket::TcpSocket;
 
-use super::scope::Found;
+use super::scope::FoundSocket;
 use crate::clock::Clock;
 
 /// Where a socket is: the descriptors that name it, one of which is tried after the other.
@@ -20,7 +20,7 @@ pub(super) struct Handle {
 
 impl Handle {
     /// Of this socket, which was found there.
-    pub(super) fn new(found: &Found, cookie: u64) -> Self {
+    pub(super) fn new(found: &FoundSocket, cookie: u64) -> Self {
         Self {
             cookie,
             places: vec![(Arc::clone(&found.process), found.descriptor)],
@@ -28,7 +28,7 @@ impl Handle {
     }
 
     /// It was found there too, or again.
-    pub(super) fn add(&mut self, found: &Found) {
+    pub(super) fn add(&mut self, found: &FoundSocket) {
         self.places.retain(|(process, _)| !process.has_ended());
         let is_known = self.places.iter().any(|(process, descriptor)| {
             process.number() == found.process.number() && *descriptor == found.descriptor

@@ -11,13 +11,13 @@ use dalbe::sender::{SenderLeverKind, SenderLevers};
 use dalbe::socket::TcpSocket;
 
 use super::connecting::Connecting;
-use super::connection::{HeldConnection, Moved};
+use super::connection::{ForeignConnection, Moved};
 use super::event::{HoldControl, HoldEvent, HoldReport, TimedHoldEvent};
 use super::group::{Group, GroupReport};
 use super::joining::Joining;
 use super::looks::{self, Looks};
 use super::plan::HoldPlan;
-use super::scope::{Found, Processes, Scope};
+use super::scope::{FoundSocket, Processes, Scope};
 use super::settings::HoldSettings;
 use super::sockets::{Kind, UdpFlows, inode_of, kind_of};
 use crate::clock::Clock;
@@ -47,7 +47,7 @@ pub struct Holder {
     processes: Processes,
     /// By the inode of the socket.
     connecting: BTreeMap<u64, Connecting>,
-    held: BTreeMap<u64, HeldConnection>,
+    held: BTreeMap<u64, ForeignConnection>,
     /// Sockets that are none of ours, by inode, with their cookies.
     left_alone: BTreeMap<u64, Option<u64>>,
     udp: UdpFlows,
@@ -163,7 +163,7 @@ impl Holder {
         let Some((socket, inode)) = socket.zip(inode) else {
             return;
         };
-        let found = Found {
+        let found = FoundSocket {
             process,
             descriptor,
             inode,
@@ -255,7 +255,7 @@ impl Holder {
     }
 
     /// A socket that was not known. If it was told that it connects, its group is known.
-    fn meet(&mut self, found: &Found, socket: &TcpSocket, group: Option<usize>) {
+    fn meet(&mut self, found: &FoundSocket, socket: &TcpSocket, group: Option<usize>) {
         let now = self.clock.now();
         match kind_of(socket) {
             Kind::Tcp => {
@@ -321,7 +321,7 @@ impl Holder {
         let group = &mut self.groups[connecting.group];
         group.report.connections += 1;
         let place = group.take_place(&self.lane);
-        let mut held = HeldConnection::new(now, peer, connecting, receive, place);
+        let mut held = ForeignConnection::new(now, peer, connecting, receive, place);
         if self.looks.is_first {
             held.forget_past();
         }
@@ -380,7 +380,7 @@ impl Holder {
     }
 
     /// A connection is gone, or is not held any more.
-    fn forget(&mut self, now: Duration, inode: u64) -> Option<HeldConnection> {
+    fn forget(&mut self, now: Duration, inode: u64) -> Option<ForeignConnection> {
         let held = self.held.remove(&inode)?;
         self.groups[held.group].report.connections -= 1;
         if let Some(lever) = &held.receive {

@@ -29,7 +29,7 @@ pub enum Scope {
 
 /// A socket that was found: its descriptor in a process, and its inode.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct FoundSocket {
     pub(super) process: Arc<ForeignProcess>,
     pub(super) descriptor: i32,
     pub(super) inode: u64,
@@ -141,13 +141,13 @@ impl Processes {
     }
 
     /// The sockets of all processes.
-    pub(super) fn sockets(&mut self) -> Vec<Found> {
+    pub(super) fn sockets(&mut self) -> Vec<FoundSocket> {
         let mut found = Vec::new();
         let mut refused = Vec::new();
         for (number, process) in &self.known {
             match process.sockets() {
                 Ok(sockets) => {
-                    found.extend(sockets.into_iter().map(|(descriptor, inode)| Found {
+                    found.extend(sockets.into_iter().map(|(descriptor, inode)| FoundSocket {
                         process: Arc::clone(process),
                         descriptor,
                         inode,
@@ -166,7 +166,7 @@ impl Processes {
 
     /// A socket that was found, for a moment. The right to list descriptors is not the right to
     /// duplicate them.
-    pub(super) fn reach(&mut self, found: &Found) -> Option<TcpSocket> {
+    pub(super) fn reach(&mut self, found: &FoundSocket) -> Option<TcpSocket> {
         match found.process.socket(found.descriptor) {
             Ok(socket) => Some(socket),
             Err(error) => {

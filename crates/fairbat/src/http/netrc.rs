@@ -17,7 +17,7 @@ use crate::settings::Credentials;
 /// The entries of a netrc file.
 #[derive(Clone, Default)]
 pub struct Netrc {
-    entries: Vec<Entry>,
+    entries: Vec<NetrcEntry>,
 }
 
 /// Shows no password.
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Netrc {
 }
 
 #[derive(Clone, Default)]
-struct Entry {
+struct NetrcEntry {
     /// `None` is the `default` entry.
     host: Option<String>,
     login: Option<String>,
@@ -87,14 +87,14 @@ impl Netrc {
     /// A quote is not closed, or a value is missing.
     pub fn parse(text: &str) -> Result<Self, NetrcError> {
         let mut words = Words::new(text.trim_start_matches('\u{feff}'));
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<NetrcEntry> = Vec::new();
         while let Some(word) = words.keyword()? {
             match word.to_ascii_lowercase().as_str() {
-                "machine" => entries.push(Entry {
+                "machine" => entries.push(NetrcEntry {
                     host: Some(words.value()?),
-                    ..Entry::default()
+                    ..NetrcEntry::default()
                 }),
-                "default" => entries.push(Entry::default()),
+                "default" => entries.push(NetrcEntry::default()),
                 "login" => {
                     let login = words.value()?;
                     set(&mut entries, |entry| entry.login = Some(login));
@@ -124,7 +124,7 @@ impl Netrc {
     /// [`NetrcError::UnknownWord`].
     pub fn lookup(&self, host: &str) -> Result<Option<Credentials>, NetrcError> {
         let host = without_brackets(host);
-        let named = |entry: &&Entry| {
+        let named = |entry: &&NetrcEntry| {
             entry
                 .host
                 .as_deref()
@@ -133,11 +133,11 @@ impl Netrc {
         let entry = self.entries.iter().find(named);
         entry
             .or_else(|| self.entries.iter().find(|entry| entry.host.is_none()))
-            .map_or(Ok(None), Entry::credentials)
+            .map_or(Ok(None), NetrcEntry::credentials)
     }
 }
 
-impl Entry {
+impl NetrcEntry {
     fn credentials(&self) -> Result<Option<Credentials>, NetrcError> {
         let missing = match (&self.login, &self.password) {
             (None, None) => return Ok(None),
@@ -156,7 +156,7 @@ impl Entry {
 }
 
 /// Sets a part of the last entry. Words before the first entry are ignored.
-fn set(entries: &mut [Entry], part: impl FnOnce(&mut Entry)) {
+fn set(entries: &mut [NetrcEntry], part: impl FnOnce(&mut NetrcEntry)) {
     if let Some(entry) = entries.last_mut() {
         part(entry);
     }

@@ -43,7 +43,7 @@ mod turns;
 mod weights;
 
 pub(crate) use self::late::LateMember;
-use self::member::Member;
+use self::member::MemberState;
 use self::outer::Outer;
 pub(crate) use self::rank::{MemberId, Rank, RequestId};
 use self::weights::Weights;
@@ -63,7 +63,7 @@ pub(crate) struct Core {
     epoch: Timestamp,
     /// By how much the wall clock had been set when the deadlines were planned.
     drift: SignedDuration,
-    members: BTreeMap<MemberId, Member>,
+    members: BTreeMap<MemberId, MemberState>,
     /// The members that use connections, with or without permits.
     users: BTreeSet<MemberId>,
     /// Those that have yet to find out what they have to move.
@@ -158,7 +158,7 @@ impl Core {
         }
         let id = MemberId(self.entered);
         self.entered += 1;
-        let member = Member::new(host, service, deadline);
+        let member = MemberState::new(host, service, deadline);
         self.members.insert(id, member);
         id
     }
@@ -244,7 +244,7 @@ impl Core {
     }
 
     /// The members that use connections, with or without permits.
-    fn users(&self) -> impl Iterator<Item = (MemberId, &Member)> {
+    fn users(&self) -> impl Iterator<Item = (MemberId, &MemberState)> {
         let users = self.users.iter();
         users.filter_map(|id| Some((*id, self.members.get(id)?)))
     }
@@ -380,7 +380,7 @@ impl Core {
     }
 
     /// Changes what a member has to move, or its weight.
-    fn change(&mut self, id: MemberId, act: impl FnOnce(&mut Member)) {
+    fn change(&mut self, id: MemberId, act: impl FnOnce(&mut MemberState)) {
         if let Some(member) = self.members.get_mut(&id) {
             self.weights.remove(member);
             act(member);
@@ -396,7 +396,7 @@ impl Core {
     }
 
     /// Members with a deadline that have something to move.
-    fn due(&self) -> impl Iterator<Item = (Deadline, MemberId, &Member)> {
+    fn due(&self) -> impl Iterator<Item = (Deadline, MemberId, &MemberState)> {
         self.members
             .iter()
             .filter(|(_, member)| member.is_pending())

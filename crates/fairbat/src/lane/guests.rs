@@ -35,7 +35,7 @@ pub(crate) struct GuestId(u64);
 pub(crate) struct Guests {
     /// Which lane this is. Not 0.
     term: u64,
-    guests: BTreeMap<GuestId, Guest>,
+    guests: BTreeMap<GuestId, GuestState>,
     entered: u64,
     /// Whose each request is.
     requests: HashMap<RequestId, (GuestId, u64)>,
@@ -48,14 +48,14 @@ pub(crate) struct Guests {
 }
 
 #[derive(Debug)]
-struct Guest {
+struct GuestState {
     name: Arc<str>,
     /// The last demand that was heard.
     seq: u64,
     granted: Counts,
     /// The grants that it has not seen, oldest first: for which group each was.
     unseen: VecDeque<(Class, u64)>,
-    groups: BTreeMap<u64, Group>,
+    groups: BTreeMap<u64, GuestGroup>,
     /// When it was heard last.
     heard_at: Duration,
     /// Bytes that it had moved, for deadlines and besides; `None` before its first demand.
@@ -64,7 +64,7 @@ struct Guest {
     moved_at: Duration,
 }
 
-impl Guest {
+impl GuestState {
     /// The bytes that it has moved since it was heard last, for deadlines and besides. Those that
     /// come sooner than they can count later.
     fn count_moved(&mut self, now: Duration, told: &LaneDemand) -> [u64; 2] {
@@ -108,7 +108,7 @@ impl Guest {
 
 /// Transfers of a guest that are served alike.
 #[derive(Debug)]
-struct Group {
+struct GuestGroup {
     member: MemberId,
     service: Service,
     /// Its requests, oldest first.
@@ -135,7 +135,7 @@ impl Guests {
         core.take_turns(true);
         let id = GuestId(self.entered);
         self.entered += 1;
-        let guest = Guest {
+        let guest = GuestState {
             name: name.into(),
             seq: 0,
             granted: Counts::default(),
@@ -168,7 +168,7 @@ impl Guests {
         core.take_turns(!self.guests.is_empty());
     }
 
-    fn forget(&mut self, core: &mut Core, now: Duration, group: Group) {
+    fn forget(&mut self, core: &mut Core, now: Duration, group: GuestGroup) {
         for request in group.requests {
             self.requests.remove(&request);
         }
@@ -232,14 +232,14 @@ impl Guests {
     ) {
         let service = service_of(core, now, want.service);
         let guest = self.guests.get_mut(&id);
-        let Some(Guest { groups, name, .. }) = guest else {
+        let Some(GuestState { groups, name, .. }) = guest else {
             return;
         };
         let old = groups
             .get(&want.key)
             .is_some_and(|group| !is_same(group.service, service));
         let old = old.then(|| groups.remove(&want.key)).flatten();
-        let group = groups.entry(want.key).or_insert_with(|| Group {
+        let group = groups.entry(want.key).or_insert_with(|| GuestGroup {
             member: core.enter(now, name, service),
             service,
             requests: Vec::new(),
@@ -288,7 +288,7 @@ impl Guests {
                 && !unseen.iter().any(|(_, granted)| granted == key)
         };
         let over: Vec<u64> = guest.groups.keys().copied().filter(is_over).collect();
-        let over: Vec<Group> = over
+        let over: Vec<GuestGroup> = over
             .iter()
             .filter_map(|key| guest.groups.remove(key))
             .collect();

@@ -32,7 +32,7 @@ pub struct Lane(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    state: Mutex<State>,
+    state: Mutex<LaneState>,
     clock: Clock,
     /// Bytes of content that members have moved.
     content: AtomicU64,
@@ -46,7 +46,7 @@ pub(super) struct Inner {
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct LaneState {
     pub(super) core: Core,
     /// Where a request learns that it is granted.
     pub(super) waiting: HashMap<RequestId, oneshot::Sender<()>>,
@@ -81,7 +81,7 @@ impl Lane {
         // Lanes that follow each other differ, unless the clock is set to the very microsecond.
         let term = clock.wall_start().as_microsecond().unsigned_abs().max(1);
         Ok(Self(Arc::new(Inner {
-            state: Mutex::new(State {
+            state: Mutex::new(LaneState {
                 core: Core::new(settings, mode, clock.wall_start())?,
                 waiting: HashMap::new(),
                 guests: Guests::new(term),
@@ -229,7 +229,7 @@ impl Lane {
 
     /// Changes what is wanted or allowed. What that makes possible is granted at once, and the
     /// connections are told.
-    pub(super) fn change(&self, act: impl FnOnce(&mut State, Duration)) {
+    pub(super) fn change(&self, act: impl FnOnce(&mut LaneState, Duration)) {
         let mut state = self.state();
         act(&mut state, self.now());
         self.grant(&mut state);
@@ -237,7 +237,7 @@ impl Lane {
     }
 
     /// Tells the connections what they are to do from now on.
-    fn publish_targets(&self, state: &State) {
+    fn publish_targets(&self, state: &LaneState) {
         let (core, now) = (&state.core, self.now());
         let carriers = core
             .shared_carriers()
@@ -247,7 +247,7 @@ impl Lane {
     }
 
     /// Grants as many requests as there may be connections.
-    pub(super) fn grant(&self, state: &mut State) {
+    pub(super) fn grant(&self, state: &mut LaneState) {
         let now = self.now();
         while let Some((request, member, service)) = state.core.grant(now) {
             if state.guests.granted(request) {
@@ -269,7 +269,7 @@ impl Lane {
         self.0.clock.now()
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, LaneState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,11 +22,11 @@ const MAX_QUIET: Duration = Duration::from_secs(16 * 60);
 /// since the start of the run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostLimits {
-    hosts: HashMap<String, Host>,
+    hosts: HashMap<String, HostLimit>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Host {
+struct HostLimit {
     /// Connections tolerated after the last push-back.
     limit: u32,
     /// When the limit last went down.
@@ -56,7 +56,7 @@ impl HostLimits {
     ) {
         let limit = self.limit(host, now);
         let wait_until = not_before.max(now);
-        let state = self.hosts.entry(host.to_owned()).or_insert(Host {
+        let state = self.hosts.entry(host.to_owned()).or_insert(HostLimit {
             limit,
             stepped: None,
             quiet_since: now,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::site::{PATIENCE, Site};
+use super::site::{PATIENCE, ProxySite};
 use super::{http, socks};
 
 /// Serves one client until its connection ends.
-pub(super) async fn serve(stream: TcpStream, client: SocketAddr, site: Arc<Site>) {
+pub(super) async fn serve(stream: TcpStream, client: SocketAddr, site: Arc<ProxySite>) {
     let mut first = [0];
     let Ok(Ok(1)) = timeout(PATIENCE, stream.peek(&mut first)).await else {
         return;

@@ -21,8 +21,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 
 use super::access::Refused;
-use super::site::{PATIENCE, Site};
-use super::upstream::{DialError, relay};
+use super::site::{PATIENCE, ProxySite};
+use super::upstream::{UpstreamError, relay};
 use crate::exposition::CONTENT_TYPE;
 use crate::http::host::HostRule;
 
@@ -43,21 +43,21 @@ const HOP_BY_HOP: [HeaderName; 7] = [
     UPGRADE,
 ];
 
-type Body = BoxBody<Bytes, hyper::Error>;
+type ForwardedBody = BoxBody<Bytes, hyper::Error>;
 
 /// The connection for a client's last request, for the next one if that is for the same server.
 #[derive(Default)]
-struct Kept(Mutex<Option<(Authority, SendRequest<Body>)>>);
+struct Kept(Mutex<Option<(Authority, SendRequest<ForwardedBody>)>>);
 
 impl Kept {
     /// The one to this server, if it can take another request.
-    async fn take(&self, server: &Authority) -> Option<SendRequest<Body>> {
+    async fn take(&self, server: &Authority) -> Option<SendRequest<ForwardedBody>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (_, mut requests) = kept.filter(|(to, _)| to == server)?;
         requests.ready().await.is_ok().then_some(requests)
     }
 
-    fn keep(&self, server: Authority, requests: SendRequest<Body>) {
+    fn keep(&self, server: Authority, requests: SendRequest<ForwardedBody>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((server, requests));
     }
 }
@@ -69,7 +69,7 @@ impl Kept {
 pub(super) async fn serve(
     stream: TcpStream,
     client: IpAddr,
-    site: Arc<Site>,
+    site: Arc<ProxySite>,
 ) -> Result<(), String> {
     let kept = Arc::new(Kept::default());
     let answer = move |request| {
@@ -90,9 +90,9 @@ pub(super) async fn serve(
 async fn answer(
     request: Request<Incoming>,
     client: IpAddr,
-    site: Arc<Site>,
+    site: Arc<ProxySite>,
     kept: &Kept,
-) -> Response<Body> {
+) -> Response<ForwardedBody> {
     let is_own = request.uri().path() == "/metrics" && request.uri().scheme().is_none();
     // Whoever asks the proxy itself for something takes it for any server.
     let field = match is_own && request.headers().contains_key(AUTHORIZATION) {
@@ -129,7 +129,7 @@ async fn answer(
 }
 
 /// The metrics, which are the proxy's own.
-fn metrics(request: Request<Incoming>, site: &Site) -> Response<Body> {
+fn metrics(request: Request<Incoming>, site: &ProxySite) -> Response<ForwardedBody> {
     let (head, _) = request.into_parts();
     // A page of another site, open in a browser here, is not to read them.
     if let Err(refusal) = HostRule::default().check(&head) {
@@ -149,7 +149,11 @@ fn metrics(request: Request<Incoming>, site: &Site) -> Response<Body> {
 }
 
 /// Connects the client with a server, whatever they have to say to each other.
-async fn tunnel(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> Response<Body> {
+async fn tunnel(
+    request: Request<Incoming>,
+    client: IpAddr,
+    site: Arc<ProxySite>,
+) -> Response<ForwardedBody> {
     let Some((host, port)) = request.uri().host().zip(request.uri().port_u16()) else {
         return said(StatusCode::BAD_REQUEST, "CONNECT takes a host and a port");
     };
@@ -170,9 +174,9 @@ async fn tunnel(request: Request<Incoming>, client: IpAddr, site: Arc<Site>) -> 
 async fn pass_on(
     mut request: Request<Incoming>,
     client: IpAddr,
-    site: &Site,
+    site: &ProxySite,
     kept: &Kept,
-) -> Response<Body> {
+) -> Response<ForwardedBody> {
     let uri = request.uri().clone();
     let (Some("http"), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
         return said(
@@ -216,9 +220,9 @@ async fn send(
     request: Request<Incoming>,
     server: &Authority,
     client: IpAddr,
-    site: &Site,
+    site: &ProxySite,
     kept: &Kept,
-) -> Result<Response<Incoming>, Response<Body>> {
+) -> Result<Response<Incoming>, Response<ForwardedBody>> {
     let taken = kept.take(server).await;
     let is_kept = taken.is_some();
     // The server may close a kept connection just now. What is safe is asked again then.
@@ -255,8 +259,8 @@ async fn send(
 async fn connect(
     server: &Authority,
     client: IpAddr,
-    site: &Site,
-) -> Result<SendRequest<Body>, Response<Body>> {
+    site: &ProxySite,
+) -> Result<SendRequest<ForwardedBody>, Response<ForwardedBody>> {
     let port = server.port_u16().unwrap_or(HTTP_PORT);
     let dialled = site.upstream.dial(server.host(), port, client).await;
     let stream = dialled.map_err(|error| not_connected(&error, client, site))?;
@@ -288,18 +292,22 @@ fn for_next_hop(headers: &mut HeaderMap) {
     headers.append(VIA, VIA_US);
 }
 
-fn not_connected(error: &DialError, client: IpAddr, site: &Site) -> Response<Body> {
+fn not_connected(
+    error: &UpstreamError,
+    client: IpAddr,
+    site: &ProxySite,
+) -> Response<ForwardedBody> {
     site.refusals.not_connected(error);
     tracing::info!(%client, %error, "not connected");
     let status = match error {
-        DialError::Private(_) => StatusCode::FORBIDDEN,
-        DialError::Silent(_) => StatusCode::GATEWAY_TIMEOUT,
-        DialError::Unknown(..) | DialError::Refused(..) => StatusCode::BAD_GATEWAY,
+        UpstreamError::Private(_) => StatusCode::FORBIDDEN,
+        UpstreamError::Silent(_) => StatusCode::GATEWAY_TIMEOUT,
+        UpstreamError::Unknown(..) | UpstreamError::Refused(..) => StatusCode::BAD_GATEWAY,
     };
     said(status, &error.to_string())
 }
 
-fn no_answer(server: &Authority, client: IpAddr, error: &hyper::Error) -> Response<Body> {
+fn no_answer(server: &Authority, client: IpAddr, error: &hyper::Error) -> Response<ForwardedBody> {
     tracing::info!(%client, %error, "no answer");
     said(
         StatusCode::BAD_GATEWAY,
@@ -308,14 +316,14 @@ fn no_answer(server: &Authority, client: IpAddr, error: &hyper::Error) -> Respon
 }
 
 /// A response of the proxy's own.
-fn said(status: StatusCode, text: &str) -> Response<Body> {
+fn said(status: StatusCode, text: &str) -> Response<ForwardedBody> {
     let body = Full::new(Bytes::from(format!("fairbat proxy: {text}\n")));
     let mut response = Response::new(body.map_err(|never| match never {}).boxed());
     *response.status_mut() = status;
     response
 }
 
-fn empty() -> Body {
+fn empty() -> ForwardedBody {
     let body = Full::new(Bytes::new());
     body.map_err(|never| match never {}).boxed()
 }

@@ -1,7 +1,7 @@
 //! What a proxy tells Prometheus, at `/metrics` of its own address.
 
-use super::site::Site;
-use super::upstream::Held;
+use super::site::ProxySite;
+use super::upstream::HoldSnapshot;
 use crate::exposition::Exposition;
 use crate::metric_families;
 
@@ -20,9 +20,9 @@ metric_families! {
 }
 
 /// All metrics.
-pub(super) fn render(site: &Site) -> String {
+pub(super) fn render(site: &ProxySite) -> String {
     let out = Exposition::new(ALL);
-    let Held {
+    let HoldSnapshot {
         groups,
         plans,
         control,

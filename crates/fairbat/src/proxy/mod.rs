@@ -40,7 +40,7 @@ pub use self::access::{Network, NetworkError};
 use self::connection::serve;
 pub use self::metrics::{NAMES, OTHERS};
 pub use self::rule::ProxyRule;
-use self::site::{Refusals, Site};
+use self::site::{ProxySite, Refusals};
 use self::upstream::Upstream;
 use crate::accept::{AcceptLimits, Accepted, accept_until};
 use crate::error::{ErrorKind, TransferError};
@@ -74,7 +74,7 @@ pub struct Proxy {
     listener: TcpListener,
     address: SocketAddr,
     max_connections: u32,
-    site: Arc<Site>,
+    site: Arc<ProxySite>,
 }
 
 impl Proxy {
@@ -96,7 +96,7 @@ impl Proxy {
             address: listener.local_addr().map_err(cannot_listen)?,
             listener,
             max_connections: settings.max_connections,
-            site: Arc::new(Site {
+            site: Arc::new(ProxySite {
                 access: Access {
                     token,
                     allowed: settings.allowed,

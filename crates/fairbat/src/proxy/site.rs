@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::access::{Access, Refused};
-use super::upstream::{DialError, Upstream};
+use super::upstream::{Upstream, UpstreamError};
 
 /// A client says what it wants within this time.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What all connections share.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct ProxySite {
     pub(super) access: Access,
     pub(super) upstream: Upstream,
     pub(super) refusals: Refusals,
@@ -37,10 +37,12 @@ impl Refusals {
     }
 
     /// The server was not reached.
-    pub(super) fn not_connected(&self, why: &DialError) {
+    pub(super) fn not_connected(&self, why: &UpstreamError) {
         let count = match why {
-            DialError::Private(_) => &self.private,
-            DialError::Unknown(..) | DialError::Silent(_) | DialError::Refused(..) => &self.failed,
+            UpstreamError::Private(_) => &self.private,
+            UpstreamError::Unknown(..) | UpstreamError::Silent(_) | UpstreamError::Refused(..) => {
+                &self.failed
+            }
         };
         count.fetch_add(1, Ordering::Relaxed);
     }

@@ -7,8 +7,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::access::Refused;
-use super::site::{PATIENCE, Site};
-use super::upstream::{DialError, relay};
+use super::site::{PATIENCE, ProxySite};
+use super::upstream::{UpstreamError, relay};
 
 /// The version of the protocol, and so the first byte of a connection.
 pub(super) const VERSION: u8 = 5;
@@ -45,7 +45,7 @@ enum Reply {
 pub(super) async fn serve(
     mut stream: TcpStream,
     client: IpAddr,
-    site: &Site,
+    site: &ProxySite,
 ) -> Result<(), String> {
     let asked = timeout(PATIENCE, negotiate(&mut stream, client, site)).await;
     let asked = asked.map_err(|_| "it is silent".to_owned())?;
@@ -62,9 +62,9 @@ pub(super) async fn serve(
             tracing::info!(%client, %error, "not connected");
             site.refusals.not_connected(&error);
             let said = match error {
-                DialError::Private(_) => Reply::NotAllowed,
-                DialError::Refused(..) => Reply::ConnectionRefused,
-                DialError::Unknown(..) | DialError::Silent(_) => Reply::HostUnreachable,
+                UpstreamError::Private(_) => Reply::NotAllowed,
+                UpstreamError::Refused(..) => Reply::ConnectionRefused,
+                UpstreamError::Unknown(..) | UpstreamError::Silent(_) => Reply::HostUnreachable,
             };
             reply(&mut stream, said).await
         }
@@ -75,7 +75,7 @@ pub(super) async fn serve(
 async fn negotiate(
     stream: &mut TcpStream,
     client: IpAddr,
-    site: &Site,
+    site: &ProxySite,
 ) -> Result<Option<(String, u16)>, String> {
     let [_, count] = read(stream).await?;
     let methods = read_bytes(stream, count).await?;

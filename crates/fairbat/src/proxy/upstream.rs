@@ -27,7 +27,7 @@ const BUFFER: usize = 64 * 1024;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DialError {
+pub(crate) enum UpstreamError {
     /// The name has no address.
     #[error("{0} is not known: {1}")]
     Unknown(String, #[source] io::Error),
@@ -50,12 +50,12 @@ pub(crate) struct Upstream {
     connect_timeout: Duration,
     levers: (LeverKind, SenderLeverKind),
     rules: Arc<[ProxyRule]>,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HoldSnapshot>>,
 }
 
 /// What is held: first the connections that no rule is for, then those of each rule.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Held {
+pub(crate) struct HoldSnapshot {
     pub(crate) groups: Vec<GroupReport>,
     pub(crate) plans: Vec<HoldPlan>,
     /// The last sample.
@@ -82,7 +82,7 @@ impl Upstream {
         holder.expect_notices();
         let levers = holder.levers();
         let rules: Arc<[ProxyRule]> = rules.into();
-        let held: Arc<Mutex<Held>> = Arc::default();
+        let held: Arc<Mutex<HoldSnapshot>> = Arc::default();
         let mut upkeep = Upkeep {
             others,
             rules: Arc::clone(&rules),
@@ -115,7 +115,7 @@ impl Upstream {
     }
 
     /// What is held, as of the last second.
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> HoldSnapshot {
         let held = self.held.lock();
         held.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -127,27 +127,27 @@ impl Upstream {
         host: &str,
         port: u16,
         client: IpAddr,
-    ) -> Result<TcpStream, DialError> {
+    ) -> Result<TcpStream, UpstreamError> {
         let host = without_brackets(host);
         let rule = self
             .rules
             .iter()
             .position(|it| it.matches(host, port, client));
         let group = rule.map_or(0, |rule| rule + 1);
-        let unknown = |error| DialError::Unknown(host.to_owned(), error);
+        let unknown = |error| UpstreamError::Unknown(host.to_owned(), error);
         let addresses = lookup_host((host, port)).await.map_err(unknown)?;
         let none = io::Error::new(io::ErrorKind::NotFound, "it has no address");
         let mut failed = unknown(none);
         for address in addresses {
             let is_private = is_private_to_machine(address.ip());
             if is_private && !client.to_canonical().is_loopback() {
-                failed = DialError::Private(address.ip());
+                failed = UpstreamError::Private(address.ip());
                 continue;
             }
             match timeout(self.connect_timeout, self.connect(address, group)).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => failed = DialError::Refused(address, error),
-                Err(_) => failed = DialError::Silent(address),
+                Ok(Err(error)) => failed = UpstreamError::Refused(address, error),
+                Err(_) => failed = UpstreamError::Silent(address),
             }
         }
         Err(failed)
@@ -177,7 +177,7 @@ impl Upstream {
 struct Upkeep {
     others: HoldPlan,
     rules: Arc<[ProxyRule]>,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HoldSnapshot>>,
 }
 
 impl Upkeep {
@@ -190,7 +190,7 @@ impl Upkeep {
             holder.set_plan(group, *plan);
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Held {
+        *held = HoldSnapshot {
             groups: holder.groups().collect(),
             plans,
             control,

@@ -14,15 +14,15 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
-use super::conditions::{Validators, Verdict, evaluate, range_applies};
+use super::conditions::{ConditionOutcome, Validators, evaluate, range_applies};
 use super::controller::{ResponseGuard, ResponseMode, ResponseTracker};
-use super::files::{Found, NotServed, directory_in, name_in};
-use super::listing::{Listing, Page};
+use super::files::{NotServed, OpenFile, directory_in, name_in};
+use super::listing::{Listing, ListingPage};
 use super::response::{
     LogNote, RequestBody, ResponseBody, empty, file_bytes, not_served, pieces, plain, with,
     without_content,
 };
-use super::site::Site;
+use super::site::ServedSite;
 use super::write;
 use crate::blocking::blocking;
 use crate::file_version::wall_clock;
@@ -36,7 +36,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
 /// Answers a request of `peer`. `tracker` hears how a response with a body is sent.
 pub(crate) async fn answer(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     peer: IpAddr,
     tracker: &ResponseTracker,
     request: &Parts,
@@ -78,7 +78,7 @@ fn marked(mut response: Response<ResponseBody>, mark: HeaderValue) -> Response<R
 }
 
 async fn respond(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     peer: IpAddr,
     tracker: &ResponseTracker,
     request: &Parts,
@@ -127,7 +127,7 @@ async fn respond(
 
 /// A response whose body is under way in the mode that the request asks for.
 fn with_body(
-    site: &Site,
+    site: &ServedSite,
     tracker: &ResponseTracker,
     request: &Parts,
     head: (StatusCode, HeaderMap),
@@ -154,7 +154,7 @@ fn with_body(
 /// that is being written, the answer waits, and is the answer for the version
 /// that the file then has. Nothing else waits.
 async fn file(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     tracker: &ResponseTracker,
     request: &Parts,
     name: &Path,
@@ -186,9 +186,9 @@ async fn file(
 
 /// The head of the answer for one version of a file, and the bytes in the body, if any.
 fn file_head(
-    site: &Site,
+    site: &ServedSite,
     request: &Parts,
-    Found { file, version }: &Found,
+    OpenFile { file, version }: &OpenFile,
 ) -> (StatusCode, HeaderMap, Range<u64>) {
     let (asked, size, now) = (&request.headers, version.size, wall_clock());
     let validators = Validators::told(version, now);
@@ -209,9 +209,9 @@ fn file_head(
         }
     }
     match evaluate(asked, &validators) {
-        Verdict::Proceed => {}
-        Verdict::NotModified => return (StatusCode::NOT_MODIFIED, headers, 0..0),
-        Verdict::Failed => {
+        ConditionOutcome::Proceed => {}
+        ConditionOutcome::NotModified => return (StatusCode::NOT_MODIFIED, headers, 0..0),
+        ConditionOutcome::Failed => {
             let headers = HeaderMap::from_iter([(CONTENT_LENGTH, 0.into())]);
             return (StatusCode::PRECONDITION_FAILED, headers, 0..0);
         }
@@ -277,14 +277,14 @@ fn wants_listing(headers: &HeaderMap) -> bool {
 
 /// Answers with the listing of a directory.
 async fn listing(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     tracker: &ResponseTracker,
     request: &Parts,
 ) -> Response<ResponseBody> {
     let Some(name) = directory_in(request.uri.path()) else {
         return without_content(StatusCode::NOT_FOUND, []);
     };
-    let Some(page) = Page::of(request.uri.query().unwrap_or_default()) else {
+    let Some(page) = ListingPage::of(request.uri.query().unwrap_or_default()) else {
         let text = "after is a name, percent-encoded, and limit a number above 0";
         return plain(StatusCode::BAD_REQUEST, text);
     };

@@ -103,7 +103,7 @@ impl Validators {
 
 /// What follows from the conditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ConditionOutcome {
     /// Answer as without conditions.
     Proceed,
     /// The client has this version: 304.
@@ -114,29 +114,29 @@ pub(crate) enum Verdict {
 
 /// Evaluates the conditions of a GET or HEAD request for a file that exists, in
 /// the order of section 13.2.2.
-pub(crate) fn evaluate(headers: &HeaderMap, current: &Validators) -> Verdict {
+pub(crate) fn evaluate(headers: &HeaderMap, current: &Validators) -> ConditionOutcome {
     let has_tag = |name: HeaderName, compare: fn(&EntityTag, &EntityTag) -> bool| {
         tags(headers, &name).map(|tags| tags.matches(current.tag.as_ref(), compare))
     };
     let date = |name| date(headers, &name);
     match has_tag(IF_MATCH, EntityTag::strongly_equals) {
-        Some(false) => return Verdict::Failed,
+        Some(false) => return ConditionOutcome::Failed,
         Some(true) => {}
         None => {
             let date = date(IF_UNMODIFIED_SINCE);
             if let (Some(date), Some(modified)) = (date, current.modified)
                 && modified > date
             {
-                return Verdict::Failed;
+                return ConditionOutcome::Failed;
             }
         }
     }
     match has_tag(IF_NONE_MATCH, EntityTag::weakly_equals) {
-        Some(true) => Verdict::NotModified,
-        Some(false) => Verdict::Proceed,
+        Some(true) => ConditionOutcome::NotModified,
+        Some(false) => ConditionOutcome::Proceed,
         None => match (date(IF_MODIFIED_SINCE), current.modified) {
-            (Some(date), Some(modified)) if modified <= date => Verdict::NotModified,
-            _ => Verdict::Proceed,
+            (Some(date), Some(modified)) if modified <= date => ConditionOutcome::NotModified,
+            _ => ConditionOutcome::Proceed,
         },
     }
 }
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn conditions_are_evaluated_in_the_order_of_rfc_9110() {
-        use Verdict::{Failed, NotModified, Proceed};
+        use ConditionOutcome::{Failed, NotModified, Proceed};
         for (fields, expected) in [
             (&[][..], Proceed),
             (&[(IF_MATCH, "\"v1\"")], Proceed),
@@ -311,11 +311,11 @@ mod tests {
     #[test]
     fn a_file_that_may_still_change_has_no_validator() {
         for (fields, expected) in [
-            (&[(IF_MATCH, "\"v1\"")], Verdict::Failed),
-            (&[(IF_MATCH, "*")], Verdict::Proceed),
-            (&[(IF_NONE_MATCH, "\"v1\"")], Verdict::Proceed),
-            (&[(IF_MODIFIED_SINCE, AFTER)], Verdict::Proceed),
-            (&[(IF_UNMODIFIED_SINCE, BEFORE)], Verdict::Proceed),
+            (&[(IF_MATCH, "\"v1\"")], ConditionOutcome::Failed),
+            (&[(IF_MATCH, "*")], ConditionOutcome::Proceed),
+            (&[(IF_NONE_MATCH, "\"v1\"")], ConditionOutcome::Proceed),
+            (&[(IF_MODIFIED_SINCE, AFTER)], ConditionOutcome::Proceed),
+            (&[(IF_UNMODIFIED_SINCE, BEFORE)], ConditionOutcome::Proceed),
         ] {
             let headers = headers(fields);
             assert_eq!(evaluate(&headers, &unsettled()), expected, "{fields:?}");

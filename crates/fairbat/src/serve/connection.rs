@@ -32,7 +32,7 @@ use tokio_rustls::TlsAcceptor;
 use super::answer::{answer, too_many_connections};
 use super::controller::{ConnectionController, ResponseState, ResponseTracker};
 use super::response::{LogNote, MAX_PIECE};
-use super::site::{MIN_PROGRESS, Patience, Site};
+use super::site::{MIN_PROGRESS, Patience, ServedSite};
 
 /// Bytes that may wait in the kernel beyond the congestion window
 /// (`TCP_NOTSENT_LOWAT`, tcp(7)). More would be sent at the old weight when a new
@@ -63,7 +63,7 @@ const DISCARD_PIECE: usize = 32 * 1024;
 /// Serves a connection until it ends. Without `is_served`, every request is
 /// refused.
 pub(crate) async fn serve(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     mut stream: TcpStream,
     peer: SocketAddr,
     is_served: bool,
@@ -126,7 +126,7 @@ fn prepare(stream: &TcpStream) -> io::Result<TcpSocket> {
 /// Answers the requests of a connection until there are no more. Without a `tracker`,
 /// every request is refused.
 async fn answer_requests(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     peer: SocketAddr,
     tracker: Option<&ResponseTracker>,
     stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -195,7 +195,7 @@ enum Silence {
 /// acknowledge while a response is under way, the file is slow, not the peer. An
 /// upload counts as a response; its receiver notices whether it moves.
 async fn hold(
-    site: &Site,
+    site: &ServedSite,
     patience: &Patience,
     socket: &TcpSocket,
     mut responses: watch::Receiver<ResponseState>,
@@ -291,7 +291,7 @@ impl TakenBytes {
 /// target.
 fn follow(
     lever: &mut Option<SenderLever>,
-    site: &Site,
+    site: &ServedSite,
     now: Duration,
     socket: &TcpSocket,
     target: Option<FlowTarget>,

@@ -34,12 +34,12 @@ const NICENESS: i32 = 19;
 /// The known digests, and the thread that computes more.
 #[derive(Debug)]
 pub(crate) struct Digests {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<KnownDigests>>,
     wanted: SyncSender<(File, FileVersion)>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct KnownDigests {
     known: HashMap<FileVersion, HeaderValue>,
     /// The known versions, the oldest first.
     order: VecDeque<FileVersion>,
@@ -53,7 +53,7 @@ impl Digests {
     /// # Errors
     /// The system allows no more threads.
     pub(crate) fn start() -> io::Result<Self> {
-        let state = Arc::<Mutex<State>>::default();
+        let state = Arc::<Mutex<KnownDigests>>::default();
         let (wanted, requests) = sync_channel(MAX_WAITING);
         let shared = Arc::clone(&state);
         thread::Builder::new()
@@ -85,7 +85,7 @@ impl Digests {
     }
 }
 
-impl State {
+impl KnownDigests {
     fn add(&mut self, version: FileVersion, value: HeaderValue) {
         if self.known.insert(version, value).is_none() {
             self.order.push_back(version);
@@ -99,7 +99,7 @@ impl State {
 }
 
 /// Computes digests until no more can be wanted.
-fn compute(requests: &Receiver<(File, FileVersion)>, state: &Mutex<State>) {
+fn compute(requests: &Receiver<(File, FileVersion)>, state: &Mutex<KnownDigests>) {
     // On Linux this concerns the calling thread alone. If it is not allowed, the
     // thread has the priority of the others.
     let _ = rustix::process::setpriority_process(None, NICENESS);
@@ -132,7 +132,7 @@ fn digest(file: &File, version: FileVersion) -> io::Result<Option<[u8; 32]>> {
     Ok(is_same.then(|| hasher.finalize().into()))
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<KnownDigests>) -> MutexGuard<'_, KnownDigests> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_newest_digests_are_kept() {
         let directory = tempfile::tempdir().unwrap();
-        let mut state = State::default();
+        let mut state = KnownDigests::default();
         let versions: Vec<_> = (0..=MAX_KNOWN)
             .map(|size| {
                 let path = directory.path().join("file");

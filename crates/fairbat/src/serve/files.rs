@@ -33,12 +33,12 @@ pub(crate) struct Root(pub(crate) Beneath);
 
 /// An open file and its version.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct OpenFile {
     pub(crate) file: File,
     pub(crate) version: FileVersion,
 }
 
-impl Found {
+impl OpenFile {
     /// The same file with its version once every later change shows as another
     /// one; `None` if somebody keeps writing to the file.
     pub(crate) async fn settled(mut self) -> Result<Option<Self>, NotServed> {
@@ -113,10 +113,10 @@ impl Root {
     }
 
     /// Opens a regular file.
-    pub(crate) fn file(&self, name: &Path) -> Result<Found, NotServed> {
+    pub(crate) fn file(&self, name: &Path) -> Result<OpenFile, NotServed> {
         let file = reopen(self.beneath(name, OFlags::PATH)?, OFlags::RDONLY)?;
         let version = FileVersion::of(&file.metadata()?);
-        Ok(Found { file, version })
+        Ok(OpenFile { file, version })
     }
 
     /// Opens a name within the directory. Links are followed.

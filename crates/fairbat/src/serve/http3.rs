@@ -36,7 +36,7 @@ use super::answer::{answer, too_many_connections};
 use super::connection::{TAIL, TakenBytes, log};
 use super::controller::{ConnectionController, ResponseState, ResponseTracker};
 use super::limits::{PeerPlace, Peers};
-use super::site::Site;
+use super::site::ServedSite;
 use crate::http::urgency::Urgency;
 use crate::quic::{BodyLength, Priorities, Receiving, Sending, Streams, code};
 
@@ -114,7 +114,7 @@ impl Http3Listener {
 
     /// Serves until the future is dropped, up to so many connections and requests at once, and so
     /// many of each of `peers`.
-    pub(crate) async fn run(self, site: Arc<Site>, peers: Peers, most: u32) -> Infallible {
+    pub(crate) async fn run(self, site: Arc<ServedSite>, peers: Peers, most: u32) -> Infallible {
         let permits = Arc::new(Semaphore::new(most as usize));
         let connections_of = peers.alike();
         let window = match site.uploads {
@@ -201,7 +201,7 @@ impl Limits {
 
 /// Serves a connection until it ends.
 async fn serve(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     connection: quinn::Connection,
     peer: SocketAddr,
     limits: Limits,
@@ -236,7 +236,7 @@ async fn serve(
 /// The requests of a connection.
 #[derive(Clone)]
 struct Requests {
-    site: Arc<Site>,
+    site: Arc<ServedSite>,
     peer: SocketAddr,
     limits: Limits,
     tracker: ResponseTracker,
@@ -289,7 +289,7 @@ impl Requests {
         let place = self.limits.enter(self.peer, self.site.clock.now());
         let response = match &place {
             Some(_) => {
-                let body = Upload::begin(receiving, &parts).await?.boxed();
+                let body = Http3RequestBody::begin(receiving, &parts).await?.boxed();
                 answer(&self.site, self.peer.ip(), &self.tracker, &parts, body).await
             }
             None => too_many_connections(),
@@ -318,7 +318,7 @@ impl Requests {
                 return Ok(());
             };
             if let Ok(data) = frame.into_data() {
-                let _waits = Waiting::begin(&self.writing);
+                let _waits = WaitingCount::begin(&self.writing);
                 sending.send_data(data).await?;
             }
         }
@@ -327,23 +327,23 @@ impl Requests {
 }
 
 /// Counts as long as it is there.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitingCount<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingCount<'a> {
     fn begin(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// The body of a request.
-struct Upload {
+struct Http3RequestBody {
     receiving: RequestStream<Receiving, Bytes>,
     length: BodyLength,
     /// What has come of it before it was asked for.
@@ -351,7 +351,7 @@ struct Upload {
     has_ended: bool,
 }
 
-impl Upload {
+impl Http3RequestBody {
     /// Of a request with this head. One that announces no body, but may have one, is awaited until
     /// it shows which.
     async fn begin(
@@ -377,7 +377,7 @@ impl Upload {
     }
 }
 
-impl Body for Upload {
+impl Body for Http3RequestBody {
     type Data = Bytes;
     type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -411,7 +411,7 @@ impl Body for Upload {
 /// Holds a connection back as its responses ask. Returns why it is closed: a peer takes too little
 /// of what waits for it, or asks for nothing.
 async fn hold(
-    site: &Site,
+    site: &ServedSite,
     connection: &quinn::Connection,
     sender: &QuicSender,
     mut responses: watch::Receiver<ResponseState>,

@@ -96,11 +96,11 @@ pub(crate) struct Peers {
     max_served: u32,
     /// Refused connections of all peers.
     max_refused: u32,
-    counts: Arc<Mutex<Counts>>,
+    counts: Arc<Mutex<ConnectionCounts>>,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct ConnectionCounts {
     /// Of each peer with connections.
     peers: HashMap<IpAddr, PeerCount>,
     /// Of all peers.
@@ -182,7 +182,7 @@ impl Peers {
         })
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+    fn counts(&self) -> MutexGuard<'_, ConnectionCounts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

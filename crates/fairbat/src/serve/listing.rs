@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use super::files::{NotServed, SCRATCH};
-use super::site::Site;
+use super::site::ServedSite;
 use crate::file_version::{FileVersion, wall_clock};
 
 /// Names that are looked up for one piece, so that no thread is busy for long.
@@ -42,14 +42,14 @@ const RESERVED: AsciiSet = NON_ALPHANUMERIC
 
 /// The part of a listing that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct ListingPage {
     /// The page begins after this name, whether or not it exists.
     after: Vec<u8>,
     /// Entries that may still follow; at least 1 in a request.
     left: usize,
 }
 
-impl Page {
+impl ListingPage {
     /// Reads `after=NAME&limit=N`. Either may be missing; other parameters are
     /// ignored. A name is percent-encoded as in a path: `+` is itself. `None` if
     /// the limit is no number above 0.
@@ -74,13 +74,13 @@ impl Page {
 /// A listing that is being written.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    site: Arc<Site>,
+    site: Arc<ServedSite>,
     /// Name of the directory, below the one that is served.
     name: PathBuf,
     directory: OwnedFd,
     names: Names,
     /// What may still follow.
-    page: Page,
+    page: ListingPage,
     has_entries: bool,
     is_over: bool,
 }
@@ -90,7 +90,11 @@ impl Listing {
     ///
     /// # Errors
     /// There is no such directory, or it cannot be read.
-    pub(crate) fn begin(site: Arc<Site>, name: PathBuf, page: Page) -> Result<Self, NotServed> {
+    pub(crate) fn begin(
+        site: Arc<ServedSite>,
+        name: PathBuf,
+        page: ListingPage,
+    ) -> Result<Self, NotServed> {
         let directory = site
             .root
             .beneath(&name, OFlags::RDONLY | OFlags::DIRECTORY)?;
@@ -161,7 +165,7 @@ impl Listing {
     }
 
     /// The entry of a name in the directory; `None` if it is gone or not served.
-    fn entry(&self, name: &[u8], now: SystemTime) -> io::Result<Option<Entry>> {
+    fn entry(&self, name: &[u8], now: SystemTime) -> io::Result<Option<ListingEntry>> {
         let os_name = OsStr::from_bytes(name);
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file: File = match openat(&self.directory, os_name, flags, Mode::empty()) {
@@ -192,7 +196,7 @@ impl Listing {
         let tag = (is_file && version.is_settled(now)).then(|| version.entity_tag());
         let text = std::str::from_utf8(name).ok();
         let (seconds, nanoseconds) = version.modified;
-        Ok(Some(Entry {
+        Ok(Some(ListingEntry {
             name: text.map_or_else(
                 || percent_encode(name, &RESERVED).to_string(),
                 str::to_owned,
@@ -208,7 +212,7 @@ impl Listing {
 
 /// A file or directory; the field names are an interface.
 #[derive(Debug, Serialize)]
-struct Entry {
+struct ListingEntry {
     name: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     percent_encoded: bool,
@@ -325,7 +329,7 @@ mod page_tests {
     fn names_are_bytes_and_limits_are_above_0() {
         let page = |after: &[u8], left| {
             let after = after.to_vec();
-            Some(Page { after, left })
+            Some(ListingPage { after, left })
         };
         for (query, expected) in [
             ("", page(b"", usize::MAX)),
@@ -337,7 +341,7 @@ mod page_tests {
             ("limit=", None),
             ("limit=many", None),
         ] {
-            assert_eq!(Page::of(query), expected, "{query}");
+            assert_eq!(ListingPage::of(query), expected, "{query}");
         }
     }
 }

@@ -59,7 +59,7 @@ use self::files::Root;
 use self::http3::Http3Listener;
 use self::limits::{ConnectionLimits, Peers};
 pub use self::site::Patience;
-use self::site::Site;
+use self::site::ServedSite;
 use self::write::scratch::UPLOAD_DESCRIPTORS;
 use self::write::uploads::Uploads;
 use crate::accept::{AcceptLimits, Accepted, accept_until};
@@ -138,7 +138,7 @@ pub struct Server {
     address: SocketAddr,
     max_connections: u32,
     max_per_peer: u32,
-    site: Arc<Site>,
+    site: Arc<ServedSite>,
 }
 
 impl Server {
@@ -199,7 +199,7 @@ impl Server {
             address,
             max_connections: settings.max_connections,
             max_per_peer: settings.max_per_peer,
-            site: Arc::new(Site {
+            site: Arc::new(ServedSite {
                 root,
                 digests,
                 hosts: HostRule {

@@ -20,8 +20,8 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 
 use super::controller::ResponseGuard;
-use super::files::{Found, NotServed};
-use super::site::Site;
+use super::files::{NotServed, OpenFile};
+use super::site::ServedSite;
 use crate::blocking::blocking;
 use crate::file_version::FileVersion;
 
@@ -65,7 +65,11 @@ pub(crate) fn plain(status: StatusCode, text: &str) -> Response<ResponseBody> {
 }
 
 /// The response for a name that is not served.
-pub(crate) fn not_served(site: &Site, name: &Path, reason: &NotServed) -> Response<ResponseBody> {
+pub(crate) fn not_served(
+    site: &ServedSite,
+    name: &Path,
+    reason: &NotServed,
+) -> Response<ResponseBody> {
     match reason {
         NotServed::Absent => without_content(StatusCode::NOT_FOUND, []),
         NotServed::Forbidden => without_content(StatusCode::FORBIDDEN, []),
@@ -103,9 +107,9 @@ fn whole(bytes: Bytes) -> ResponseBody {
 
 /// A body of the bytes `left` of a file.
 pub(crate) fn file_bytes(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     name: &Path,
-    Found { file, version }: Found,
+    OpenFile { file, version }: OpenFile,
     mut left: Range<u64>,
     guard: ResponseGuard,
 ) -> ResponseBody {

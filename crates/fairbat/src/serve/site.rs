@@ -62,7 +62,7 @@ impl Patience {
 
 /// What all connections share.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct ServedSite {
     pub(crate) root: Root,
     pub(crate) digests: Digests,
     pub(crate) hosts: HostRule,
@@ -84,7 +84,7 @@ pub(crate) struct Site {
     pub(crate) uploads: Option<Arc<Uploads>>,
 }
 
-impl Site {
+impl ServedSite {
     /// Warns of a file. Its name comes from a client, so the log quotes it.
     pub(crate) fn warn_of(&self, name: &Path, trouble: std::fmt::Arguments<'_>) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);

@@ -61,7 +61,7 @@ pub(crate) use self::path::Path;
 pub(crate) use self::remote_file::AnnouncedSize;
 pub use self::remote_file::{Body, Probe, RemoteFile};
 pub use self::request::{BrokenOff, RateLimit, Received, RequestContext};
-use self::request::{RequestBody, hold};
+use self::request::{PacedBody, hold};
 pub(crate) use self::sending::NewConnection;
 pub use self::tap::ReceiveWindow;
 pub(crate) use self::tap::{SendTap, Tap};
@@ -226,7 +226,7 @@ impl LaneClient {
             LeverPolicy::Sender(_) => (context, RequestContext::default()),
             LeverPolicy::Receiver(_) => (RequestContext::default(), context),
         };
-        let body = RequestBody::new(body, sent, self.lane.clone(), Arc::clone(&is_paused));
+        let body = PacedBody::new(body, sent, self.lane.clone(), Arc::clone(&is_paused));
         let request = Request::from_parts(parts, reqwest::Body::wrap(body));
         let answer = self.client.send_unchanged(request);
         let response = match self.max_silence {

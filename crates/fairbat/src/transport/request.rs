@@ -142,7 +142,7 @@ fn pause(wait: Duration) -> Pause {
 
 /// The body of a request: cut into pieces, within rate limits, counted.
 #[derive(Debug)]
-pub(crate) struct RequestBody<B> {
+pub(crate) struct PacedBody<B> {
     body: B,
     rest: Bytes,
     context: RequestContext,
@@ -154,7 +154,7 @@ pub(crate) struct RequestBody<B> {
     pause: Pause,
 }
 
-impl<B> RequestBody<B> {
+impl<B> PacedBody<B> {
     pub(crate) fn new(
         body: B,
         context: RequestContext,
@@ -172,13 +172,13 @@ impl<B> RequestBody<B> {
     }
 }
 
-impl<B> Drop for RequestBody<B> {
+impl<B> Drop for PacedBody<B> {
     fn drop(&mut self) {
         self.is_paused.store(false, Ordering::Relaxed);
     }
 }
 
-impl<B> Body for RequestBody<B>
+impl<B> Body for PacedBody<B>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -255,7 +255,7 @@ pub struct Received {
     lane: Lane,
     /// How the transfer is served that it belongs to.
     service: Service,
-    held: Option<HeldConnection>,
+    held: Option<LaneConnection>,
     /// Ends when rate limits and lever allow the next read.
     pause: Pause,
     /// Time that the server may send nothing while it is read from.
@@ -266,7 +266,7 @@ pub struct Received {
 
 /// A connection whose receive window follows the lane.
 #[derive(Debug)]
-pub(crate) struct HeldConnection {
+pub(crate) struct LaneConnection {
     guard: WindowGuard,
     connection: Connection,
     clock: Clock,
@@ -280,13 +280,13 @@ pub(crate) fn hold(
     response: &reqwest::Response,
     windows: &Arc<WindowManager>,
     clock: Clock,
-) -> Option<HeldConnection> {
+) -> Option<LaneConnection> {
     let connection = Connection::of(response)?;
     // Nobody says here for which member of the lane it is.
     let guard = windows.engage(clock.now(), &connection, Timestamp::MAX)?;
     let mut interval = tokio::time::interval(WINDOW_INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    Some(HeldConnection {
+    Some(LaneConnection {
         guard,
         connection,
         clock,
@@ -295,7 +295,7 @@ pub(crate) fn hold(
     })
 }
 
-impl HeldConnection {
+impl LaneConnection {
     /// Adjusts the window when that is due. `remaining` are the bytes that still
     /// come, if known.
     fn poll(&mut self, context: &mut Context<'_>, remaining: Option<u64>) {
@@ -310,7 +310,7 @@ impl Received {
         response: reqwest::Response,
         context: RequestContext,
         (lane, service): (Lane, Service),
-        held: Option<HeldConnection>,
+        held: Option<LaneConnection>,
         max_silence: Option<Duration>,
     ) -> Response<Self> {
         let (parts, body) = Response::<reqwest::Body>::from(response).into_parts();

@@ -39,16 +39,16 @@ pub(crate) struct WindowManager {
     lane: Lane,
     /// How the transfers are served that they work for.
     service: Service,
-    state: Mutex<State>,
+    state: Mutex<ManagedConnections>,
     settings: WindowSettings,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ManagedConnections {
     /// The connections under control.
     engaged: HashMap<Addresses, Engaged>,
     parked: HashMap<Addresses, (Duration, HeldConnection)>,
-    paths: HashMap<SocketAddr, PathState>,
+    paths: HashMap<SocketAddr, RememberedPath>,
     /// For how long the path has limited no connection, while data came.
     unlimited: Duration,
     updated: Duration,
@@ -70,7 +70,7 @@ struct Engaged {
 /// What is remembered of the path to a server. Two at one address are two: each may have a limit of
 /// its own.
 #[derive(Debug, Default)]
-struct PathState {
+struct RememberedPath {
     path: Path,
     bottleneck: Option<BottleneckKind>,
     renewals: ConnectionRenewals,
@@ -244,12 +244,12 @@ impl WindowManager {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ManagedConnections> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ManagedConnections {
     /// A connection has received data, and in its last second the path limited it or not. A rest
     /// between two responses does not count.
     fn note_limit(&mut self, now: Duration, is_path_limited: bool) {
@@ -263,7 +263,7 @@ impl State {
     }
 }
 
-impl PathState {
+impl RememberedPath {
     /// A new connection uses the path.
     fn add_connection(&mut self, addresses: Addresses) {
         if self.renewals.is_on_trial() {
@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn servers_limit_connections_after_some_seconds_of_data() {
-        let mut state = State::default();
+        let mut state = ManagedConnections::default();
         let mut now = Duration::from_secs(100);
         let mut see = |seconds: u64, is_path_limited| {
             for _ in 0..10 * seconds {

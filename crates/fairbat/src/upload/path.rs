@@ -55,7 +55,7 @@ pub(super) struct UploadPath {
     /// How many paths of the lane have a connection.
     connected: Arc<AtomicUsize>,
     pub(super) usage: watch::Sender<PathUsage>,
-    state: Mutex<State>,
+    state: Mutex<UploadPathState>,
 }
 
 /// What a path is used for.
@@ -70,7 +70,7 @@ pub(super) enum PathUsage {
 
 /// How a path stands.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct UploadPathState {
     /// The client for requests without a body.
     pub(super) asking: HttpClient,
     /// The client for requests with a body, one at a time.
@@ -158,7 +158,7 @@ impl UploadPath {
                 true => PathUsage::Spared,
                 false => PathUsage::Used,
             }),
-            state: Mutex::new(State {
+            state: Mutex::new(UploadPathState {
                 asking: sending.with_connections(1, untouched)?,
                 sending,
                 open: UploadConnections::default(),
@@ -183,7 +183,7 @@ impl UploadPath {
         })
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, UploadPathState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -381,7 +381,7 @@ impl UploadPath {
     }
 }
 
-impl State {
+impl UploadPathState {
     /// Whether it sends, or could.
     pub(super) fn is_ready(&self) -> bool {
         !self.backs_off && !self.is_waiting

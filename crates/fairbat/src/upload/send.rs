@@ -47,12 +47,12 @@ pub(super) struct Upload {
     events: UnboundedSender<TimedEvent>,
     /// Tells that the parts that wait have changed.
     pub(super) parts_changed: Notify,
-    state: Mutex<State>,
+    state: Mutex<UploadState>,
 }
 
 /// How an upload stands.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct UploadState {
     /// The even pace to the deadline; it starts anew when the wall clock is set.
     pub(super) even_pace: EvenPace,
     pub(super) deadline: Option<Deadline>,
@@ -150,7 +150,7 @@ impl Upload {
             .with_core(|core, _| core.deadline(first.member.id()));
         Ok(Self {
             url: without_credentials(&request.url).into(),
-            state: Mutex::new(State {
+            state: Mutex::new(UploadState {
                 even_pace: EvenPace::new(Duration::ZERO, 0),
                 deadline,
                 version: None,
@@ -171,7 +171,7 @@ impl Upload {
         })
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, UploadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

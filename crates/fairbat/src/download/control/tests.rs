@@ -170,12 +170,12 @@ fn the_demand_is_that_of_the_unfinished_transfers_with_deadlines() {
         (Some(100), 300),
     ]);
     run.transfers[0].done = 200;
-    run.transfers[3].phase = Phase::Ended(crate::download::Outcome::Failed(ErrorKind::Other));
+    run.transfers[3].stage = Stage::Ended(crate::download::Outcome::Failed(ErrorKind::Other));
     at(&mut run, 50, SignedDuration::ZERO);
     let expected = Demand::of(secs(50), [(due(1000), 700), (due(500), 600)]);
     assert_eq!(demand(&run), expected);
     assert_eq!(time_left(&run), Some(secs(450)));
-    run.transfers[2].phase = Phase::Finishing(None);
+    run.transfers[2].stage = Stage::Finishing(None);
     assert_eq!(demand(&run).map(|demand| demand.remaining), Some(700));
     at(&mut run, 501, SignedDuration::ZERO);
     assert_eq!(time_left(&run), Some(secs(499)), "of those to come");

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::{Core, Member, MemberId, Rank, RequestId};
+use super::{Core, MemberId, MemberState, Rank, RequestId};
 use crate::lane::backlog::Extent;
 use crate::lane::wire::Class;
 
@@ -22,7 +22,7 @@ impl Core {
     }
 
     /// Members that ask, with their ranks.
-    fn asking(&self, now: Duration) -> impl Iterator<Item = (Rank, &Member)> {
+    fn asking(&self, now: Duration) -> impl Iterator<Item = (Rank, &MemberState)> {
         let members = self.unplanned.iter();
         let members = members.filter_map(|id| Some((*id, self.members.get(id)?)));
         let asking = members.filter(move |(_, member)| member.asks(now));

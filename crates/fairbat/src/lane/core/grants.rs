@@ -6,7 +6,7 @@ use std::time::Duration;
 use dalbe::weight::MIN_WEIGHT;
 use jiff::Timestamp;
 
-use super::{Core, Member, MemberId, Rank, RequestId, Service};
+use super::{Core, MemberId, MemberState, Rank, RequestId, Service};
 use crate::lane::places::KEPT;
 use crate::lane::wire::Class;
 
@@ -18,7 +18,7 @@ const REST: Duration = KEPT.saturating_add(Duration::from_millis(700));
 type Request<'a> = (&'a (Rank, RequestId), &'a Duration);
 
 /// The same of one that was found.
-type Found = Option<((Rank, RequestId), Duration)>;
+type FoundRequest = Option<((Rank, RequestId), Duration)>;
 
 impl Core {
     /// A member asks for a connection.
@@ -61,7 +61,11 @@ impl Core {
 
     /// The first of these requests in order whose host takes one more connection, and when it
     /// was made.
-    fn first<'a>(&self, now: Duration, requests: impl Iterator<Item = Request<'a>>) -> Found {
+    fn first<'a>(
+        &self,
+        now: Duration,
+        requests: impl Iterator<Item = Request<'a>>,
+    ) -> FoundRequest {
         let mut requests = requests;
         let found = requests.find(|((rank, _), _)| self.host_admits(now, MemberId(rank.arrival)));
         found.map(|(&request, &made)| (request, made))
@@ -165,7 +169,7 @@ impl Core {
     }
 
     /// The members that use connections, with their ranks.
-    fn in_use(&self) -> impl Iterator<Item = (Rank, &Member)> {
+    fn in_use(&self) -> impl Iterator<Item = (Rank, &MemberState)> {
         let active = self.users().filter(|(_, member)| member.active > 0);
         active.map(|(id, member)| (member.rank(id), member))
     }

@@ -22,7 +22,7 @@ const MAX_ALONE: Duration = Duration::from_secs(120);
 
 /// One transfer of the lane.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct MemberState {
     pub(super) host: Arc<str>,
     pub(super) service: Service,
     /// Its deadline on the lane's clock.
@@ -57,7 +57,7 @@ pub(super) struct Member {
     pub(super) is_reported: bool,
 }
 
-impl Member {
+impl MemberState {
     /// One with nothing to move yet, on the host with this name.
     pub(super) fn new(host: &str, service: Service, deadline: Option<Deadline>) -> Self {
         Self {

@@ -11,7 +11,7 @@ use crate::lane::wire::{Class, Counts};
 
 /// Transfers that are served alike: by their deadline, the last moment without one. Those of a
 /// stream are groups of one.
-pub(super) type Group = (Timestamp, Option<MemberId>);
+pub(super) type OuterGroup = (Timestamp, Option<MemberId>);
 
 /// What an outer lane allows.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ pub(super) struct Outer {
     /// So many connections go on without permits, while the outer lane is silent.
     kept: Option<Counts>,
     /// The numbers of the groups.
-    pub(super) keys: BTreeMap<Group, u64>,
+    pub(super) keys: BTreeMap<OuterGroup, u64>,
     pub(super) next_key: u64,
     /// Bytes moved since the start, for deadlines and besides.
     pub(super) moved: (u64, u64),

@@ -9,8 +9,8 @@ use std::time::Duration;
 use dalbe::weight::{FlowTarget, MIN_WEIGHT};
 use jiff::Timestamp;
 
-use super::outer::{Group, Share};
-use super::{Core, Member};
+use super::outer::{OuterGroup, Share};
+use super::{Core, MemberState};
 use crate::lane::backlog::Extent;
 use crate::lane::settings::Service;
 use crate::lane::wire::{
@@ -121,7 +121,7 @@ impl Core {
     /// What this lane wants of the outer one now.
     pub(crate) fn outer_demand(&mut self, now: Duration) -> LaneDemand {
         self.decline(now);
-        let mut groups = BTreeMap::<Group, Want>::new();
+        let mut groups = BTreeMap::<OuterGroup, Want>::new();
         for (&id, member) in &self.members {
             let waiting = self.requests_of(member.rank(id));
             let is_idle = !member.is_pending() && member.active + member.held + waiting == 0;
@@ -200,7 +200,7 @@ impl Core {
     }
 
     /// What one member wants.
-    fn want_of(&self, now: Duration, member: &Member, waiting: u32) -> Want {
+    fn want_of(&self, now: Duration, member: &MemberState, waiting: u32) -> Want {
         let left = member.deadline.map(|due| {
             let by = due.by().as_secs_f64();
             by - now.as_secs_f64()

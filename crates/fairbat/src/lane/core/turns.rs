@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Core, Member, MemberId, Rank};
+use super::{Core, MemberId, MemberState, Rank};
 
 /// The turns of all members at work, on one connection. Each costs something: a process that begins
 /// anew has to find out what the path carries. But where they are long, some have had two and
@@ -34,7 +34,7 @@ impl Core {
         if !self.takes_turns && self.members.values().all(|member| member.turns == 0) {
             return;
         }
-        let is_at_work = |(id, member): (&MemberId, &Member)| {
+        let is_at_work = |(id, member): (&MemberId, &MemberState)| {
             member.active > 0 || self.has_request(member.rank(*id))
         };
         let at_work: Vec<bool> = self.members.iter().map(is_at_work).collect();

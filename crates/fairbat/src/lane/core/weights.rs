@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::member::Member;
+use super::member::MemberState;
 use crate::lane::settings::Service;
 
 /// How many members there are of each weight, in the stream and of the others.
@@ -14,7 +14,7 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    fn of(&mut self, member: &Member) -> &mut BTreeMap<u64, usize> {
+    fn of(&mut self, member: &MemberState) -> &mut BTreeMap<u64, usize> {
         match member.service {
             Service::Stream => &mut self.stream,
             Service::ByDeadline(_) | Service::Scavenge => &mut self.others,
@@ -22,14 +22,14 @@ impl Weights {
     }
 
     /// A member is what it is now.
-    pub(super) fn add(&mut self, member: &Member) {
+    pub(super) fn add(&mut self, member: &MemberState) {
         if member.is_pending() {
             *self.of(member).entry(key(member.weight)).or_default() += 1;
         }
     }
 
     /// A member is no longer what it was.
-    pub(super) fn remove(&mut self, member: &Member) {
+    pub(super) fn remove(&mut self, member: &MemberState) {
         if member.is_pending() {
             let weights = self.of(member);
             let key = key(member.weight);

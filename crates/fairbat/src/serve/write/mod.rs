@@ -28,14 +28,14 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use http_body::Body;
 
 use self::parts::PartsQuery;
-use self::place::{Arrival, NotArrived, Occupant, Place, arrive, file_name};
+use self::place::{Arrival, FilePlace, NotArrived, Occupant, arrive, file_name};
 use self::refusal::Refusal;
-use self::unfinished::Expected;
+use self::unfinished::ExpectedContent;
 use self::uploads::Uploads;
 use super::controller::{ResponseMode, ResponseTracker};
 use super::files::directory_in;
 use super::response::{RequestBody, ResponseBody, no_content, plain, without_content};
-use super::site::Site;
+use super::site::ServedSite;
 use crate::blocking::blocking;
 
 /// The methods of a server that takes changes.
@@ -43,7 +43,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, PUT, POST, DEL
 
 /// Answers a request with any other method than GET and HEAD.
 pub(crate) async fn answer(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     uploads: &Arc<Uploads>,
     peer: IpAddr,
     tracker: &ResponseTracker,
@@ -75,7 +75,7 @@ fn refuse(refusal: &Refusal) -> Response<ResponseBody> {
 }
 
 async fn change(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     uploads: &Arc<Uploads>,
     peer: IpAddr,
     request: &Parts,
@@ -97,12 +97,12 @@ async fn change(
 
 /// Removes a file, a link or an empty directory.
 async fn delete(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     uploads: &Arc<Uploads>,
     request: &Parts,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let name = directory_in(request.uri.path()).ok_or(Refusal::NoName)?;
-    let expected = Expected::by(site, &name, &request.headers).await?;
+    let expected = ExpectedContent::by(site, &name, &request.headers).await?;
     let (site, uploads) = (Arc::clone(site), Arc::clone(uploads));
     blocking(move || {
         let place = existing(&site, &name)?;
@@ -118,7 +118,7 @@ async fn delete(
 
 /// Makes a directory in one that exists.
 async fn make_directory(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     request: &Parts,
     body: &RequestBody,
 ) -> Result<Response<ResponseBody>, Refusal> {
@@ -128,7 +128,7 @@ async fn make_directory(
     let name = directory_in(request.uri.path()).ok_or(Refusal::NoName)?;
     let site = Arc::clone(site);
     blocking(move || {
-        let place = Place::of(&site.root, &name).map_err(|refusal| match refusal {
+        let place = FilePlace::of(&site.root, &name).map_err(|refusal| match refusal {
             // The name is that of the served directory itself.
             Refusal::Directory => Refusal::Exists,
             Refusal::Absent => Refusal::NoDirectory,
@@ -143,7 +143,7 @@ async fn make_directory(
 
 /// Gives a file another name.
 async fn rename(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     uploads: &Arc<Uploads>,
     request: &Parts,
 ) -> Result<Response<ResponseBody>, Refusal> {
@@ -158,7 +158,7 @@ async fn rename(
         Some(b"F" | b"f") => Arrival::Create,
         Some(_) => return Err(Refusal::Malformed("Overwrite")),
     };
-    let expected = Expected::by(site, &from, headers).await?;
+    let expected = ExpectedContent::by(site, &from, headers).await?;
     let (site, uploads) = (Arc::clone(site), Arc::clone(uploads));
     let arrived = blocking(move || {
         let source = existing(&site, &from)?;
@@ -187,8 +187,8 @@ async fn rename(
 }
 
 /// The place of something that has to exist.
-fn existing(site: &Site, name: &Path) -> Result<Place, Refusal> {
-    Place::of(&site.root, name).map_err(|refusal| match refusal {
+fn existing(site: &ServedSite, name: &Path) -> Result<FilePlace, Refusal> {
+    FilePlace::of(&site.root, name).map_err(|refusal| match refusal {
         Refusal::NoDirectory => Refusal::Absent,
         refusal => refusal,
     })

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::refusal::Refusal;
-use super::unfinished::{Arrived, Expected, Unfinished, lock};
+use super::unfinished::{Arrived, ExpectedContent, UnfinishedFile, lock};
 use crate::clock::Clock;
 use crate::ranges::RangeSet;
 
@@ -38,8 +38,8 @@ pub(crate) struct PartUpload {
     pub(crate) name: PathBuf,
     /// Length of the file, bytes.
     pub(crate) total: u64,
-    pub(crate) expected: Expected,
-    pub(crate) file: Arc<Unfinished>,
+    pub(crate) expected: ExpectedContent,
+    pub(crate) file: Arc<UnfinishedFile>,
     /// Held by a request that completes the upload or gives it up. Then what became of the
     /// file, once it has its name.
     pub(crate) outcome: Arc<tokio::sync::Mutex<Option<Arrived>>>,
@@ -162,12 +162,12 @@ impl Usage {
 }
 
 /// A request that works on an upload, until it is dropped.
-pub(crate) struct InUse {
+pub(crate) struct UploadUse {
     pub(crate) upload: Arc<PartUpload>,
     clock: Clock,
 }
 
-impl Drop for InUse {
+impl Drop for UploadUse {
     fn drop(&mut self) {
         let mut usage = lock(&self.upload.usage);
         usage.requests -= 1;
@@ -180,8 +180,8 @@ impl PartUpload {
     pub(crate) fn new(
         name: PathBuf,
         total: u64,
-        expected: Expected,
-        file: Unfinished,
+        expected: ExpectedContent,
+        file: UnfinishedFile,
         now: Duration,
     ) -> Self {
         Self {
@@ -244,7 +244,7 @@ impl PartUpload {
 
 /// What is known under an ID.
 #[derive(Debug)]
-enum Known {
+enum KnownUpload {
     Unfinished(Arc<PartUpload>),
     Complete(Completed),
 }
@@ -257,7 +257,7 @@ struct Completed {
     at: Duration,
 }
 
-impl Known {
+impl KnownUpload {
     fn name(&self) -> &Path {
         match self {
             Self::Unfinished(upload) => &upload.name,
@@ -276,7 +276,7 @@ impl Known {
 
 /// The upload that a request names.
 pub(crate) enum Named {
-    Unfinished(InUse),
+    Unfinished(UploadUse),
     Complete(Arrived),
 }
 
@@ -287,7 +287,7 @@ pub(crate) struct PartUploads(Mutex<Ids>);
 
 #[derive(Debug, Default)]
 struct Ids {
-    known: HashMap<String, Known>,
+    known: HashMap<String, KnownUpload>,
     /// Whether a task forgets those that are unused.
     is_swept: bool,
 }
@@ -296,7 +296,8 @@ impl PartUploads {
     /// Returns whether the caller has to begin a task that sweeps.
     pub(crate) fn add(&self, id: String, upload: PartUpload) -> bool {
         let mut ids = lock(&self.0);
-        ids.known.insert(id, Known::Unfinished(Arc::new(upload)));
+        ids.known
+            .insert(id, KnownUpload::Unfinished(Arc::new(upload)));
         !std::mem::replace(&mut ids.is_swept, true)
     }
 
@@ -305,12 +306,12 @@ impl PartUploads {
         let ids = lock(&self.0);
         let known = ids.known.get(id).filter(|known| known.name() == name);
         Ok(match known.ok_or(Refusal::UnknownUpload)? {
-            Known::Unfinished(upload) => {
+            KnownUpload::Unfinished(upload) => {
                 lock(&upload.usage).requests += 1;
                 let upload = Arc::clone(upload);
-                Named::Unfinished(InUse { upload, clock })
+                Named::Unfinished(UploadUse { upload, clock })
             }
-            Known::Complete(completed) => Named::Complete(completed.arrived),
+            KnownUpload::Complete(completed) => Named::Complete(completed.arrived),
         })
     }
 
@@ -318,17 +319,18 @@ impl PartUploads {
     /// `None` if nothing is left.
     pub(crate) fn sweep(&self, now: Duration, limit: Duration) -> Option<Duration> {
         let mut ids = lock(&self.0);
-        let is_due = |known: &Known| known.left(now, limit).is_zero();
+        let is_due = |known: &KnownUpload| known.left(now, limit).is_zero();
         let due = ids.known.iter().filter(|(_, known)| is_due(known));
         let due: Vec<String> = due.map(|(id, _)| id.clone()).collect();
-        let forgotten: Vec<Known> = due.iter().filter_map(|id| ids.known.remove(id)).collect();
+        let forgotten: Vec<KnownUpload> =
+            due.iter().filter_map(|id| ids.known.remove(id)).collect();
         let left = ids.known.values().map(|known| known.left(now, limit));
         let next = left.min();
         ids.is_swept = next.is_some();
         drop(ids);
         if forgotten
             .iter()
-            .any(|it| matches!(it, Known::Unfinished(_)))
+            .any(|it| matches!(it, KnownUpload::Unfinished(_)))
         {
             tracing::info!("an upload in parts was unused for {limit:?} and is given up");
         }
@@ -349,10 +351,10 @@ impl PartUploads {
             at: now,
         };
         let mut ids = lock(&self.0);
-        let replaced = ids.known.insert(id, Known::Complete(completed));
+        let replaced = ids.known.insert(id, KnownUpload::Complete(completed));
         let complete = ids.known.iter().filter_map(|(id, known)| match known {
-            Known::Complete(completed) => Some((completed.at, id)),
-            Known::Unfinished(_) => None,
+            KnownUpload::Complete(completed) => Some((completed.at, id)),
+            KnownUpload::Unfinished(_) => None,
         });
         let complete: Vec<_> = complete.collect();
         if complete.len() > MAX_REMEMBERED {

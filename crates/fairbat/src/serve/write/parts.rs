@@ -38,12 +38,12 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body::Body;
 
-use super::part_uploads::{InUse, Named, PartUnderWay, PartUpload};
+use super::part_uploads::{Named, PartUnderWay, PartUpload, UploadUse};
 use super::place::file_name;
 use super::put::check_coding;
-use super::receive::{Receiving, stored};
+use super::receive::{ReceivedBody, stored};
 use super::refusal::Refusal;
-use super::unfinished::{Expected, Unfinished};
+use super::unfinished::{ExpectedContent, UnfinishedFile};
 use super::uploads::Uploads;
 use crate::blocking::blocking;
 use crate::clock::Clock;
@@ -51,7 +51,7 @@ use crate::http::digest::{REPR_DIGEST, StatedDigests};
 use crate::http::fields::single;
 use crate::http::range::ContentRange;
 use crate::serve::response::{LogNote, RequestBody, ResponseBody, no_content, without_content};
-use crate::serve::site::Site;
+use crate::serve::site::ServedSite;
 
 /// The member of a query that is about uploads in parts.
 const PARTS: &str = "parts";
@@ -100,7 +100,7 @@ fn place(query: &str, id: &str) -> String {
 
 /// Answers a request about an upload in parts.
 pub(crate) async fn answer(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     uploads: &Arc<Uploads>,
     peer: IpAddr,
     (query, request): (PartsQuery, &Parts),
@@ -132,7 +132,7 @@ pub(crate) async fn answer(
 }
 
 /// One that is not complete.
-fn unfinished(named: Named) -> Result<InUse, Refusal> {
+fn unfinished(named: Named) -> Result<UploadUse, Refusal> {
     match named {
         Named::Unfinished(used) => Ok(used),
         Named::Complete(_) => Err(Refusal::UnknownUpload),
@@ -141,7 +141,7 @@ fn unfinished(named: Named) -> Result<InUse, Refusal> {
 
 /// Begins an upload.
 async fn begin(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     uploads: &Arc<Uploads>,
     peer: IpAddr,
     (name, request): (PathBuf, &Parts),
@@ -153,10 +153,10 @@ async fn begin(
     };
     uploads.check_size(total)?;
     let slot = uploads.slots.take(peer)?;
-    let expected = Expected::by(site, &name, &request.headers).await?;
+    let expected = ExpectedContent::by(site, &name, &request.headers).await?;
     let file = {
         let (site, uploads, name) = (Arc::clone(site), Arc::clone(uploads), name.clone());
-        blocking(move || Unfinished::begin(&site, &uploads, slot, &name, total)).await??
+        blocking(move || UnfinishedFile::begin(&site, &uploads, slot, &name, total)).await??
     };
     let id = new_id()?;
     let location = place(request.uri.query().unwrap_or_default(), &id);
@@ -195,7 +195,7 @@ async fn give_up(
 
 /// Takes a part.
 async fn take_part(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     upload: &Arc<PartUpload>,
     request: &Parts,
     body: RequestBody,
@@ -213,7 +213,7 @@ async fn take_part(
         blocking(move || upload.begin_part(range)).await??
     };
     let file = Arc::clone(&upload.file);
-    let mut received = Receiving::new(file, digests, range.start, length)
+    let mut received = ReceivedBody::new(file, digests, range.start, length)
         .of_part(part)
         .receive(site, body, |came| match came > length {
             true => Err(Refusal::OtherLength(length)),
@@ -246,10 +246,10 @@ fn part(request: &Parts, total: u64) -> Result<Range<u64>, Refusal> {
 
 /// Gives the file its name, if all of it is there.
 async fn complete(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     uploads: &Arc<Uploads>,
     id: String,
-    used: InUse,
+    used: UploadUse,
 ) -> Result<Response<ResponseBody>, Refusal> {
     let mut outcome = Arc::clone(&used.upload.outcome).lock_owned().await;
     if let Some(arrived) = *outcome {

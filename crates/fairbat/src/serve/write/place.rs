@@ -9,7 +9,7 @@
 //! The conditions of a request are evaluated once, before its body is taken.
 //! When the change is made, the version found then must still be there. The
 //! server makes one change at a time, so of two requests that expect the same
-//! version one is refused. Everything but [`Expected::by`] blocks.
+//! version one is refused. Everything but [`ExpectedContent::by`] blocks.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -26,7 +26,7 @@ use rustix::io::Errno;
 
 use super::refusal::Refusal;
 use super::scratch::Scratch;
-use super::unfinished::{Arrived, Expected};
+use super::unfinished::{Arrived, ExpectedContent};
 use super::uploads::Uploads;
 use crate::beneath::parent;
 use crate::blocking::blocking;
@@ -34,7 +34,7 @@ use crate::file_version::wall_clock;
 use crate::serve::conditions::{Validators, is_conditional, permits_change};
 use crate::serve::files::{NotServed, Root, directory_in, name_in};
 use crate::serve::response::{ResponseBody, no_content, without_content};
-use crate::serve::site::Site;
+use crate::serve::site::ServedSite;
 
 /// The way to a place stays within one file system.
 const WAY: ResolveFlags = ResolveFlags::NO_XDEV;
@@ -44,7 +44,7 @@ const MODE: Mode = Mode::from_raw_mode(0o777);
 
 /// An open directory and a name in it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FilePlace {
     directory: File,
     name: OsString,
 }
@@ -86,13 +86,13 @@ const ATTEMPTS: usize = 16;
 /// request changes anything while `check_and_move` runs. It is called again if
 /// somebody removes a directory. Returns when the name is on the disk.
 pub(crate) fn arrive(
-    site: &Site,
+    site: &ServedSite,
     uploads: &Uploads,
     name: &Path,
-    mut check_and_move: impl FnMut(&Place) -> Result<Arrived, NotArrived>,
+    mut check_and_move: impl FnMut(&FilePlace) -> Result<Arrived, NotArrived>,
 ) -> Result<Arrived, Refusal> {
     for _ in 0..ATTEMPTS {
-        let place = Place::made(&site.root, name)?;
+        let place = FilePlace::made(&site.root, name)?;
         let turn = uploads.turn();
         let arrived = check_and_move(&place);
         drop(turn);
@@ -108,7 +108,7 @@ pub(crate) fn arrive(
     Err(Refusal::Busy)
 }
 
-impl Place {
+impl FilePlace {
     /// The place of a name whose directory exists. The directory that is served has no name,
     /// and must not be changed.
     pub(crate) fn of(root: &Root, name: &Path) -> Result<Self, Refusal> {
@@ -269,7 +269,7 @@ impl From<Errno> for NotArrived {
 /// Checks most of what could refuse a file under this name in the end. Makes
 /// nothing.
 pub(crate) fn check_ahead(root: &Root, name: &Path) -> Result<(), Refusal> {
-    match Place::of(root, name) {
+    match FilePlace::of(root, name) {
         // The directory will be made.
         Err(Refusal::Absent) => Ok(()),
         place => {
@@ -297,13 +297,13 @@ pub(crate) fn file_name(url_path: &str) -> Result<PathBuf, Refusal> {
     })
 }
 
-impl Expected {
+impl ExpectedContent {
     /// Evaluates the conditions of a request for the file that is there now.
     ///
     /// # Errors
     /// The conditions do not hold, or the version cannot be told.
     pub(crate) async fn by(
-        site: &Arc<Site>,
+        site: &Arc<ServedSite>,
         name: &Path,
         headers: &HeaderMap,
     ) -> Result<Self, Refusal> {
@@ -324,7 +324,7 @@ impl Expected {
     }
 
     /// Checks that the place has the expected content. Blocking.
-    pub(crate) fn check(&self, site: &Site, name: &Path) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, site: &ServedSite, name: &Path) -> Result<(), Refusal> {
         // For a file that arrives, `Self::arrival` has the kernel check `Self::Nothing`.
         let Self::Version(expected) = self else {
             return Ok(());

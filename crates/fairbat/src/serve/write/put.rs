@@ -1,6 +1,6 @@
 //! PUT: creates or replaces a file as a whole.
 //!
-//! The body goes to a file of its own ([`Unfinished`]). That file is synced to the
+//! The body goes to a file of its own ([`UnfinishedFile`]). That file is synced to the
 //! disk, then renamed, then the directory is synced. So the name never shows a
 //! part of the file, whatever ends the process or the machine, and a file that is
 //! reported as stored is there after a crash. Refusals come before the body is
@@ -15,18 +15,18 @@ use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body;
 
 use super::place::file_name;
-use super::receive::{Receiving, stored};
+use super::receive::{ReceivedBody, stored};
 use super::refusal::Refusal;
-use super::unfinished::{Expected, Unfinished};
+use super::unfinished::{ExpectedContent, UnfinishedFile};
 use super::uploads::Uploads;
 use crate::blocking::blocking;
 use crate::http::digest::StatedDigests;
 use crate::serve::response::{RequestBody, ResponseBody};
-use crate::serve::site::Site;
+use crate::serve::site::ServedSite;
 
 /// Takes a file.
 pub(crate) async fn put(
-    site: &Arc<Site>,
+    site: &Arc<ServedSite>,
     uploads: &Arc<Uploads>,
     peer: IpAddr,
     request: &Parts,
@@ -42,13 +42,13 @@ pub(crate) async fn put(
     let announced = body.size_hint().exact().unwrap_or_default();
     uploads.check_size(announced)?;
     let slot = uploads.slots.take(peer)?;
-    let expected = Expected::by(site, &name, headers).await?;
+    let expected = ExpectedContent::by(site, &name, headers).await?;
     let file = {
         let (site, uploads, name) = (Arc::clone(site), Arc::clone(uploads), name.clone());
-        blocking(move || Unfinished::begin(&site, &uploads, slot, &name, announced)).await??
+        blocking(move || UnfinishedFile::begin(&site, &uploads, slot, &name, announced)).await??
     };
     let file = Arc::new(file);
-    let received = Receiving::new(Arc::clone(&file), digests, 0, announced)
+    let received = ReceivedBody::new(Arc::clone(&file), digests, 0, announced)
         .receive(site, body, |length| uploads.check_size(length))
         .await?;
     let length = received.length;

@@ -17,19 +17,19 @@ use super::place::{arrive, check_ahead};
 use super::refusal::Refusal;
 use super::scratch::Scratch;
 use super::slots::UploadSlot;
-use super::unfinished::{Arrived, Expected, FIRST_RESERVED, Unfinished};
+use super::unfinished::{Arrived, ExpectedContent, FIRST_RESERVED, UnfinishedFile};
 use super::uploads::Uploads;
 use crate::blocking::blocking;
 use crate::file_version::FileVersion;
 use crate::http::digest::StatedDigests;
-use crate::serve::files::Found;
+use crate::serve::files::OpenFile;
 use crate::serve::response::{LogNote, RequestBody, ResponseBody};
-use crate::serve::site::{MIN_PROGRESS, Site};
+use crate::serve::site::{MIN_PROGRESS, ServedSite};
 
-impl Unfinished {
+impl UnfinishedFile {
     /// Makes the file, for so many bytes under this name. Blocking.
     pub(crate) fn begin(
-        site: &Site,
+        site: &ServedSite,
         uploads: &Uploads,
         slot: UploadSlot,
         name: &Path,
@@ -48,11 +48,11 @@ impl Unfinished {
     /// try could seem to succeed.
     pub(crate) fn finish(
         &self,
-        site: &Site,
+        site: &ServedSite,
         uploads: &Uploads,
         name: &Path,
-        expected: Expected,
-    ) -> Result<(Arrived, Found), Refusal> {
+        expected: ExpectedContent,
+    ) -> Result<(Arrived, OpenFile), Refusal> {
         let mut held = self.alone();
         let scratch = held.as_mut().ok_or(Refusal::UnknownUpload)?;
         if let Err(error) = scratch.file.sync_all() {
@@ -70,13 +70,13 @@ impl Unfinished {
         }
         let arrived = arrived?;
         let version = FileVersion::of(&file.metadata()?);
-        Ok((arrived, Found { file, version }))
+        Ok((arrived, OpenFile { file, version }))
     }
 }
 
 /// The part of a body that has come.
-pub(crate) struct Receiving {
-    file: Arc<Unfinished>,
+pub(crate) struct ReceivedBody {
+    file: Arc<UnfinishedFile>,
     /// Of an upload in parts: the part that the body is.
     pub(crate) part: Option<PartUnderWay>,
     digests: StatedDigests,
@@ -90,10 +90,10 @@ pub(crate) struct Receiving {
     reserved: u64,
 }
 
-impl Receiving {
+impl ReceivedBody {
     /// Nothing yet of a body of so many bytes, which belongs here in the file.
     pub(crate) fn new(
-        file: Arc<Unfinished>,
+        file: Arc<UnfinishedFile>,
         digests: StatedDigests,
         offset: u64,
         announced: u64,
@@ -147,7 +147,7 @@ impl Receiving {
     /// [`Patience::sending`]: crate::serve::Patience::sending
     pub(crate) async fn receive(
         mut self,
-        site: &Site,
+        site: &ServedSite,
         mut body: RequestBody,
         check: impl Fn(u64) -> Result<(), Refusal>,
     ) -> Result<Self, Refusal> {
@@ -187,8 +187,8 @@ impl Receiving {
 
 /// The answer to the request that has stored a file of so many bytes.
 pub(crate) async fn stored(
-    site: &Site,
-    (arrived, found): (Arrived, Found),
+    site: &ServedSite,
+    (arrived, found): (Arrived, OpenFile),
     sha256: Option<[u8; 32]>,
     length: u64,
 ) -> Result<Response<ResponseBody>, Refusal> {

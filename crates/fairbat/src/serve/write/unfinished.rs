@@ -24,7 +24,7 @@ pub(crate) enum Arrived {
 
 /// The content that a request expects in a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedContent {
     Anything,
     /// No file.
     Nothing,
@@ -53,7 +53,7 @@ impl Space {
 
 /// A file that is not complete. It is removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedFile {
     /// `None` once it is complete. Whoever writes holds the lock, so nothing is written after
     /// that.
     scratch: RwLock<Option<Scratch>>,
@@ -63,7 +63,7 @@ pub(crate) struct Unfinished {
     _slot: UploadSlot,
 }
 
-impl Unfinished {
+impl UnfinishedFile {
     pub(crate) fn new(scratch: Scratch, slot: UploadSlot) -> Self {
         Self {
             scratch: RwLock::new(Some(scratch)),

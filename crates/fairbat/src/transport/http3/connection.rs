@@ -51,12 +51,12 @@ const SEND_WINDOW: u64 = 64 << 20;
 
 /// Where a connection leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Server {
+pub(crate) struct ServerAddress {
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
-impl std::fmt::Display for Server {
+impl std::fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
@@ -150,10 +150,10 @@ impl Dialer {
     /// longer than that either.
     pub(crate) async fn dial(
         &self,
-        server: &Server,
+        server: &ServerAddress,
         name: &str,
         patience: Duration,
-    ) -> Result<Connection, DialError> {
+    ) -> Result<Http3Connection, DialError> {
         let host = without_brackets(&server.host);
         let found = tokio::net::lookup_host((host, server.port));
         let found = tokio::time::timeout(patience, found).await;
@@ -168,7 +168,7 @@ impl Dialer {
         found: &[SocketAddr],
         name: &str,
         patience: Duration,
-    ) -> Result<Connection, DialError> {
+    ) -> Result<Http3Connection, DialError> {
         let mut attempts: FuturesUnordered<_> = interleaved(found)
             .into_iter()
             .zip(0..)
@@ -180,7 +180,7 @@ impl Dialer {
         let mut last = None;
         while let Some(attempt) = attempts.next().await {
             match attempt {
-                Ok(connection) => return Connection::begin(connection, patience).await,
+                Ok(connection) => return Http3Connection::begin(connection, patience).await,
                 Err(error) => last = Some(error),
             }
         }
@@ -245,7 +245,7 @@ struct Dialed {
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct Http3Connection {
     /// The first that is dropped: h3 closes a connection whose last request is gone.
     _closing: Closing,
     pub(crate) receiver: QuicReceiver,
@@ -275,7 +275,7 @@ impl std::fmt::Debug for RequestSender {
     }
 }
 
-impl Connection {
+impl Http3Connection {
     /// One that has not opened within this time is closed.
     async fn begin(dialed: Dialed, patience: Duration) -> Result<Self, DialError> {
         let Dialed {
@@ -398,21 +398,21 @@ impl Connection {
 
 /// The use of a connection by one request, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct InUse(Arc<Connection>);
+pub(crate) struct ConnectionUse(Arc<Http3Connection>);
 
-impl InUse {
-    pub(crate) fn of(connection: Arc<Connection>) -> Self {
+impl ConnectionUse {
+    pub(crate) fn of(connection: Arc<Http3Connection>) -> Self {
         connection.active.fetch_add(1, Ordering::Relaxed);
         connection.begun.fetch_add(1, Ordering::Relaxed);
         Self(connection)
     }
 
-    pub(crate) fn connection(&self) -> &Arc<Connection> {
+    pub(crate) fn connection(&self) -> &Arc<Http3Connection> {
         &self.0
     }
 }
 
-impl Drop for InUse {
+impl Drop for ConnectionUse {
     fn drop(&mut self) {
         self.0.active.fetch_sub(1, Ordering::Relaxed);
     }

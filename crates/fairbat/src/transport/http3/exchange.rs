@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-use super::connection::InUse;
+use super::connection::ConnectionUse;
 use crate::quic::{BodyLength, Receiving, Sending, Streams, WrongLength};
 
 /// Fields of a connection, which HTTP/3 does not have (RFC 9114, section 4.2).
@@ -82,7 +82,7 @@ pub(crate) async fn exchange(
     mut requests: SendRequest<Streams, Bytes>,
     request: Request<reqwest::Body>,
     priority: i32,
-    use_of: InUse,
+    use_of: ConnectionUse,
     max_silence: Option<Duration>,
 ) -> Result<Response<reqwest::Body>, Broken> {
     let (mut parts, body) = request.into_parts();
@@ -129,7 +129,7 @@ pub(crate) async fn exchange(
         true => BodyLength::announced(response.headers()),
         false => BodyLength::none(),
     };
-    let body = Answer {
+    let body = Http3ResponseBody {
         receiving: Some(receiving),
         _upload: upload,
         use_of: Some(use_of),
@@ -172,20 +172,20 @@ async fn end(stream: &mut RequestStream<Sending, Bytes>) {
 }
 
 /// The body of an answer.
-struct Answer {
+struct Http3ResponseBody {
     /// None once it is being dropped.
     receiving: Option<RequestStream<Receiving, Bytes>>,
     /// Ends with the answer.
     _upload: JoinSet<()>,
     /// None once it is being dropped.
-    use_of: Option<InUse>,
+    use_of: Option<ConnectionUse>,
     length: BodyLength,
     max_silence: Option<Duration>,
     /// Ends when nothing has come for too long.
     silence: Option<Pin<Box<Sleep>>>,
 }
 
-impl Answer {
+impl Http3ResponseBody {
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Broken> {
         let Some(limit) = self.max_silence else {
             return Poll::Pending;
@@ -197,7 +197,7 @@ impl Answer {
     }
 }
 
-impl Body for Answer {
+impl Body for Http3ResponseBody {
     type Data = Bytes;
     type Error = Broken;
 
@@ -222,7 +222,7 @@ impl Body for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for Http3ResponseBody {
     /// A connection that has lost the rest of an answer is not used again. So a little rest, as of
     /// an error's page, is read.
     fn drop(&mut self) {

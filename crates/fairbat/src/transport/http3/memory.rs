@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use url::Origin;
 
 use super::address::source;
-use super::connection::Server;
+use super::connection::ServerAddress;
 use crate::file_version::wall_clock;
 use crate::settings::LocalEnd;
 
@@ -33,29 +33,29 @@ const MIN_RENEWAL: SignedDuration = SignedDuration::from_mins(10);
 #[derive(Debug, Clone)]
 pub(super) struct Memory {
     path: Option<PathBuf>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownHosts>>,
 }
 
 /// The file: hosts by origin, as `https://example.com`.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Known(BTreeMap<String, Host>);
+struct KnownHosts(BTreeMap<String, KnownHost>);
 
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Host {
+struct KnownHost {
     /// Where it offers HTTP/3, and until when that holds.
-    offer: Option<(Server, Timestamp)>,
+    offer: Option<(ServerAddress, Timestamp)>,
     /// Until when it is not tried, by network.
     shunned: BTreeMap<String, Timestamp>,
 }
 
-impl Known {
+impl KnownHosts {
     /// Forgets what does not hold any more.
     fn expire(&mut self, now: Timestamp) {
         for host in self.0.values_mut() {
             host.offer.take_if(|(_, until)| *until <= now);
             host.shunned.retain(|_, until| *until > now);
         }
-        self.0.retain(|_, host| *host != Host::default());
+        self.0.retain(|_, host| *host != KnownHost::default());
     }
 }
 
@@ -74,7 +74,7 @@ impl Memory {
         &self,
         origin: &Origin,
         network: impl FnOnce() -> String,
-    ) -> Option<Server> {
+    ) -> Option<ServerAddress> {
         let now = now();
         let known = self.known();
         let host = known.0.get(&origin.ascii_serialization())?;
@@ -98,7 +98,7 @@ impl Memory {
     }
 
     /// This origin offers HTTP/3 there, for so long, or not any more.
-    pub(super) fn note_offer(&self, origin: &Origin, offer: Option<(Server, Duration)>) {
+    pub(super) fn note_offer(&self, origin: &Origin, offer: Option<(ServerAddress, Duration)>) {
         let now = now();
         let offer = offer.filter(|(_, age)| !age.is_zero());
         let offer = offer.and_then(|(server, age)| Some((server, now.checked_add(age).ok()?)));
@@ -128,7 +128,7 @@ impl Memory {
 
     /// Changes what is known of an origin, and writes it if `change` says so. What other processes
     /// have written meanwhile is kept.
-    fn change(&self, origin: &Origin, change: impl Fn(&mut Host) -> bool) {
+    fn change(&self, origin: &Origin, change: impl Fn(&mut KnownHost) -> bool) {
         let name = origin.ascii_serialization();
         let mut known = self.known();
         if !change(known.0.entry(name.clone()).or_default()) {
@@ -147,7 +147,7 @@ impl Memory {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownHosts> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -156,7 +156,7 @@ fn now() -> Timestamp {
     Timestamp::try_from(wall_clock()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-fn read(path: &Path) -> Option<Known> {
+fn read(path: &Path) -> Option<KnownHosts> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
@@ -164,7 +164,7 @@ fn read(path: &Path) -> Option<Known> {
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Replaces the file in one step.
-fn write(path: &Path, known: &Known) -> io::Result<()> {
+fn write(path: &Path, known: &KnownHosts) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let turn = WRITTEN.fetch_add(1, Ordering::Relaxed);
@@ -226,7 +226,7 @@ mod tests {
         let path = directory.path().join("cache/http3.json");
         let origin = Url::parse("https://example.com/a").unwrap().origin();
         let other = Url::parse("https://example.org").unwrap().origin();
-        let server = Server {
+        let server = ServerAddress {
             host: "example.com".to_owned(),
             port: 443,
         };

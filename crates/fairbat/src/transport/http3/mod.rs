@@ -36,7 +36,7 @@ use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 use url::{Origin, Url};
 
-use self::connection::{Connection, DialError, Dialer, InUse, Server};
+use self::connection::{ConnectionUse, DialError, Dialer, Http3Connection, ServerAddress};
 use self::exchange::Broken;
 pub use self::leave::say_goodbye;
 use self::memory::Memory;
@@ -76,13 +76,13 @@ pub(crate) struct Http3 {
     /// The proxies of the environment.
     proxies: Arc<Matcher>,
     /// The connections, by the origin that they are for.
-    connections: Arc<Mutex<HashMap<Origin, Slot>>>,
+    connections: Arc<Mutex<HashMap<Origin, ConnectionSlot>>>,
     /// Origins whose records have been looked up, or are being.
     looked_up: Arc<Mutex<HashMap<Origin, Arc<OnceCell<()>>>>>,
 }
 
 /// The place for a connection. A request that opens it keeps others waiting that want the same.
-type Slot = Arc<tokio::sync::Mutex<Option<Arc<Connection>>>>;
+type ConnectionSlot = Arc<tokio::sync::Mutex<Option<Arc<Http3Connection>>>>;
 
 /// How a request goes on.
 pub(crate) enum Sent {
@@ -166,7 +166,7 @@ impl Http3 {
             connection.requests(),
             request,
             urgency.to_priority(),
-            InUse::of(Arc::clone(&connection)),
+            ConnectionUse::of(Arc::clone(&connection)),
             self.max_silence,
         );
         let answer = answer.await;
@@ -236,7 +236,7 @@ impl Http3 {
     }
 
     /// Where this URL's host offers HTTP/3, unless that has failed here. The DNS is asked once.
-    async fn offered(&self, url: &Url) -> Option<Server> {
+    async fn offered(&self, url: &Url) -> Option<ServerAddress> {
         let origin = url.origin();
         let cell = {
             let looked_up = self.looked_up.lock();
@@ -285,7 +285,7 @@ impl Http3 {
 
     /// The connection for this URL, which is opened if there is none; `None` where requests go over
     /// TCP.
-    async fn connection(&self, url: &Url) -> Result<Option<Arc<Connection>>, Failure> {
+    async fn connection(&self, url: &Url) -> Result<Option<Arc<Http3Connection>>, Failure> {
         let slot = {
             let connections = self.connections.lock();
             let mut connections = connections.unwrap_or_else(PoisonError::into_inner);
@@ -324,7 +324,9 @@ impl Http3 {
                 end: SendingEnd::Quic(sender),
             });
         }
-        tokio::spawn(Connection::close_after_rest(Arc::downgrade(&connection)));
+        tokio::spawn(Http3Connection::close_after_rest(Arc::downgrade(
+            &connection,
+        )));
         *slot = Some(Arc::clone(&connection));
         Ok(Some(connection))
     }
@@ -359,9 +361,9 @@ fn first_window(tap: &Tap) -> u32 {
 }
 
 /// Where an alternative of the origin of this URL is, and for how long.
-fn at(url: &Url, alternative: Alternative) -> Option<(Server, Duration)> {
+fn at(url: &Url, alternative: Alternative) -> Option<(ServerAddress, Duration)> {
     let origin = server(url)?;
-    let server = Server {
+    let server = ServerAddress {
         host: alternative.host.unwrap_or(origin.host),
         port: alternative.port,
     };
@@ -369,8 +371,8 @@ fn at(url: &Url, alternative: Alternative) -> Option<(Server, Duration)> {
 }
 
 /// Where the origin of a URL itself would be spoken to.
-fn server(url: &Url) -> Option<Server> {
-    Some(Server {
+fn server(url: &Url) -> Option<ServerAddress> {
+    Some(ServerAddress {
         host: url.host_str()?.to_owned(),
         port: url.port_or_known_default()?,
     })

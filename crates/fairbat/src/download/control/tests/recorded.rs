@@ -31,7 +31,7 @@ fn drive(out: &mut String, seed: u64, settings: &Settings, deadlines: &[Option<i
         transfer.done += bytes;
         transfer.ways()[0].member.moved(bytes);
         if known > 0 && run.transfers[index].done == known {
-            run.transfers[index].phase = Phase::Finishing(None);
+            run.transfers[index].stage = Stage::Finishing(None);
         }
         run.on_tick();
         while let Ok(TimedEvent { event, .. }) = events.try_recv() {
