@@ -5,45 +5,12 @@
 //! must not form a circle; and in the product, a file must not form one with its
 //! parent module either.
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
 
-use crate::module_graph::{FileId, Graph};
-use crate::{CRATES, PRODUCT, judge, root};
+use crate::module_graph::{FileId, Graph, cycles};
+use crate::{CRATES, PRODUCT, graphs, judge, relative, written};
 
 impl Graph {
-    /// Groups of files of which each depends on all others, at least indirectly,
-    /// by these dependencies.
-    fn cycles(&self, dependencies: &[BTreeSet<FileId>]) -> Vec<Vec<FileId>> {
-        let reached: Vec<BTreeSet<FileId>> = (0..self.files.len())
-            .map(|from| {
-                let mut reached = BTreeSet::new();
-                let mut open = vec![from];
-                while let Some(file) = open.pop() {
-                    for next in &dependencies[file] {
-                        if reached.insert(*next) {
-                            open.push(*next);
-                        }
-                    }
-                }
-                reached
-            })
-            .collect();
-        let mut cycles: Vec<Vec<FileId>> = Vec::new();
-        for file in 0..self.files.len() {
-            if !reached[file].contains(&file) || cycles.iter().any(|cycle| cycle.contains(&file)) {
-                continue;
-            }
-            cycles.push(
-                (0..self.files.len())
-                    .filter(|other| {
-                        reached[file].contains(other) && reached[*other].contains(&file)
-                    })
-                    .collect(),
-            );
-        }
-        cycles
-    }
-
     /// The dependencies, without those between a file and the files of modules
     /// below it.
     fn sideways(&self) -> Vec<BTreeSet<FileId>> {
@@ -61,15 +28,8 @@ impl Graph {
 
     /// The cycles in words: each dependency within a cycle on its own line.
     fn report(&self, dependencies: &[BTreeSet<FileId>]) -> Vec<String> {
-        let root = root();
-        let name = |file: FileId| {
-            let path = &self.files[file];
-            path.strip_prefix(&root)
-                .unwrap_or(path)
-                .display()
-                .to_string()
-        };
-        self.cycles(dependencies)
+        let name = |file: FileId| relative(&self.files[file]);
+        cycles(dependencies)
             .iter()
             .map(|cycle| {
                 let mut lines = vec![format!("a cycle of {} files:", cycle.len())];
@@ -85,17 +45,6 @@ impl Graph {
             })
             .collect()
     }
-}
-
-/// The graphs of the crate in `folder`: library and program.
-fn graphs(folder: &str) -> Vec<Graph> {
-    let src = root().join(folder).join("src");
-    ["lib.rs", "main.rs"]
-        .iter()
-        .map(|name| src.join(name))
-        .filter(|file| file.exists())
-        .map(|file| Graph::of(&file))
-        .collect()
 }
 
 #[test]
@@ -120,17 +69,10 @@ fn a_room_does_not_import_from_its_parent_what_imports_the_room() {
     }
 }
 
-/// Writes a crate of these files, and names the files of its cycles.
+/// The files of the cycles of a crate of these files.
 fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
-    let folder = tempfile::tempdir().expect("a directory");
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("a file");
-    }
-    let graph = Graph::of(&folder.path().join("lib.rs"));
-    graph
-        .cycles(&graph.dependencies())
+    let (folder, graph) = written(files);
+    cycles(&graph.dependencies())
         .iter()
         .map(|cycle| {
             cycle

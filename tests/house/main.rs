@@ -11,12 +11,18 @@ mod documents;
 mod imports;
 mod laws;
 mod module_graph;
+mod rooms;
 mod source;
+mod type_names;
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
+
+use tempfile::TempDir;
+
+use crate::module_graph::Graph;
 
 /// Crates whose files must not import each other in a circle, by folder.
 const CRATES: [&str; 7] = [
@@ -48,6 +54,35 @@ fn root() -> PathBuf {
 /// Reads a text file of the checkout.
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// `path`, from the root of the checkout.
+fn relative(path: &Path) -> String {
+    let inside = path.strip_prefix(root()).unwrap_or(path);
+    inside.display().to_string()
+}
+
+/// The module graphs of the crate in `folder`: library and program.
+fn graphs(folder: &str) -> Vec<Graph> {
+    let src = root().join(folder).join("src");
+    ["lib.rs", "main.rs"]
+        .iter()
+        .map(|name| src.join(name))
+        .filter(|file| file.exists())
+        .map(|file| Graph::of(&file))
+        .collect()
+}
+
+/// Writes a crate of these files, to check a check: where it is, and its graph.
+fn written(files: &[(&str, &str)]) -> (TempDir, Graph) {
+    let folder = tempfile::tempdir().expect("a directory");
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    let graph = Graph::of(&folder.path().join("lib.rs"));
+    (folder, graph)
 }
 
 /// Fails with `violations`, unless `allowed.txt` says that `rule` does not hold yet.

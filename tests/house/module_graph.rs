@@ -4,7 +4,8 @@
 //! super::Thing` where the parent only re-exports `Thing` leads to the file that
 //! defines it. Declaring a module, re-exporting from it, and naming a module
 //! without anything in it are no dependencies. Code under `#[cfg(test)]` does not
-//! count.
+//! count. If the build chooses the file of a module (`cfg_attr`, `path`), the code of
+//! each counts, but names lead to the one at the usual place.
 
 use std::{
     cell::RefCell,
@@ -15,7 +16,8 @@ use std::{
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
-    Attribute, Item, UseTree, Visibility,
+    Attribute, Expr, Item, Lit, Meta, Token, UseTree, Visibility,
+    punctuated::Punctuated,
     visit::{self, Visit},
 };
 
@@ -44,12 +46,14 @@ struct Import {
 /// A module, and the names in it.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
+    /// Empty for the root.
+    pub(crate) name: String,
     pub(crate) file: FileId,
     pub(crate) parent: Option<ModuleId>,
     children: BTreeMap<String, ModuleId>,
     items: BTreeSet<String>,
-    /// By the name that it has here.
-    imports: BTreeMap<String, Import>,
+    /// By the name that they have here: several if the build chooses one.
+    imports: BTreeMap<String, Vec<Import>>,
     globs: Vec<Import>,
     /// All paths in its code, without those of `use`.
     paths: Vec<Vec<String>>,
@@ -64,6 +68,7 @@ pub(crate) struct Graph {
     open: RefCell<BTreeSet<(ModuleId, String)>>,
 }
 
+/// Whether an item is only there for tests.
 pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -74,6 +79,7 @@ pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
+/// The attributes of an item.
 pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
@@ -91,6 +97,27 @@ pub(crate) fn attributes(item: &Item) -> &[Attribute] {
         Item::Use(item) => &item.attrs,
         _ => &[],
     }
+}
+
+/// The files that a module is read from in other builds: `cfg_attr(condition, path = "file")`.
+fn other_paths(attributes: &[Attribute]) -> Vec<String> {
+    let mut found = Vec::new();
+    for attribute in attributes {
+        if !attribute.path().is_ident("cfg_attr") {
+            continue;
+        }
+        let parts = attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+        for part in parts.expect("a condition and attributes") {
+            if let Meta::NameValue(part) = part
+                && part.path.is_ident("path")
+                && let Expr::Lit(literal) = part.value
+                && let Lit::Str(path) = literal.lit
+            {
+                found.push(path.value());
+            }
+        }
+    }
+    found
 }
 
 /// The name that an item has in its module, if it has one.
@@ -272,12 +299,18 @@ impl Graph {
                             let nested = inner.join("mod.rs");
                             let path = if flat.exists() { flat } else { nested };
                             if !path.exists() {
-                                // Made by a build script, or at a path of its own.
+                                // Made by a build script.
                                 continue;
+                            }
+                            let beside = self.files[file].parent().expect("a folder").to_owned();
+                            for path in other_paths(&declared.attrs) {
+                                let other = self.read(&beside.join(path), &beside, Some(id));
+                                self.modules[other].name = name.clone();
                             }
                             self.read(&path, &inner, Some(id))
                         }
                     };
+                    self.modules[child].name = name.clone();
                     self.modules[id].children.insert(name, child);
                 }
                 Item::Use(item) => {
@@ -305,7 +338,8 @@ impl Graph {
             if import.glob {
                 self.modules[id].globs.push(import);
             } else {
-                self.modules[id].imports.insert(name, import);
+                let imports = self.modules[id].imports.entry(name);
+                imports.or_default().push(import);
             }
         }
     }
@@ -324,7 +358,9 @@ impl Graph {
             return None;
         }
         let found = match module.imports.get(name) {
-            Some(import) => self.resolve(id, &import.path),
+            Some(imports) => imports
+                .iter()
+                .find_map(|import| self.resolve(id, &import.path)),
             None => module
                 .globs
                 .iter()
@@ -359,7 +395,8 @@ impl Graph {
     pub(crate) fn dependencies(&self) -> Vec<BTreeSet<FileId>> {
         let mut found = vec![BTreeSet::new(); self.files.len()];
         for (id, module) in self.modules.iter().enumerate() {
-            let private = module.imports.values().filter(|import| !import.public);
+            let imports = module.imports.values().flatten();
+            let private = imports.filter(|import| !import.public);
             let paths = private.map(|import| &import.path).chain(&module.paths);
             for path in paths.filter(|path| !path.is_empty()) {
                 if let Some(Target::Item(file)) = self.resolve(id, path)
@@ -371,4 +408,55 @@ impl Graph {
         }
         found
     }
+
+    /// Which file re-exports what others define. A module that is re-exported, or all that is
+    /// in it, counts as defined in its file.
+    pub(crate) fn re_exports(&self) -> Vec<BTreeSet<FileId>> {
+        let mut found = vec![BTreeSet::new(); self.files.len()];
+        for (id, module) in self.modules.iter().enumerate() {
+            let imports = module.imports.values().flatten().chain(&module.globs);
+            for import in imports.filter(|import| import.public) {
+                let file = match self.resolve(id, &import.path) {
+                    Some(Target::Item(file)) => file,
+                    Some(Target::Module(module)) => self.modules[module].file,
+                    None => continue,
+                };
+                if file != module.file {
+                    found[module.file].insert(file);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Groups of nodes of which each depends on all others, at least indirectly. Nodes are the
+/// indices of `dependencies`.
+pub(crate) fn cycles(dependencies: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
+    let reached: Vec<BTreeSet<usize>> = (0..dependencies.len())
+        .map(|from| {
+            let mut reached = BTreeSet::new();
+            let mut open = vec![from];
+            while let Some(node) = open.pop() {
+                for next in &dependencies[node] {
+                    if reached.insert(*next) {
+                        open.push(*next);
+                    }
+                }
+            }
+            reached
+        })
+        .collect();
+    let mut cycles: Vec<Vec<usize>> = Vec::new();
+    for node in 0..dependencies.len() {
+        if !reached[node].contains(&node) || cycles.iter().any(|cycle| cycle.contains(&node)) {
+            continue;
+        }
+        cycles.push(
+            (0..dependencies.len())
+                .filter(|other| reached[node].contains(other) && reached[*other].contains(&node))
+                .collect(),
+        );
+    }
+    cycles
 }

@@ -1,12 +1,12 @@
-//! Rules that hold line by line: what no file may contain, how long a file may
-//! be, and what exists only once.
+//! Rules that hold line by line: what no file may contain, and how long a file may
+//! be.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use crate::{judge, read, root};
+use crate::{judge, read, relative, root};
 
 /// Most lines of a product file.
 const MAX_FILE_LINES: usize = 500;
@@ -48,14 +48,6 @@ fn product() -> Vec<PathBuf> {
         .collect()
 }
 
-/// `path`, from the root of the checkout.
-fn relative(path: &Path) -> String {
-    path.strip_prefix(root())
-        .expect("a file of the checkout")
-        .display()
-        .to_string()
-}
-
 pub(crate) fn is_test(path: &Path) -> bool {
     relative(path).split(['/', '.']).any(|part| part == "tests")
 }
@@ -70,42 +62,6 @@ fn places(files: &[PathBuf], word: &str) -> Vec<String> {
                 found.push(format!("{}:{}", relative(path), index + 1));
             }
         }
-    }
-    found
-}
-
-/// Definitions of a type named `name` in the product, whatever its visibility.
-fn definitions(name: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for path in product() {
-        let text = read(&path);
-        for (index, line) in without_tests(&text).lines().enumerate() {
-            let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
-            let defines = words.any(|word| word == "struct" || word == "enum");
-            if defines && words.next() == Some(name) && !line.trim_start().starts_with("//") {
-                found.push(format!("{}:{}", relative(&path), index + 1));
-            }
-        }
-    }
-    found
-}
-
-/// The text up to its first module of tests; these come last in a file.
-fn without_tests(text: &str) -> &str {
-    let first = text.match_indices("#[cfg(test)]\nmod ").find(|(start, _)| {
-        let opening = text[*start..].lines().nth(1);
-        opening.is_some_and(|line| line.ends_with('{'))
-    });
-    first.map_or(text, |(start, _)| &text[..start])
-}
-
-/// The violation of "exactly one", or none.
-fn only_one(found: Vec<String>) -> Vec<String> {
-    if found.len() == 1 {
-        return Vec::new();
-    }
-    if found.is_empty() {
-        return vec!["there is none".into()];
     }
     found
 }
@@ -142,11 +98,4 @@ fn a_file_is_at_most_five_hundred_lines_long() {
         .map(|(path, lines)| format!("{path}: {lines} lines"))
         .collect();
     judge("long-files", &long);
-}
-
-#[test]
-fn there_is_one_lane_and_one_admission() {
-    for name in ["Lane", "Admission"] {
-        judge(&format!("one {name}"), &only_one(definitions(name)));
-    }
 }
