@@ -22,6 +22,10 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 # What measures: a workspace of its own, which builds into the same directory.
 LAB := tests/lab
 
+# What its tests are about, and the commands that tests start.
+LAB_SOURCES := Cargo.toml Cargo.lock crates tests/Cargo.toml tests/content tests/s3 tests/src $(LAB)
+PROGRAMS_TESTED := -p fairbat-cli -p fairbat-agent -p fairbat-s3-server
+
 # What `make release` leaves.
 RELEASE := $(TARGET)/release-files
 
@@ -50,7 +54,7 @@ FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench deb release fuzz deps fmt build clippy docs check deny \
+.PHONY: help demo test lab-test lab-sources crash lint bench deb release fuzz deps fmt build clippy docs check deny \
 	cargo-deb cargo-deny cargo-sbom cargo-fuzz
 
 help: ## list the targets
@@ -66,16 +70,22 @@ test: ## build and check the commands and their libraries, as CI does: some minu
 	@.ci/deps test
 	@$(MAKE) --no-print-directory fmt build clippy docs check
 
-lab-test: ## check what measures, as CI does when it has changed: some minutes more
+lab-test: ## check the lab, which measures, as CI does when it has changed: before `make bench`
 	@.ci/deps test
-	cargo build $(CARGO_BUILD_FLAGS) $(PROGRAMS_OF_TESTS)
-	@$(MAKE) --no-print-directory -C $(LAB) -f ../../Makefile fmt clippy docs
-	cd $(LAB) && $(BUILT) cargo test $(CARGO_BUILD_FLAGS) --workspace
+	cargo build $(CARGO_BUILD_FLAGS) $(PROGRAMS_TESTED)
+	cd $(LAB) && cargo fmt --all --check
+	cd $(LAB) && cargo clippy $(CARGO_BUILD_FLAGS) --workspace --all-targets -- -D warnings
+	cd $(LAB) && RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
+	cd $(LAB) && cargo test $(CARGO_BUILD_FLAGS) --workspace
+	@[ -n "$$(git status --porcelain -- $(LAB_SOURCES))" ] || git rev-parse HEAD >.ci/lab-passed
 
-crash: ## kill agents and servers and fill disks, at many random moments: half an hour
+lab-sources: # What CI looks at.
+	@echo $(LAB_SOURCES)
+
+crash: ## kill what moves files, and fill its disks, at hundreds of random moments: half an hour
 	@.ci/deps test
-	cargo build $(CARGO_BUILD_FLAGS) $(PROGRAMS_OF_TESTS)
-	$(BUILT) cargo test $(CARGO_BUILD_FLAGS) -p fairbat-tests -- --ignored --nocapture --test-threads 1 kill crash
+	cargo build $(CARGO_BUILD_FLAGS) $(PROGRAMS_TESTED)
+	cargo test $(CARGO_BUILD_FLAGS) -p fairbat-tests -- --ignored --nocapture --test-threads 1 kills crashes
 
 lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependencies
 	@.ci/deps test
@@ -86,7 +96,8 @@ lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependen
 
 bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1: minutes, into target)
 	@.ci/deps test faketime iperf3 libtorrent pip restic trickle $(PROGRAMS)
-	cargo build $(CARGO_BUILD_FLAGS) --release --workspace
+	cargo build $(CARGO_BUILD_FLAGS) --release $(PROGRAMS_TESTED)
+	cd $(LAB) && cargo build $(CARGO_BUILD_FLAGS) --release
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)
 	$(TARGET)/release/bench hold $(if $(QUICK),--quick)
@@ -168,20 +179,16 @@ docs:
 	RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
 
 # Most tests wait for something, so there may be more at once than processors.
-check: export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
+check lab-test: export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
+check: export NEXTEST_TEST_THREADS ?= $(RUST_TEST_THREADS)
 # What is built already.
-check: export FAIRBAT_BIN ?= $(abspath $(TARGET))/debug/fairbat
-check: export FAIRBAT_AGENT_BIN ?= $(abspath $(TARGET))/debug/fairbat-agent
-check: export FAIRBAT_S3_SERVER_BIN ?= $(abspath $(TARGET))/debug/s3_server
+check lab-test crash: export FAIRBAT_BIN ?= $(abspath $(TARGET))/debug/fairbat
+check lab-test crash: export FAIRBAT_AGENT_BIN ?= $(abspath $(TARGET))/debug/fairbat-agent
+check lab-test crash: export FAIRBAT_S3_SERVER_BIN ?= $(abspath $(TARGET))/debug/s3_server
 check: build
 	cargo test $(CARGO_BUILD_FLAGS) --workspace --doc
-	cargo test $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
-	FAIRBAT_TEST_HTTP3=1 cargo test $(CARGO_BUILD_FLAGS) --workspace --test e2e -- $(OVER_HTTP3)
-
-# The suites that run over HTTP/3 as well: versions, lying servers, kill -9, full disks. Not the
-# largest files: QUIC yields to whatever takes the processors, so they take minutes beside others.
-OVER_HTTP3 = version_change:: version_flux:: broken:: integrity:: exact:: kills::killed disk:: \
-	--skip put:: --skip failing_disk --skip of_200_mb
+	$(TARGET)/python/bin/cargo-nextest nextest run $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
+	@grep -ho 'SKIPPED.*' $(TARGET)/nextest/default/tests.xml || true
 
 # Known vulnerabilities are not looked up here: the answer changes from day to
 # day without a change of the code. `cargo deny check advisories` asks.

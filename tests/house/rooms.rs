@@ -88,7 +88,7 @@ fn rooms_of_a_crate_do_not_import_in_a_circle() {
     for folder in PRODUCT {
         let cycles: Vec<_> = graphs(folder)
             .iter()
-            .flat_map(|graph| graph.report_rooms())
+            .flat_map(Graph::report_rooms)
             .collect();
         judge(&format!("room-cycles {folder}"), &cycles);
     }

@@ -22,14 +22,15 @@ struct Front {
 static FRONT: LazyLock<Option<Front>> = LazyLock::new(|| {
     let own = std::env::current_exe().expect("the path of this program");
     let name = own.file_name().and_then(OsStr::to_str);
-    name.is_some_and(|name| name.starts_with("over_http3")).then(|| {
-        let directory = tempfile::tempdir().expect("a temp dir").keep();
-        let identity = Identity::issue(&directory, &["localhost"], 2099);
-        Front {
-            caddy: Caddy::start(&directory, &identity, DIRECTIVES),
-            authority: identity.authority,
-        }
-    })
+    name.is_some_and(|name| name.starts_with("over_http3"))
+        .then(|| {
+            let directory = tempfile::tempdir().expect("a temp dir").keep();
+            let identity = Identity::issue(&directory, &["localhost"], 2099);
+            Front {
+                caddy: Caddy::start(&directory, &identity, DIRECTIVES),
+                authority: identity.authority,
+            }
+        })
 });
 
 const DIRECTIVES: &str = "

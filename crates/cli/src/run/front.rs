@@ -141,7 +141,7 @@ impl Front<'_> {
                 FrontNews::Message(WorkerMessage::Ended(ending)) => return ending,
                 FrontNews::Message(WorkerMessage::Closed) => self.passage = None,
                 FrontNews::Signal(_) | FrontNews::FromTerminal if self.attached.is_some() => {
-                    self.let_go()
+                    self.let_go();
                 }
                 FrontNews::Signal(signal) => match (&self.command, self.ending) {
                     // What goes on in the background is not ours to signal.

@@ -234,7 +234,7 @@ impl HoldWorker {
                 self.begin(false);
             }
             WorkerNews::Connects(process, descriptor) => {
-                self.holder.connects(process, descriptor, 0)
+                self.holder.connects(process, descriptor, 0);
             }
             WorkerNews::Progress(share) => {
                 self.is_told = true;
