@@ -32,6 +32,8 @@ enum Target {
     Module(ModuleId),
     /// Something that this file defines.
     Item(FileId),
+    /// Something of another crate that this file re-exports.
+    HandedOn(FileId),
 }
 
 /// A `use`: the path, and whether it names all that is public there.
@@ -358,9 +360,13 @@ impl Graph {
             return None;
         }
         let found = match module.imports.get(name) {
-            Some(imports) => imports
-                .iter()
-                .find_map(|import| self.resolve(id, &import.path)),
+            Some(imports) => {
+                let of_crate = imports
+                    .iter()
+                    .find_map(|import| self.resolve(id, &import.path));
+                let is_public = imports.iter().any(|import| import.public);
+                of_crate.or(is_public.then_some(Target::HandedOn(module.file)))
+            }
             None => module
                 .globs
                 .iter()
@@ -391,40 +397,62 @@ impl Graph {
         Some(at)
     }
 
-    /// Which file names what others define.
-    pub(crate) fn dependencies(&self) -> Vec<BTreeSet<FileId>> {
-        let mut found = vec![BTreeSet::new(); self.files.len()];
-        for (id, module) in self.modules.iter().enumerate() {
+    /// What the code of each file names, without re-exports.
+    fn named(&self) -> impl Iterator<Item = (FileId, Target)> {
+        let modules = self.modules.iter().enumerate();
+        modules.flat_map(move |(id, module)| {
             let imports = module.imports.values().flatten();
             let private = imports.filter(|import| !import.public);
             let paths = private.map(|import| &import.path).chain(&module.paths);
-            for path in paths.filter(|path| !path.is_empty()) {
-                if let Some(Target::Item(file)) = self.resolve(id, path)
-                    && file != module.file
-                {
-                    found[module.file].insert(file);
-                }
+            paths
+                .filter(|path| !path.is_empty())
+                .filter_map(move |path| Some((module.file, self.resolve(id, path)?)))
+        })
+    }
+
+    /// What each file re-exports.
+    fn re_exported(&self) -> impl Iterator<Item = (FileId, Target)> {
+        let modules = self.modules.iter().enumerate();
+        modules.flat_map(move |(id, module)| {
+            let imports = module.imports.values().flatten().chain(&module.globs);
+            imports
+                .filter(|import| import.public)
+                .filter_map(move |import| Some((module.file, self.resolve(id, &import.path)?)))
+        })
+    }
+
+    /// Which file names what others define.
+    pub(crate) fn dependencies(&self) -> Vec<BTreeSet<FileId>> {
+        let mut found = vec![BTreeSet::new(); self.files.len()];
+        for (from, target) in self.named() {
+            if let Target::Item(to) = target
+                && from != to
+            {
+                found[from].insert(to);
             }
         }
         found
     }
 
-    /// Which file re-exports what others define. A module that is re-exported, or all that is
-    /// in it, counts as defined in its file.
-    pub(crate) fn re_exports(&self) -> Vec<BTreeSet<FileId>> {
-        let mut found = vec![BTreeSet::new(); self.files.len()];
-        for (id, module) in self.modules.iter().enumerate() {
-            let imports = module.imports.values().flatten().chain(&module.globs);
-            for import in imports.filter(|import| import.public) {
-                let file = match self.resolve(id, &import.path) {
-                    Some(Target::Item(file)) => file,
-                    Some(Target::Module(module)) => self.modules[module].file,
-                    None => continue,
-                };
-                if file != module.file {
-                    found[module.file].insert(file);
-                }
+    /// The same, with re-exports: which file re-exports what others define, and which one names
+    /// what another crate defines as others re-export it. A module that is re-exported, or all
+    /// that is in it, counts as defined in its file.
+    pub(crate) fn dependencies_with_re_exports(&self) -> Vec<BTreeSet<FileId>> {
+        let mut found = self.dependencies();
+        for (from, target) in self.named() {
+            if let Target::HandedOn(to) = target {
+                found[from].insert(to);
             }
+        }
+        for (from, target) in self.re_exported() {
+            let to = match target {
+                Target::Item(to) | Target::HandedOn(to) => to,
+                Target::Module(module) => self.modules[module].file,
+            };
+            found[from].insert(to);
+        }
+        for (file, others) in found.iter_mut().enumerate() {
+            others.remove(&file);
         }
         found
     }

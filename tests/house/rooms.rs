@@ -1,7 +1,8 @@
 //! No import cycle between the rooms of a crate.
 //!
 //! A room is a module of the crate's root, with all files below it. It depends on another
-//! one when a file of it names something that is defined there, or hands it on by `pub use`.
+//! one when a file of it names something that is defined there, or hands it on by `pub use`. It
+//! also does when it names something of another crate that is handed on there.
 //! The root itself is no room: what it re-exports makes no dependency.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,10 +25,9 @@ impl Graph {
 
     fn room_dependencies(&self) -> RoomDependencies {
         let mut found = RoomDependencies::new();
-        let named = self.dependencies().into_iter().enumerate();
-        let handed_on = self.re_exports().into_iter().enumerate();
-        for (file, others) in named.chain(handed_on) {
-            for other in others {
+        let dependencies = self.dependencies_with_re_exports();
+        for (file, others) in dependencies.iter().enumerate() {
+            for &other in others {
                 if let (Some(from), Some(to)) = (self.room(file), self.room(other))
                     && from != to
                 {
@@ -127,6 +127,24 @@ fn a_room_depends_on_what_it_hands_on() {
             ("b.rs", "pub struct B(crate::a::A);"),
         ];
         assert_eq!(room_cycles_of(&files), [["a", "b"]], "{hands_on}");
+    }
+}
+
+#[test]
+fn a_room_depends_on_where_it_finds_what_another_crate_defines() {
+    for named in [
+        "use crate::b::It; pub struct A(It);",
+        "pub struct A(crate::b::It);",
+        "pub use crate::b::It; pub struct A;",
+    ] {
+        let files = [
+            ("lib.rs", "pub mod a; pub mod b;"),
+            ("a.rs", named),
+            ("b.rs", "pub use other::It; pub struct B(crate::a::A);"),
+        ];
+        let (_folder, graph) = written(&files);
+        assert!(cycles(&graph.dependencies()).is_empty());
+        assert_eq!(room_cycles_of(&files), [["a", "b"]], "{named}");
     }
 }
 
