@@ -22,9 +22,13 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 # What measures: a workspace of its own, which builds into the same directory.
 LAB := tests/lab
 
-# What its tests are about, and the commands that tests start.
-LAB_SOURCES := Cargo.toml Cargo.lock crates tests/Cargo.toml tests/content tests/s3 tests/src $(LAB)
-PROGRAMS_TESTED := -p fairbat-cli -p fairbat-agent -p fairbat-s3-server
+# What has no test to run, in the workspace of this directory.
+lint = set -ex; cd $(1); cargo fmt --all --check; \
+	cargo clippy $(CARGO_BUILD_FLAGS) --workspace --all-targets -- -D warnings; \
+	RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
+
+# Most tests wait for something, so there are more at once than processors.
+lab-test: export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 
 # What `make release` leaves.
 RELEASE := $(TARGET)/release-files
@@ -54,8 +58,7 @@ FUZZ_TARGETS := $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 FUZZ_SECONDS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab-test lab-sources crash lint bench deb release fuzz deps fmt build clippy docs check deny \
-	cargo-deb cargo-deny cargo-sbom cargo-fuzz
+.PHONY: help demo test lab-test crash lint bench deb release fuzz deps deny cargo-deb cargo-deny cargo-sbom cargo-fuzz
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -68,35 +71,31 @@ demo: ## download by a deadline beside other traffic on an emulated link: about 
 
 test: ## build and check the commands and their libraries, as CI does: some minutes
 	@.ci/deps test
-	@$(MAKE) --no-print-directory fmt build clippy docs check
+	@$(call lint,.)
+	cargo build $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
+	cargo test $(CARGO_BUILD_FLAGS) --workspace --doc
+	NEXTEST_TEST_THREADS=$${NEXTEST_TEST_THREADS:-$$(expr 8 '*' $$(nproc))} \
+		$(TARGET)/python/bin/cargo-nextest nextest run $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
+	@grep -ho 'SKIPPED.*' $(TARGET)/nextest/default/tests.xml || true
 
-lab-test: ## check the lab, which measures, as CI does when it has changed: before `make bench`
+lab-test: ## check the lab, which measures, before `make bench`; CI does when it has changed
 	@.ci/deps test
-	cargo build $(CARGO_BUILD_FLAGS) $(PROGRAMS_TESTED)
-	cd $(LAB) && cargo fmt --all --check
-	cd $(LAB) && cargo clippy $(CARGO_BUILD_FLAGS) --workspace --all-targets -- -D warnings
-	cd $(LAB) && RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
+	@$(call lint,$(LAB))
 	cd $(LAB) && cargo test $(CARGO_BUILD_FLAGS) --workspace
-	@[ -n "$$(git status --porcelain -- $(LAB_SOURCES))" ] || git rev-parse HEAD >.ci/lab-passed
-
-lab-sources: # What CI looks at.
-	@echo $(LAB_SOURCES)
+	@! git diff --quiet HEAD || git rev-parse HEAD >.ci/lab-passed
 
 crash: ## kill what moves files, and fill its disks, at hundreds of random moments: half an hour
 	@.ci/deps test
-	cargo build $(CARGO_BUILD_FLAGS) $(PROGRAMS_TESTED)
 	cargo test $(CARGO_BUILD_FLAGS) -p fairbat-tests -- --ignored --nocapture --test-threads 1 kills crashes
 
 lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependencies
 	@.ci/deps test
-	@$(MAKE) --no-print-directory fmt
-	@$(MAKE) --no-print-directory clippy
-	@$(MAKE) --no-print-directory docs
+	@$(call lint,.)
 	@$(MAKE) --no-print-directory deny
 
 bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1: minutes, into target)
 	@.ci/deps test faketime iperf3 libtorrent pip restic trickle $(PROGRAMS)
-	cargo build $(CARGO_BUILD_FLAGS) --release $(PROGRAMS_TESTED)
+	cargo build $(CARGO_BUILD_FLAGS) --release -p fairbat-cli -p fairbat-agent -p fairbat-s3-server
 	cd $(LAB) && cargo build $(CARGO_BUILD_FLAGS) --release
 	$(TARGET)/release/bench $(if $(QUICK),--quick)
 	$(TARGET)/release/bench agent-scale $(if $(QUICK),--quick)
@@ -162,33 +161,6 @@ fuzz: cargo-fuzz ## fuzz what reads foreign input, each target for five minutes 
 
 deps: ## install the Debian packages that a build needs and that are missing
 	@.ci/deps build
-
-fmt:
-	cargo fmt --all --check
-
-# With the tests, so that it is built once: they need some crates with more
-# features, and one that is built for the programs alone is built again for them.
-# Examples are only checked, by clippy.
-build:
-	cargo build $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
-
-clippy:
-	cargo clippy $(CARGO_BUILD_FLAGS) --workspace --all-targets -- -D warnings
-
-docs:
-	RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
-
-# Most tests wait for something, so there may be more at once than processors.
-check lab-test: export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
-check: export NEXTEST_TEST_THREADS ?= $(RUST_TEST_THREADS)
-# What is built already.
-check lab-test crash: export FAIRBAT_BIN ?= $(abspath $(TARGET))/debug/fairbat
-check lab-test crash: export FAIRBAT_AGENT_BIN ?= $(abspath $(TARGET))/debug/fairbat-agent
-check lab-test crash: export FAIRBAT_S3_SERVER_BIN ?= $(abspath $(TARGET))/debug/s3_server
-check: build
-	cargo test $(CARGO_BUILD_FLAGS) --workspace --doc
-	$(TARGET)/python/bin/cargo-nextest nextest run $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
-	@grep -ho 'SKIPPED.*' $(TARGET)/nextest/default/tests.xml || true
 
 # Known vulnerabilities are not looked up here: the answer changes from day to
 # day without a change of the code. `cargo deny check advisories` asks.

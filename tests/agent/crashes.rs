@@ -1,5 +1,5 @@
 //! Agents that are killed, and disks that are full, at random moments of many short
-//! pushes. Takes minutes, so it runs only when it is asked for:
+//! pushes. A few of them run with the other tests. Many take minutes, and run with `make crash`:
 //!
 //! ```text
 //! cargo build -p fairbat-cli -p fairbat-agent
@@ -36,6 +36,9 @@ use crate::service::{SOON, write_keys};
 use crate::tree::expect_same;
 
 const MIB: u64 = 1024 * 1024;
+
+/// Crashes with the other tests.
+const FEW: usize = 5;
 
 /// So many crashes apart, a push may end.
 const CRASHES_UNTIL_REST: usize = 8;
@@ -310,20 +313,29 @@ impl Drop for RunningAgent {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes"]
-async fn kills_while_a_directory_is_the_store() {
+async fn kill_beside_a_directory(kills: usize) {
     let (state, store) = (dir(), dir());
     let table = format!("type = \"local\"\npath = {:?}", store.path());
     let stored = store.path().join("home");
     let mut world = World::new(state.path(), &table, &local_store(store.path()), stored);
-    world.kill(crashes()).await;
+    world.kill(kills).await;
     let pending = world.reader.store.pending("home").await;
     assert_eq!(
         pending.expect("list the uploads"),
         [],
         "nothing unfinished is left"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_few_kills_while_a_directory_is_the_store() {
+    kill_beside_a_directory(FEW).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn kills_while_a_directory_is_the_store() {
+    kill_beside_a_directory(crashes()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -362,12 +374,9 @@ fn fill(disk: &TmpFs, free: u64) {
         .expect("cut a file");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes"]
-async fn disks_that_are_full() {
-    let (Some(state), Some(store)) = (TmpFs::mount(24 * MIB), TmpFs::mount(48 * MIB)) else {
-        return;
-    };
+/// Returns how many pushes failed; `None` where nothing can be mounted.
+async fn fill_disks(crashes: usize) -> Option<usize> {
+    let (state, store) = (TmpFs::mount(24 * MIB)?, TmpFs::mount(48 * MIB)?);
     let root = store.path().join("store");
     fs::create_dir(&root).expect("make a directory");
     let table = format!("type = \"local\"\npath = {root:?}");
@@ -375,7 +384,7 @@ async fn disks_that_are_full() {
     let mut world = World::new(state.path(), &table, &local_store(&root), stored);
     let mut agent = world.start();
     world.rest(&mut agent).await;
-    let (mut failed, crashes) = (0, crashes());
+    let mut failed = 0;
     for crash in 0..crashes {
         // What is left is enough for nothing, for a part of a push, or for all of it.
         let (name, disk, most) = match crash % 2 {
@@ -413,8 +422,22 @@ async fn disks_that_are_full() {
     drop(agent);
     let log = world.log().lines().count();
     println!("{crashes} full disks, {failed} pushes failed, {log} lines of log");
-    assert!(
-        failed > crashes / 4,
-        "most disks were not full: {failed} of {crashes}"
-    );
+    Some(failed)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_few_disks_that_are_full() {
+    fill_disks(FEW).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn disks_that_are_full() {
+    let crashes = crashes();
+    if let Some(failed) = fill_disks(crashes).await {
+        assert!(
+            failed > crashes / 4,
+            "most disks were not full: {failed} of {crashes}"
+        );
+    }
 }

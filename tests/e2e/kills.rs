@@ -1,5 +1,6 @@
-//! Interrupted a hundred times at random moments, a download still ends with
-//! the right file and fetches next to nothing twice.
+//! Interrupted at random moments, a download still ends with the right file and
+//! fetches next to nothing twice. A few interruptions run with the other tests, a hundred
+//! with `make crash`.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,10 @@ use fairbat_tests::workdir::Workdir;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-const INTERRUPTIONS: u32 = 100;
+/// How often a download is interrupted: with the other tests, and in a campaign.
+const FEW: u32 = 10;
+const MANY: u32 = 100;
+
 const SIZE: u64 = 200_000_000;
 
 /// Rate in byte/s at which one run would take five seconds.
@@ -32,6 +36,7 @@ fn run_until(mut run: Running, moment: Duration, interrupt: impl Fn(&mut Running
 }
 
 fn assert_survives(
+    interruptions: u32,
     seed: u64,
     interrupt: impl Fn(&mut Running),
     was_interrupted: impl Fn(&Outcome) -> bool,
@@ -45,12 +50,12 @@ fn assert_survives(
     });
     nginx.put("file", &content);
     let (mut interrupted, mut downloads) = (0, 0);
-    while interrupted < INTERRUPTIONS {
+    while interrupted < interruptions {
         let work = Workdir::new();
         let mut resumed = 0;
         let get = work.get().args(["-o", "file"]).arg(nginx.url("file"));
         loop {
-            let outcome = if interrupted < INTERRUPTIONS {
+            let outcome = if interrupted < interruptions {
                 let moment = Duration::from_millis(random.random_range(MOMENTS));
                 run_until(get.spawn(), moment, &interrupt)
             } else {
@@ -96,17 +101,12 @@ fn resumed_bytes(outcome: &Outcome) -> Option<u64> {
     event["resumed_bytes"].as_u64()
 }
 
-#[test]
-fn killed_100_times_a_download_of_200_mb_is_exact() {
-    assert_survives(
-        1,
-        |run| run.signal("KILL"),
-        |outcome| outcome.signal == Some(9),
-    );
+fn assert_survives_kills(kills: u32, seed: u64) {
+    let kill = |run: &mut Running| run.signal("KILL");
+    assert_survives(kills, seed, kill, |outcome| outcome.signal == Some(9));
 }
 
-#[test]
-fn interrupted_100_times_a_download_of_200_mb_is_exact() {
+fn assert_survives_interrupts(interrupts: u32, seed: u64) {
     let interrupt = |run: &mut Running| {
         // A shell delivers no Ctrl-C before the program has begun.
         while run.is_running() && run.events().is_empty() {
@@ -114,5 +114,29 @@ fn interrupted_100_times_a_download_of_200_mb_is_exact() {
         }
         run.signal("INT");
     };
-    assert_survives(2, interrupt, |outcome| outcome.code == Some(130));
+    assert_survives(interrupts, seed, interrupt, |outcome| {
+        outcome.code == Some(130)
+    });
+}
+
+#[test]
+fn killed_10_times_a_download_of_200_mb_is_exact() {
+    assert_survives_kills(FEW, 3);
+}
+
+#[test]
+fn interrupted_10_times_a_download_of_200_mb_is_exact() {
+    assert_survives_interrupts(FEW, 4);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn killed_100_times_a_download_of_200_mb_is_exact() {
+    assert_survives_kills(MANY, 1);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn interrupted_100_times_a_download_of_200_mb_is_exact() {
+    assert_survives_interrupts(MANY, 2);
 }

@@ -81,6 +81,11 @@ fn build(package: &str, program: &str) -> PathBuf {
         Some("debug") | None => "dev",
         Some(name) => name,
     };
+    let binary = profile_dir.join(program);
+    // `make test` has built it, and each of its tests is a process of its own.
+    if std::env::var_os("NEXTEST").is_some() {
+        return binary;
+    }
     let target_dir = profile_dir.parent().expect("target/PROFILE has a parent");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -98,7 +103,6 @@ fn build(package: &str, program: &str) -> PathBuf {
         .arg(target_dir)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status();
-    let binary = profile_dir.join(program);
     match status {
         Ok(status) => assert!(status.success(), "cargo build -p {package}: {status}"),
         // Behind sudo there is none; what was built before has to do.

@@ -7,12 +7,14 @@ use std::time::Instant;
 use super::machine::{Machine, assert_says};
 use super::{NOT_SET_UP, SET_UP};
 
-/// At how many moments of its run it is killed.
-const KILLS: u32 = 16;
+/// At how many moments of its run it is killed: with the other tests, and in a campaign.
+const FEW: u32 = 3;
+const MANY: u32 = 16;
 
-/// Kills `fairbat` with these arguments at moments all over its run, whose
+/// Kills `fairbat` with these arguments at so many moments all over its run, whose
 /// time is measured. `prepare` goes first each time, `check` afterwards.
 fn kill_all_over(
+    kills: u32,
     machine: &Machine,
     args: &[&str],
     prepare: impl Fn(),
@@ -23,10 +25,10 @@ fn kill_all_over(
     assert_says(&machine.root(args), 0, "");
     let whole = begin.elapsed();
     let mut killed = 0;
-    for nth in 0..KILLS {
+    for nth in 0..kills {
         prepare();
         let mut child = machine.start(args);
-        thread::sleep(whole * nth / KILLS);
+        thread::sleep(whole * nth / kills);
         child.kill().expect("it is ours");
         let status = child.wait().expect("it is ours");
         killed += u32::from(status.signal().is_some());
@@ -35,8 +37,7 @@ fn kill_all_over(
     killed
 }
 
-#[test]
-fn the_next_setup_goes_on_where_one_was_killed() {
+fn go_on(kills: u32) {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -44,7 +45,7 @@ fn the_next_setup_goes_on_where_one_was_killed() {
     let clean = || {
         assert_says(&machine.root(&["setup", "--remove"]), 0, "");
     };
-    let killed = kill_all_over(&machine, &["setup"], clean, || {
+    let killed = kill_all_over(kills, &machine, &["setup"], clean, || {
         controls.extend(machine.controls());
         let status = machine.somebody(&["setup", "--status"]);
         assert!(
@@ -60,8 +61,7 @@ fn the_next_setup_goes_on_where_one_was_killed() {
     machine.assert_clean(&controls);
 }
 
-#[test]
-fn what_a_killed_setup_left_can_be_removed() {
+fn remove_what_is_left(kills: u32) {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -69,7 +69,7 @@ fn what_a_killed_setup_left_can_be_removed() {
     let clean = || {
         assert_says(&machine.root(&["setup", "--remove"]), 0, "");
     };
-    kill_all_over(&machine, &["setup"], clean, || {
+    kill_all_over(kills, &machine, &["setup"], clean, || {
         controls.extend(machine.controls());
         clean();
         machine.assert_clean(&[]);
@@ -77,8 +77,7 @@ fn what_a_killed_setup_left_can_be_removed() {
     machine.assert_clean(&controls);
 }
 
-#[test]
-fn a_killed_removal_can_be_repeated() {
+fn repeat_removal(kills: u32) {
     let Some(machine) = Machine::new() else {
         return;
     };
@@ -86,7 +85,7 @@ fn a_killed_removal_can_be_repeated() {
         assert_says(&machine.root(&["setup"]), 0, "");
     };
     let mut controls = Vec::new();
-    let killed = kill_all_over(&machine, &["setup", "--remove"], prepare, || {
+    let killed = kill_all_over(kills, &machine, &["setup", "--remove"], prepare, || {
         controls.extend(machine.controls());
         assert_says(&machine.root(&["setup", "--remove"]), 0, "");
         machine.assert_clean(&[]);
@@ -121,4 +120,37 @@ fn of_several_at_once_one_sets_it_up() {
         assert_says(&machine.root(&["setup", "--remove"]), 0, "removed");
         machine.assert_clean(&controls);
     }
+}
+
+#[test]
+fn the_next_setup_goes_on_where_one_was_killed() {
+    go_on(FEW);
+}
+
+#[test]
+fn what_a_killed_setup_left_can_be_removed() {
+    remove_what_is_left(FEW);
+}
+
+#[test]
+fn a_killed_removal_can_be_repeated() {
+    repeat_removal(FEW);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn the_next_setup_goes_on_where_one_was_killed_at_many_moments() {
+    go_on(MANY);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn what_a_killed_setup_left_can_be_removed_at_many_moments() {
+    remove_what_is_left(MANY);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn a_killed_removal_can_be_repeated_at_many_moments() {
+    repeat_removal(MANY);
 }

@@ -126,6 +126,21 @@ fn a_record_in_the_dns_leads_the_first_request_to_http3() {
         .spawn()
         .expect("start dnsmasq: has .ci/deps run?");
     let _dns = Dns(dns);
+    wait_until("the name server to listen", GRACE, || {
+        let listening = Command::new("ip")
+            .args([
+                "netns",
+                "exec",
+                link.server(),
+                "ss",
+                "-lunH",
+                "sport",
+                "=",
+                ":53",
+            ])
+            .output();
+        !listening.expect("ss of iproute2").stdout.is_empty()
+    });
 
     let site = Workdir::new();
     let identity = Identity::issue(site.path(), &["fairbat.test"], 2099);
