@@ -6,15 +6,16 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # The lock file decides which dependencies are built.
 CARGO_BUILD_FLAGS := --locked
 
-# Where cargo leaves what it builds.
-TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Where cargo leaves what it builds, whichever directory it is called in.
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+export CARGO_TARGET_DIR := $(TARGET)
 
 # What the commands make for the package.
 PACKAGE := $(TARGET)/release/package
 
 # The lab makes network namespaces, which only root may. It is told what is
 # built already, in this profile: behind sudo there may be no cargo.
-as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(abspath $(TARGET))/$(1)/fairbat
+as-root = $(if $(filter-out 0,$(shell id -u)),sudo) env FAIRBAT_BIN=$(TARGET)/$(1)/fairbat
 
 # Static binaries are linked against musl.
 STATIC := $(shell uname -m)-unknown-linux-musl
@@ -65,9 +66,9 @@ help: ## list the targets
 
 demo: ## download by a deadline beside other traffic on an emulated link: about a minute
 	@.ci/deps demo
-	cargo build $(CARGO_BUILD_FLAGS) -p fairbat-cli
-	cd $(LAB) && cargo build $(CARGO_BUILD_FLAGS) -p lab-run --no-default-features
-	@$(call as-root,debug) $(TARGET)/debug/demo
+	cargo build $(CARGO_BUILD_FLAGS) --profile quick -p fairbat-cli
+	cd $(LAB) && cargo build $(CARGO_BUILD_FLAGS) --profile quick -p lab-run --no-default-features
+	@$(call as-root,quick) $(TARGET)/quick/demo
 
 test: ## build and check the commands and their libraries, as CI does: some minutes
 	@.ci/deps test
@@ -76,21 +77,22 @@ test: ## build and check the commands and their libraries, as CI does: some minu
 	cargo test $(CARGO_BUILD_FLAGS) --workspace --doc
 	NEXTEST_TEST_THREADS=$${NEXTEST_TEST_THREADS:-$$(expr 8 '*' $$(nproc))} \
 		$(TARGET)/python/bin/cargo-nextest nextest run $(CARGO_BUILD_FLAGS) --workspace --lib --bins --tests
-	@grep -ho 'SKIPPED.*' $(TARGET)/nextest/default/tests.xml || true
+	@grep -ho 'SKIPPED.*' target/nextest/default/tests.xml || true
 
 lab-test: ## check the lab, which measures, before `make bench`; CI does when it has changed
 	@.ci/deps test
 	@$(call lint,$(LAB))
 	cd $(LAB) && cargo test $(CARGO_BUILD_FLAGS) --workspace
-	@! git diff --quiet HEAD || git rev-parse HEAD >.ci/lab-passed
+	@[ -n "$$(git status --porcelain)" ] || [ "$$(id -u)" != 0 ] || git rev-parse HEAD >.ci/lab-passed
 
 crash: ## kill what moves files, and fill its disks, at hundreds of random moments: half an hour
 	@.ci/deps test
-	cargo test $(CARGO_BUILD_FLAGS) -p fairbat-tests -- --ignored --nocapture --test-threads 1 kills crashes
+	cargo test $(CARGO_BUILD_FLAGS) -p fairbat-tests -- --ignored --nocapture --test-threads 1 kill crash
 
 lint: deps cargo-deny ## formatting, clippy, documentation, licences of dependencies
 	@.ci/deps test
 	@$(call lint,.)
+	@$(call lint,$(LAB))
 	@$(MAKE) --no-print-directory deny
 
 bench: ## measure all figures again, some hours, into tests/lab/results (QUICK=1: minutes, into target)
@@ -166,6 +168,7 @@ deps: ## install the Debian packages that a build needs and that are missing
 # day without a change of the code. `cargo deny check advisories` asks.
 deny:
 	cargo deny check licenses bans sources
+	cargo deny --manifest-path $(LAB)/Cargo.toml check --config deny.toml licenses bans sources
 
 cargo-deny:
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

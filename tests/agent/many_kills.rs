@@ -1,5 +1,5 @@
 //! Fifty kills of a push of two gigabytes, and what they cost: for three mixes of
-//! files. Takes minutes, so it runs only when it is asked for:
+//! files. Takes minutes, so it runs with `make crash` only, or with optimised programs:
 //!
 //! ```text
 //! cargo build --release -p fairbat-agent

@@ -165,7 +165,7 @@ fn receiver_and_sender_have_the_same_constants_but_for_those_with_a_reason() {
 }
 
 #[test]
-fn every_constant_of_the_law_has_one_place_in_the_table() {
+fn every_constant_of_the_law_has_a_place_in_the_table() {
     let table = table();
     let [ours, theirs] = table.formulas();
     let mut wrong = misplaced(&receiver(), &ours, &table.receiver_only);

@@ -21,7 +21,7 @@ use crate::module_graph::{attributes, is_test};
 use crate::{PRODUCT, graphs, judge, read, relative, root};
 
 /// Most names that may exist more than once.
-const MAX_TWICE: usize = 20;
+const MAX_TWICE: usize = 3;
 
 /// Collects the names of types.
 #[derive(Default)]

@@ -84,6 +84,7 @@ fn build(package: &str, program: &str) -> PathBuf {
     let binary = profile_dir.join(program);
     // `make test` has built it, and each of its tests is a process of its own.
     if std::env::var_os("NEXTEST").is_some() {
+        assert!(binary.exists(), "build it first: cargo build -p {package}");
         return binary;
     }
     let target_dir = profile_dir.parent().expect("target/PROFILE has a parent");

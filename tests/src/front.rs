@@ -1,12 +1,13 @@
 //! The suites over HTTP/3: in a program whose name begins with `over_http3`, what the tests' servers
 //! have is asked for by way of Caddy, which speaks HTTP/3 to the client and HTTP/1.1 to them.
 //!
-//! One Caddy serves all tests of a process. It takes the port of a server from the first part of
+//! One Caddy serves the tests of a process. It takes the port of a server from the first part of
 //! the path.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::caddy::Caddy;
@@ -24,7 +25,7 @@ static FRONT: LazyLock<Option<Front>> = LazyLock::new(|| {
     let name = own.file_name().and_then(OsStr::to_str);
     name.is_some_and(|name| name.starts_with("over_http3"))
         .then(|| {
-            let directory = tempfile::tempdir().expect("a temp dir").keep();
+            let directory = own_directory();
             let identity = Identity::issue(&directory, &["localhost"], 2099);
             Front {
                 caddy: Caddy::start(&directory, &identity, DIRECTIVES),
@@ -32,6 +33,24 @@ static FRONT: LazyLock<Option<Front>> = LazyLock::new(|| {
             }
         })
 });
+
+/// A directory that is there as long as this process. Nothing is dropped at its end, so those of
+/// processes that have ended are removed by the next ones.
+fn own_directory() -> PathBuf {
+    const PREFIX: &str = "fairbat-front-";
+    let all = std::env::temp_dir();
+    for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let process = name.strip_prefix(PREFIX);
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // Another process may be faster.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    let own = all.join(format!("{PREFIX}{}", std::process::id()));
+    fs::create_dir(&own).expect("a directory");
+    own
+}
 
 const DIRECTIVES: &str = "
 @server path_regexp server ^/([0-9]+)(/.*)$

@@ -29,7 +29,8 @@ static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     lock.lock().expect("files can be locked");
     let program = directory.join("laws");
     let crate_directory = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let changed = ["src/bpf", "tests/laws"].map(|name| last_change(&crate_directory.join(name)));
+    let changed = ["src/bpf", "tests/laws", "tests/laws.rs"]
+        .map(|name| last_change(&crate_directory.join(name)));
     if fs::metadata(&program).is_ok_and(|made| changed.iter().all(|at| *at < modified(&made))) {
         return Some(program);
     }

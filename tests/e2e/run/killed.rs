@@ -112,7 +112,8 @@ fn server() -> Nginx {
     nginx
 }
 
-/// Kills so many runs at random moments.
+/// Kills so many runs at random moments, two of three of them not before their command has
+/// begun, however slow the machine is.
 fn kill_at_random(kills: u32, seed: u64) {
     let nginx = server();
     eprintln!("seed {seed}");
@@ -128,7 +129,6 @@ fn kill_at_random(kills: u32, seed: u64) {
     scenes.sort_by_key(|(moment, _)| *moment);
     for (index, (moment, scene)) in scenes.iter_mut().enumerate() {
         std::thread::sleep(moment.saturating_duration_since(Instant::now()));
-        // Two of three are killed when their command has begun, however slow the machine is.
         if index % 3 != 0 {
             wait_until("the command to begin", BEGUN_AFTER, || {
                 scene.command().is_some()
@@ -136,18 +136,12 @@ fn kill_at_random(kills: u32, seed: u64) {
         }
         scene.running.signal("KILL");
     }
-    let mut gone_on = 0;
     for (_, scene) in &scenes {
         // A run that was killed before it had started the command has none.
         if scene.command().is_some() {
             scene.assert_goes_on_and_is_free(scene.count());
-            gone_on += 1;
         }
     }
-    assert!(
-        gone_on > kills / 2,
-        "only {gone_on} commands had been started"
-    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 /// What the lab and the programs that it measures are built of, from this
 /// directory. Where none of it is changed the commit is what was measured,
 /// whatever else is.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 13] = [
     "../bench",
     "../judge",
     "../run",
@@ -15,6 +15,8 @@ const SOURCES: [&str; 11] = [
     "../Cargo.toml",
     "../Cargo.lock",
     "../../Cargo.toml",
+    "../../content",
+    "../../s3",
     "../../src",
     "../../../Cargo.toml",
     "../../../Cargo.lock",

@@ -13,8 +13,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::server::{Server, data};
+use crate::bin::s3_server_binary;
 use crate::keeper;
-use crate::target::{beside_this_program, python};
+use crate::target::python;
 
 const BUCKET: &str = "bucket";
 const ACCESS_KEY: &str = "test-access";
@@ -168,8 +169,7 @@ fn make_unsigned(address: SocketAddr) {
 }
 
 fn s3s_fs(home: &Path, port: u16) -> Command {
-    let program = beside_this_program("s3_server", "cargo build -p fairbat-tests --bins");
-    let mut command = keeper::command(&program, home);
+    let mut command = keeper::command(s3_server_binary(), home);
     command.arg(data(home)).arg(port.to_string());
     command.args([ACCESS_KEY, SECRET_KEY]);
     command

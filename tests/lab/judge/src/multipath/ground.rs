@@ -231,8 +231,9 @@ fn best(links: &[LinkSpec], bytes: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+
     use fairbat_tests::netns::skipped;
-    use lab_run::sandbox::require_root;
     use tempfile::TempDir;
 
     use super::*;
@@ -267,8 +268,8 @@ mod tests {
 
     /// The two paths with a file, and where it works; `None` without the right to make networks.
     fn pair() -> Option<(TempDir, Ground, Content)> {
-        if let Err(why) = require_root() {
-            skipped(why);
+        if Host::new(0).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+            skipped("needs root");
             return None;
         }
         let scenario: Scenario = toml::from_str(PAIR).unwrap();

@@ -5,7 +5,7 @@
 //! Everything is real: the programs, their servers at the other end of the link, and what they
 //! move. A program runs in pairs, plain and held back, one right after the other, and
 //! who begins changes from pair to pair. Its directory is empty each time, so nothing comes from
-//! a cache. Each command is written here as [the recipes](../../../../docs/recipes.md) have it,
+//! a cache. Each command is written here as [the recipes](../../../../../docs/recipes.md) have it,
 //! with the same names of hosts: the mount namespace of the lab has files of its own in the place
 //! of `/etc/hosts`, `/srv` and the configuration of ssh.
 //!
