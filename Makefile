@@ -28,9 +28,6 @@ lint = set -ex; cd $(1); cargo fmt --all --check; \
 	cargo clippy $(CARGO_BUILD_FLAGS) --workspace --all-targets -- -D warnings; \
 	RUSTDOCFLAGS=-Dwarnings cargo doc $(CARGO_BUILD_FLAGS) --workspace --no-deps
 
-# Most tests wait for something, so there are more at once than processors.
-lab-test: export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
-
 # What `make release` leaves.
 RELEASE := $(TARGET)/release-files
 
@@ -82,7 +79,8 @@ test: ## build and check the commands and their libraries, as CI does: some minu
 lab-test: ## check the lab, which measures, before `make bench`; CI does when it has changed
 	@.ci/deps test
 	@$(call lint,$(LAB))
-	cd $(LAB) && cargo test $(CARGO_BUILD_FLAGS) --workspace
+	cd $(LAB) && RUST_TEST_THREADS=$$(nproc) cargo test $(CARGO_BUILD_FLAGS) --workspace --lib --bins
+	cd $(LAB) && RUST_TEST_THREADS=$$(expr 4 '*' $$(nproc)) cargo test $(CARGO_BUILD_FLAGS) --workspace --test '*'
 	@[ -n "$$(git status --porcelain)" ] || [ "$$(id -u)" != 0 ] || git rev-parse HEAD >.ci/lab-passed
 
 crash: ## kill what moves files, and fill its disks, at hundreds of random moments: half an hour
