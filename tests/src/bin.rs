@@ -82,8 +82,8 @@ fn build(package: &str, program: &str) -> PathBuf {
         Some(name) => name,
     };
     let binary = profile_dir.join(program);
-    // `make test` has built it, and each of its tests is a process of its own.
-    if std::env::var_os("NEXTEST").is_some() {
+    // Whoever says so has built it, as `make test` does.
+    if std::env::var_os("FAIRBAT_BUILT").is_some() {
         assert!(binary.exists(), "build it first: cargo build -p {package}");
         return binary;
     }
