@@ -17,24 +17,17 @@ pub fn output_directory(name: &str) -> PathBuf {
     directory
 }
 
-/// What was built or installed beside this program, somewhere above it.
-///
-/// # Panics
-/// When it is nowhere; `remedy` says what to do.
-pub(crate) fn beside_this_program(name: &str, remedy: &str) -> PathBuf {
-    let own = std::env::current_exe().expect("the path of this program");
-    let places = own.ancestors().skip(1);
-    places
-        .map(|directory| directory.join(name))
-        .find(|path| path.exists())
-        .unwrap_or_else(|| panic!("no {name} above {}: {remedy}", own.display()))
-}
-
-/// The Python whose packages the tests run (`tests/requirements.txt`).
+/// The Python whose packages the tests run (`tests/requirements.txt`), installed somewhere above
+/// this program.
 ///
 /// # Panics
 /// When it is nowhere.
 #[must_use]
 pub fn python() -> PathBuf {
-    beside_this_program("python/bin/python", ".ci/deps")
+    let own = std::env::current_exe().expect("the path of this program");
+    let places = own.ancestors().skip(1);
+    places
+        .map(|directory| directory.join("python/bin/python"))
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("no Python above {}: .ci/deps test", own.display()))
 }
