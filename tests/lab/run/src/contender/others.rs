@@ -48,13 +48,14 @@ pub(crate) fn program(downloader: Downloader) -> &'static str {
 /// # Errors
 /// One is not installed.
 pub(crate) fn require(downloader: Downloader, restraint: Restraint) -> Result<(), ContenderError> {
-    let package = match downloader {
-        Downloader::Aria2 => "aria2",
-        Downloader::Pip => "python3-pip",
-        _ => program(downloader),
+    let (program, package) = match downloader {
+        Downloader::Aria2 => ("aria2c", "aria2"),
+        // A module of Python, which is there without it.
+        Downloader::Pip => ("pip3", "python3-pip"),
+        _ => (program(downloader), program(downloader)),
     };
     require_program("nginx", "nginx")?;
-    require_program(program(downloader), package)?;
+    require_program(program, package)?;
     match restraint {
         Restraint::Trickle => require_program("trickle", "trickle"),
         Restraint::None
