@@ -88,8 +88,9 @@ fn shares(flows: &[Flow; 2]) -> [u64; 2] {
     [after[0] - before[0], after[1] - before[1]]
 }
 
-/// Waits until flow `nth` has more than twice the other's share over some counts.
-/// Returns whether that happened, and all shares until then.
+/// Waits until flow `nth` has more than twice the other's share over some counts, and in the last
+/// of them, so that its window is that of such a flow. Returns whether that happened, and all
+/// shares until then.
 fn comes_to_have_more(flows: &[Flow; 2], nth: usize) -> (bool, Vec<[u64; 2]>) {
     let mut counted = Vec::new();
     for _ in 0..TIMES {
@@ -99,7 +100,7 @@ fn comes_to_have_more(flows: &[Flow; 2], nth: usize) -> (bool, Vec<[u64; 2]>) {
             .last_chunk::<SETTLED>()
             .unwrap_or(&[[0; 2]; SETTLED]);
         let sum = |nth: usize| last.iter().map(|shares| shares[nth]).sum::<u64>();
-        if sum(nth) > 2 * sum(1 - nth) {
+        if sum(nth) > 2 * sum(1 - nth) && shares[nth] > 2 * shares[1 - nth] {
             return (true, counted);
         }
     }
