@@ -57,6 +57,7 @@ fn uploads_that_are_under_way_go_on_as_they_are() {
         "connections that follow one keep it until they end",
     );
     assert!(connections(port).contains(&vegas));
+    assert!(upload.try_wait().expect("ours").is_none(), "too soon");
 
     signal(&upload, "CONT");
     assert!(upload.wait().expect("ours").success());

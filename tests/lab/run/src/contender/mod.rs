@@ -88,7 +88,7 @@ impl Contender {
         // They are built now.
         let _ = self.programs();
         let installed: &[(&str, &str)] = match self {
-            Self::Utp(_) => return utp::require_libtorrent(),
+            Self::Utp(_) => return utp::require_module("libtorrent", "python3-libtorrent"),
             Self::Iperf3(_) => &[("iperf3", "iperf3")],
             Self::Curl => &[("curl", "curl")],
             Self::Aria2 => &[("aria2c", "aria2")],

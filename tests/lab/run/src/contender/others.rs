@@ -13,7 +13,7 @@ use crate::contender::restrained::{self, fixed_rate, shell, written_below};
 use crate::contender::servers::Origin;
 use crate::contender::site::Site;
 use crate::contender::tools::{carry, parse, record, words};
-use crate::contender::utp::PYTHON;
+use crate::contender::utp::{PYTHON, require_module};
 use crate::samples::BackgroundRecord;
 
 /// Processes of [`Downloader::Many`].
@@ -48,14 +48,12 @@ pub(crate) fn program(downloader: Downloader) -> &'static str {
 /// # Errors
 /// One is not installed.
 pub(crate) fn require(downloader: Downloader, restraint: Restraint) -> Result<(), ContenderError> {
-    let (program, package) = match downloader {
-        Downloader::Aria2 => ("aria2c", "aria2"),
-        // A module of Python, which is there without it.
-        Downloader::Pip => ("pip3", "python3-pip"),
-        _ => (program(downloader), program(downloader)),
-    };
     require_program("nginx", "nginx")?;
-    require_program(program, package)?;
+    match downloader {
+        Downloader::Aria2 => require_program(program(downloader), "aria2")?,
+        Downloader::Pip => require_module("pip", "python3-pip")?,
+        _ => require_program(program(downloader), program(downloader))?,
+    }
     match restraint {
         Restraint::Trickle => require_program("trickle", "trickle"),
         Restraint::None

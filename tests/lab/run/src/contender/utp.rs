@@ -37,18 +37,21 @@ const READY: &str = "ready";
 /// What the name of a job begins with; its number follows.
 const JOB: &str = "job-";
 
-/// Checks that the script can run.
-pub(crate) fn require_libtorrent() -> Result<(), ContenderError> {
+/// Checks that Debian's Python has this module, which is in this Debian package.
+pub(crate) fn require_module(
+    module: &'static str,
+    package: &'static str,
+) -> Result<(), ContenderError> {
     let status = Command::new(PYTHON)
-        .args(["-c", "import libtorrent"])
+        .args(["-c", &format!("import {module}")])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .status();
     match status {
         Ok(status) if status.success() => Ok(()),
         _ => Err(ContenderError::Missing {
-            program: "libtorrent for Python",
-            package: "python3-libtorrent",
+            program: module,
+            package,
         }),
     }
 }
