@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -16,6 +16,7 @@ use fairbat_tests::message::Reply;
 use fairbat_tests::netns::skipped;
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::poll::wait_for;
+use fairbat_tests::port::Port;
 use serde_json::Value;
 
 use crate::round_trip::dir;
@@ -314,7 +315,7 @@ fn downloads_that_wait_are_limited_in_number_and_memory() {
 }
 
 /// A document of the agent's page, with its head.
-pub(crate) fn page(address: &str, path: &str) -> String {
+pub(crate) fn page(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connect");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream
@@ -325,20 +326,17 @@ pub(crate) fn page(address: &str, path: &str) -> String {
     answer
 }
 
-/// Configures the agent with a page. Returns its address.
-pub(crate) fn configure_with_page(place: &Place, jobs: &str) -> String {
-    // Only these tests listen there.
-    let port = TcpListener::bind("127.9.7.9:0")
-        .expect("listen")
-        .local_addr();
-    let address = port.expect("an address").to_string();
+/// Configures the agent with a page. Returns its port.
+pub(crate) fn configure_with_page(place: &Place, jobs: &str) -> Port {
+    let port = Port::own(Ipv4Addr::LOCALHOST.into());
     let text = format!(
-        "[agent]\nstate = {:?}\nsocket = {:?}\nlisten = {address:?}\n{jobs}",
+        "[agent]\nstate = {:?}\nsocket = {:?}\nlisten = \"{}\"\n{jobs}",
         place.join("state"),
         place.join("socket"),
+        port.address(),
     );
     fs::write(place.join("agent.toml"), text).expect("write a configuration");
-    address
+    port
 }
 
 #[test]
@@ -351,7 +349,7 @@ fn the_page_has_no_signatures_and_no_names_of_files() {
     // A store that has a directory where a file should go.
     fs::write(source.path().join("letter-to-alice"), "x").expect("write a file");
     let place = Place::new();
-    let address = configure_with_page(&place, &stores(&place, source.path()));
+    let port = configure_with_page(&place, &stores(&place, source.path()));
     fs::create_dir_all(place.join("disk/home/letter-to-alice/x")).expect("make a directory");
     let service = place.start();
     service.fairbat(&["start", "home", "--wait"]);
@@ -364,7 +362,7 @@ fn the_page_has_no_signatures_and_no_names_of_files() {
     assert!(task.to_string().contains("5ec3e7"), "{task:#}");
 
     let status = wait_for("the page to be up to date", SOON, || {
-        let answer = page(&address, "/status.json");
+        let answer = page(port.address(), "/status.json");
         let body = answer.split_once("\r\n\r\n").expect("a head").1;
         let status: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
         let tasks = status["tasks"].as_array().expect("tasks");
@@ -373,8 +371,8 @@ fn the_page_has_no_signatures_and_no_names_of_files() {
     });
     let all = [
         status.to_string(),
-        page(&address, "/metrics"),
-        page(&address, "/"),
+        page(port.address(), "/metrics"),
+        page(port.address(), "/"),
     ]
     .concat();
     for private in ["letter-to-alice", "5ec3e7", "X-Amz-Signature"] {

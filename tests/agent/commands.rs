@@ -269,11 +269,11 @@ fn what_a_restore_has_moved_still_counts_when_it_is_cancelled() {
     fs::write(source.path().join("f"), vec![7; SIZE]).expect("write a file");
     let place = Place::new();
     let job = |more: &str| home(source.path(), store.path(), more);
-    let address = configure_with_page(&place, &job(""));
+    let port = configure_with_page(&place, &job(""));
     let mut service = place.start();
     service.order(&["start", "home", "--wait"]);
     let moved = || {
-        let text = page(&address, "/metrics");
+        let text = page(port.address(), "/metrics");
         let of_tasks = metric(&text, "fairbat_bytes_total", "direction=\"pull\"");
         (
             of_tasks,
@@ -380,14 +380,14 @@ fn a_job_of_a_stream_is_in_step_afterwards() {
     // Slow enough to be seen.
     let more = "mode = \"stream\"\nlimit_rate = \"500K\"";
     let job = home(source.path(), store.path(), more);
-    let address = configure_with_page(&place, &job);
+    let port = configure_with_page(&place, &job);
     let service = place.start();
     service.order(&["start", "home"]);
     wait_until("it to have its connection", SOON, || {
         let active = "fairbat_lane_stream_active_connections";
-        metric(&page(&address, "/metrics"), active, "\"push\"") == 1.0
+        metric(&page(port.address(), "/metrics"), active, "\"push\"") == 1.0
     });
-    let text = page(&address, "/metrics");
+    let text = page(port.address(), "/metrics");
     let all = metric(&text, "fairbat_lane_active_connections", "\"push\"");
     assert!(
         all <= 1.0,
@@ -398,7 +398,7 @@ fn a_job_of_a_stream_is_in_step_afterwards() {
         fs::read(store.path().join("home/f7")).expect("it is there"),
         [7; 200_000]
     );
-    let text = page(&address, "/metrics");
+    let text = page(port.address(), "/metrics");
     let limit = metric(&text, "fairbat_lane_stream_connection_limit", "\"push\"");
     assert!((0.2..=4.0).contains(&limit), "{limit}");
     assert_eq!(

@@ -3,16 +3,17 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::net::{TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fairbat_tests::bin::{Fairbat, Running};
-use fairbat_tests::caddy::{Caddy, free_address};
+use fairbat_tests::caddy::Caddy;
 use fairbat_tests::content::Content;
 use fairbat_tests::expect::{assert_content, assert_only};
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::outcome::Outcome;
+use fairbat_tests::port::Port;
 use fairbat_tests::scripted::Scripted;
 use fairbat_tests::served::{serving, settle, started};
 use fairbat_tests::target::python;
@@ -111,7 +112,8 @@ fn where_udp_is_blocked_everything_goes_over_tcp_and_that_is_remembered() {
     let keys = Workdir::new();
     let identity = identity(&keys);
     // It takes packets and never answers, as a firewall does.
-    let blocked = free_address();
+    let port = Port::own(Ipv4Addr::LOCALHOST.into());
+    let blocked = port.address();
     let silent = UdpSocket::bind(blocked).expect("a free port");
     silent.set_nonblocking(true).expect("a socket");
     let nginx = Nginx::start(&Config {
@@ -269,7 +271,8 @@ fn hypercorn_serves_exactly_over_http3() {
     let site = Workdir::new();
     let identity = identity(&site);
     FILE.write_to(&site.join("file")).expect("a file");
-    let address = free_address();
+    let port = Port::own(Ipv4Addr::LOCALHOST.into());
+    let address = port.address();
     let bound = address.to_string();
     let hypercorn = Scripted::start(
         site.path(),
@@ -282,7 +285,8 @@ fn hypercorn_serves_exactly_over_http3() {
                 .arg(&identity.key)
                 .arg(script("files.py:app"))
         },
-        |_| TcpStream::connect(address).is_ok(),
+        // TCP comes before it.
+        |said| said.contains("(QUIC)"),
     );
     let url = format!("https://{address}/file");
     let outcomes = ["only", "auto"].map(|when| {
@@ -298,7 +302,8 @@ fn hypercorn_serves_exactly_over_http3() {
 /// A server of aioquic that closes each connection after three answers, and takes these tickets.
 fn closing_server(site: &Workdir, identity: &Identity, tickets: &str) -> (Scripted, String) {
     FILE.write_to(&site.join("file")).expect("a file");
-    let address = free_address();
+    let port = Port::own(Ipv4Addr::LOCALHOST.into());
+    let address = port.address();
     let server = Scripted::start(
         site.path(),
         |command| {

@@ -1,11 +1,12 @@
 //! A real Caddy of the test's own, which speaks HTTP/3: its own directory, port and process.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::keeper::{self, Kept};
+use crate::port::Port;
 use crate::tls::Identity;
 
 /// How long it may take to listen.
@@ -14,7 +15,7 @@ const GRACE: Duration = Duration::from_secs(20);
 /// A running Caddy; stopped when dropped.
 #[derive(Debug)]
 pub struct Caddy {
-    address: SocketAddr,
+    port: Port,
     _kept: Kept,
 }
 
@@ -26,10 +27,10 @@ impl Caddy {
     /// When it does not start: is the package `caddy` installed?
     #[must_use]
     pub fn start(directory: &Path, identity: &Identity, directives: &str) -> Self {
-        let address = free_address();
+        let port = Port::own(Ipv4Addr::LOCALHOST.into());
         let text = format!(
             "{{\nauto_https off\nadmin off\n}}\nhttps://localhost:{} {{\ntls {} {}\n{directives}\n}}\n",
-            address.port(),
+            port.address().port(),
             identity.certificate.display(),
             identity.key.display(),
         );
@@ -40,31 +41,16 @@ impl Caddy {
             .args(["run", "--adapter", "caddyfile", "--config"])
             .arg(&configuration);
         let log = directory.join("caddy.log");
-        let (kept, _) = keeper::start(command, &log, GRACE, |_| TcpStream::connect(address).ok());
-        Self {
-            address,
-            _kept: kept,
-        }
+        // It listens over TCP first, and then over UDP.
+        let is_up = |said: &str| said.contains("serving initial configuration").then_some(());
+        let (kept, ()) = keeper::start(command, &log, GRACE, is_up);
+        Self { port, _kept: kept }
     }
 
     /// The URL of a file. It has to be by name: Caddy 2.6 serves HTTP/3 to clients that tell it
     /// (SNI) only.
     #[must_use]
     pub fn url(&self, name: &str) -> String {
-        format!("https://localhost:{}/{name}", self.address.port())
+        format!("https://localhost:{}/{name}", self.port.address().port())
     }
-}
-
-/// An address whose port is free for TCP and for UDP.
-///
-/// # Panics
-/// When there is none.
-#[must_use]
-pub fn free_address() -> SocketAddr {
-    let tried = (0..100).find_map(|_| {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
-        let address = listener.local_addr().ok()?;
-        UdpSocket::bind(address).ok().map(|_| address)
-    });
-    tried.expect("a free port")
 }

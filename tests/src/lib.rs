@@ -27,6 +27,7 @@ pub mod nginx;
 pub mod outcome;
 pub mod peers;
 pub mod poll;
+pub mod port;
 pub mod proxy;
 mod rate;
 pub mod scripted;

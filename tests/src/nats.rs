@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::poll::wait_until;
+use crate::port::Port;
 
 /// How long it may take to start.
 const START: Duration = Duration::from_secs(20);
@@ -25,12 +26,19 @@ const CONFIGURATION: &str = "nats.conf";
 /// A running server; killed when dropped.
 pub struct Nats {
     directory: TempDir,
-    address: SocketAddr,
-    /// Where it tells of itself, in a cluster.
-    monitor: Option<SocketAddr>,
+    port: Port,
+    cluster: Option<Cluster>,
     /// What it is told, beside where it is.
     flags: Vec<String>,
     child: Child,
+}
+
+/// The other ports of one that is in a cluster.
+struct Cluster {
+    /// Where the others reach it.
+    _route: Port,
+    /// Where it tells of itself.
+    monitor: Port,
 }
 
 impl Nats {
@@ -70,20 +78,27 @@ impl Nats {
     /// Starts a cluster of so many at this address, and waits until JetStream has a leader there.
     #[must_use]
     pub fn start_cluster(address: IpAddr, size: usize) -> Vec<Self> {
-        let mut free = free_addresses(address, 2 * size);
-        let (routes, monitors) = (free.split_off(size), free);
-        let urls: Vec<_> = routes.iter().map(|at| format!("nats://{at}")).collect();
-        let mut servers: Vec<_> = (0..size)
-            .map(|index| {
+        let routes: Vec<_> = (0..size).map(|_| Port::own(address)).collect();
+        let urls = routes.iter().map(|it| format!("nats://{}", it.address()));
+        let urls: Vec<_> = urls.collect();
+        let mut servers: Vec<_> = routes
+            .into_iter()
+            .enumerate()
+            .map(|(index, route)| {
+                let monitor = Port::own(address);
                 let flags = [
                     ("--server_name", format!("n{index}")),
                     ("--cluster_name", "cluster".to_owned()),
                     ("--cluster", urls[index].clone()),
                     ("--routes", urls.join(",")),
-                    ("--http_port", monitors[index].port().to_string()),
+                    ("--http_port", monitor.address().port().to_string()),
                 ];
                 let flags = flags.map(|(flag, value)| [flag.to_owned(), value]);
-                Self::spawn(address, Some(monitors[index]), flags.concat(), "")
+                let cluster = Cluster {
+                    _route: route,
+                    monitor,
+                };
+                Self::spawn(address, Some(cluster), flags.concat(), "")
             })
             .collect();
         for server in &mut servers {
@@ -98,18 +113,18 @@ impl Nats {
 
     fn spawn(
         address: IpAddr,
-        monitor: Option<SocketAddr>,
+        cluster: Option<Cluster>,
         flags: Vec<String>,
         configuration: &str,
     ) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
         fs::write(directory.path().join(CONFIGURATION), configuration).expect("a configuration");
-        let address = free_addresses(address, 1)[0];
-        let child = spawn(directory.path(), address, &flags);
+        let port = Port::own(address);
+        let child = spawn(directory.path(), port.address(), &flags);
         Self {
             directory,
-            address,
-            monitor,
+            port,
+            cluster,
             flags,
             child,
         }
@@ -123,7 +138,7 @@ impl Nats {
 
     /// Starts it again where it was before [`Self::kill`], with what it has stored.
     pub fn start_again(&mut self) {
-        self.child = spawn(self.directory.path(), self.address, &self.flags);
+        self.child = spawn(self.directory.path(), self.port.address(), &self.flags);
         self.await_start();
     }
 
@@ -138,7 +153,7 @@ impl Nats {
     /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("nats://{}", self.address)
+        format!("nats://{}", self.port.address())
     }
 
     /// The number of its process.
@@ -150,7 +165,7 @@ impl Nats {
     /// What a server of a cluster tells of itself, for example under `connz`.
     #[must_use]
     pub fn monitor(&self, path: &str) -> Option<Value> {
-        let mut stream = TcpStream::connect(self.monitor?).ok()?;
+        let mut stream = TcpStream::connect(self.cluster.as_ref()?.monitor.address()).ok()?;
         stream.set_read_timeout(Some(ANSWER)).ok()?;
         let request = format!("GET /{path} HTTP/1.0\r\n\r\n");
         stream.write_all(request.as_bytes()).ok()?;
@@ -161,7 +176,7 @@ impl Nats {
     }
 
     fn connect(&self) -> Option<BufReader<TcpStream>> {
-        let stream = TcpStream::connect(self.address).ok()?;
+        let stream = TcpStream::connect(self.port.address()).ok()?;
         stream.set_read_timeout(Some(ANSWER)).ok()?;
         let mut stream = BufReader::new(stream);
         let mut info = String::new();
@@ -223,14 +238,6 @@ pub fn program() -> &'static str {
         .into_iter()
         .find(|path| Path::new(path).exists())
         .unwrap_or("nats-server")
-}
-
-/// Ports there that nobody uses, all different.
-fn free_addresses(address: IpAddr, count: usize) -> Vec<SocketAddr> {
-    let free = (0..count).map(|_| TcpListener::bind((address, 0)));
-    let free: Vec<_> = free.map(|it| it.expect("a free port")).collect();
-    let addresses = free.iter().map(|it| it.local_addr().expect("an address"));
-    addresses.collect()
 }
 
 fn spawn(directory: &Path, address: SocketAddr, flags: &[String]) -> Child {

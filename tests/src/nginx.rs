@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,10 +13,8 @@ use tempfile::TempDir;
 use crate::content::Content;
 use crate::front;
 use crate::poll::wait_until;
+use crate::port::Port;
 use crate::tls::Identity;
-
-/// How often a port is tried anew when somebody else took it in between.
-const ATTEMPTS: usize = 5;
 
 /// 2020-01-01T00:00:00Z, the modification time of files unless a test says
 /// otherwise: long ago, so that Last-Modified is a strong validator.
@@ -131,6 +129,7 @@ pub struct Nginx {
     namespace: Option<String>,
     child: Child,
     address: SocketAddr,
+    _port: Option<Port>,
     scheme: &'static str,
 }
 
@@ -138,25 +137,17 @@ impl Nginx {
     /// Starts nginx; panics, saying what to install, when there is none.
     #[must_use]
     pub fn start(config: &Config) -> Self {
-        for _ in 0..ATTEMPTS {
-            if let Some(nginx) = Self::try_start(config) {
-                return nginx;
-            }
-        }
-        panic!("nginx did not start in {ATTEMPTS} attempts");
-    }
-
-    fn try_start(config: &Config) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a temp dir");
         for name in ["root", "temp"] {
             fs::create_dir(directory.path().join(name)).expect("create a directory");
         }
-        let port = if config.namespace.is_some() {
-            8080
-        } else {
-            free_port(config.address)
+        // In a namespace of its own all are free.
+        let own = config.namespace.is_none();
+        let port = own.then(|| Port::own(config.address));
+        let address = match &port {
+            Some(port) => port.address(),
+            None => SocketAddr::new(config.address, 8080),
         };
-        let address = SocketAddr::new(config.address, port);
         let text = configuration(directory.path(), address, config);
         fs::write(directory.path().join("nginx.conf"), text).expect("write nginx.conf");
         let mut nginx = Self {
@@ -164,27 +155,23 @@ impl Nginx {
             directory,
             namespace: config.namespace.clone(),
             address,
+            _port: port,
             scheme: if config.tls.is_some() {
                 "https"
             } else {
                 "http"
             },
         };
-        nginx.is_up().then_some(nginx)
+        nginx.await_start();
+        nginx
     }
 
-    /// Waits until it answers; false when somebody else has its port.
-    fn is_up(&mut self) -> bool {
-        let mut ended = false;
-        wait_until("nginx to answer or to end", Duration::from_secs(20), || {
-            ended = self.child.try_wait().expect("wait for nginx").is_some();
-            ended || self.active_connections().is_some()
+    fn await_start(&mut self) {
+        wait_until("nginx to answer", Duration::from_secs(20), || {
+            let ended = self.child.try_wait().expect("wait for nginx");
+            assert!(ended.is_none(), "nginx has ended: {}", self.error_log());
+            self.active_connections().is_some()
         });
-        if ended {
-            let log = self.error_log();
-            assert!(log.contains("Address already in use"), "nginx: {log}");
-        }
-        !ended
     }
 
     /// Its process.
@@ -214,7 +201,7 @@ impl Nginx {
     /// Starts it again where it was before [`Self::stop`].
     pub fn start_again(&mut self) {
         self.child = spawn(self.namespace.as_deref(), self.directory.path());
-        assert!(self.is_up(), "somebody else took nginx's port");
+        self.await_start();
     }
 
     /// Where it listens.
@@ -311,13 +298,6 @@ impl Drop for Nginx {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn free_port(address: IpAddr) -> u16 {
-    TcpListener::bind((address, 0))
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port")
-        .port()
 }
 
 fn spawn(namespace: Option<&str>, directory: &Path) -> Child {

@@ -1,4 +1,4 @@
-//! A server process, whichever it is: started on a free port, told to be up
+//! A server process, whichever it is: started on a port of its own, told to be up
 //! by what it says itself, killed and started again in the same place.
 
 use std::fs;
@@ -10,14 +10,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::keeper::{self, Kept};
+use crate::port::Port;
 
 /// How long a server may take to come up: moto reads many files first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a server says before its port once it listens.
-const ANNOUNCEMENT: &str = "http://127.0.0.1:";
-
-/// How to start a server on this port; 0 is any free one.
+/// How to start a server on this port.
 type Launch = fn(&Path, u16) -> Command;
 
 /// A running server; killed when dropped, and with this process.
@@ -28,7 +26,7 @@ pub(super) struct Server {
     /// `data`, what it serves; `log`, what it says; and what is its own.
     home: TempDir,
     launch: Launch,
-    address: SocketAddr,
+    port: Port,
 }
 
 impl Server {
@@ -39,18 +37,18 @@ impl Server {
     pub(super) fn start(launch: Launch) -> Self {
         let home = tempfile::tempdir().expect("a temp dir");
         fs::create_dir(data(home.path())).expect("create a directory");
-        let (kept, port) = up(launch, home.path(), 0);
+        let port = Port::own(Ipv4Addr::LOCALHOST.into());
         Self {
+            kept: up(launch, home.path(), port.address()),
             home,
             launch,
-            kept,
-            address: (Ipv4Addr::LOCALHOST, port).into(),
+            port,
         }
     }
 
     /// Where it listens.
     pub(super) fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     /// The directory that it serves, if it keeps what it is given in files.
@@ -66,8 +64,7 @@ impl Server {
     /// Starts it again on the same port; it is killed first if it runs.
     pub(super) fn restart(&mut self) {
         self.kill();
-        let port = self.address.port();
-        (self.kept, _) = up(self.launch, self.home.path(), port);
+        self.kept = up(self.launch, self.home.path(), self.address());
     }
 }
 
@@ -76,14 +73,10 @@ pub(super) fn data(home: &Path) -> PathBuf {
     home.join("data")
 }
 
-fn up(launch: Launch, home: &Path, port: u16) -> (Kept, u16) {
-    keeper::start(launch(home, port), &home.join("log"), PATIENCE, announced)
-}
-
-/// The port in what a server has said so far: only once something follows it,
-/// so that it is whole.
-fn announced(said: &str) -> Option<u16> {
-    let (_, rest) = said.split_once(ANNOUNCEMENT)?;
-    let end = rest.find(|character: char| !character.is_ascii_digit())?;
-    rest[..end].parse().ok()
+fn up(launch: Launch, home: &Path, address: SocketAddr) -> Kept {
+    // They say where, once they listen.
+    let url = format!("http://{address}");
+    let is_up = |said: &str| said.contains(&url).then_some(());
+    let command = launch(home, address.port());
+    keeper::start(command, &home.join("log"), PATIENCE, is_up).0
 }
