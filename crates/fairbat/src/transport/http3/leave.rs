@@ -10,9 +10,9 @@ use tokio::runtime::Handle;
 
 use crate::quic::code;
 
-/// A last packet takes microseconds, or waits for the one before it. One that does not leave keeps no
-/// process from ending.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// A last packet takes microseconds, or waits for the one before it, or for a processor: with 16
+/// programs on two of them, that may take 0.1 s. One that does not leave keeps no process from ending.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -89,7 +89,7 @@ pub(super) fn close(connection: &quinn::Connection) {
 }
 
 /// Waits until the servers have been told of the QUIC connections that this process has left, for a
-/// tenth of a second at most. Without this, a process that ends leaves them to wait for more.
+/// second at most. Without this, a process that ends leaves them to wait for more.
 pub async fn say_goodbye() {
     let all = async {
         while PRESENT.load(Ordering::Relaxed) > 0 {
