@@ -16,7 +16,7 @@ use crate::round_trip::{clean, dir, s3};
 use crate::tree::expect_same;
 
 /// How long a server may be silent.
-const SILENCE: Duration = Duration::from_secs(2);
+const SILENCE: Duration = Duration::from_secs(4);
 
 /// An answer with an error document of S3.
 pub(crate) fn refusal(status: u16, code: &str) -> Reply {

@@ -2,6 +2,7 @@
 //! start.
 
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use fairbat_tests::stores::{Fault, FaultProxy, Requests, S3, S3Kind};
@@ -73,6 +74,9 @@ fn while_a_scan_runs() {
         source.path()
     );
     place.configure("", &job);
+    // The disk is to have no more to do than what the agent wants of it.
+    let synced = Command::new("sync").arg("-f").arg(source.path()).status();
+    assert!(synced.expect("start sync").success());
     let service = place.start();
     service.order(&["start", "home"]);
     place.wait_for_log("begins task=home", 1);

@@ -171,14 +171,14 @@ fn an_ample_deadline_costs_nobody_anything() {
 #[test]
 fn what_cannot_be_in_time_is_foretold_and_tried_with_all_there_is() {
     // Two connections carry 400,000 byte/s; 700,000 would be needed.
-    const DEADLINE: f64 = 10.0;
-    let content = Content::new(902, 4_500_000);
+    const DEADLINE: f64 = 20.0;
+    let content = Content::new(902, 9_000_000);
     let nginx = limited(200_000);
     nginx.put("file", &content);
     let work = Workdir::new();
     let outcome = work
         .get()
-        .args(["--chunk-size", "256K", "-x", "2", "--deadline", "10s"])
+        .args(["--chunk-size", "256K", "-x", "2", "--deadline", "20s"])
         .arg(nginx.url("file"))
         .run();
     outcome.expect_code(0);

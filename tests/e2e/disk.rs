@@ -115,7 +115,7 @@ fn a_part_made_before_the_disk_filled_up_is_kept_when_space_is_reserved() {
         return;
     };
     let nginx = Nginx::start(&Config {
-        limit_rate: Some(6 * MIB),
+        limit_rate: Some(2 * MIB),
         ..Config::default()
     });
     nginx.put("file", &FILE);

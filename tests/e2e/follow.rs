@@ -126,7 +126,7 @@ fn a_run_that_is_stopped_while_it_waits_for_more_says_so() {
     let server = serve();
     for (flags, signal, code) in [
         (&[][..], Some("INT"), 130),
-        (&["--max-time", "3s"], None, 10),
+        (&["--max-time", "10s"], None, 10),
     ] {
         let (work, pipes) = (Workdir::new(), Workdir::new());
         let (mut running, mut urls) = follow_pipe(&work, &pipes, flags);

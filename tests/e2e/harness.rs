@@ -185,7 +185,7 @@ fn the_fault_server_ends_bodies_as_told() {
     ] {
         let version = version.clone();
         server.script(path, move |_| version.whole().framing(framing).end(end));
-        let most = if code == TIMED_OUT { "1" } else { "20" };
+        let most = if code == TIMED_OUT { "5" } else { "20" };
         let output = curl(&["--max-time", most, &server.url(path)]);
         assert_eq!(output.status.code(), code, "{path}: {output:?}");
         let expected = if code == Some(0) || path == "/longer" {
@@ -203,7 +203,7 @@ fn the_fault_server_counts_and_slows_down() {
     let server = FaultServer::start();
     let version = Version::new(&FILE);
     server.script("/file", move |request| match request.active {
-        1 => version.answer(request).rate(300_000),
+        1 => version.answer(request).rate(60_000),
         _ => Reply::status(429).header("Retry-After", "1"),
     });
     let url = server.url("/file");

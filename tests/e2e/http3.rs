@@ -44,6 +44,22 @@ fn assert_came_over(outcome: &Outcome, work: &Workdir, protocol: &str) {
     assert_content(&work.join("file"), &FILE);
 }
 
+/// Repeats downloads that may go over TCP until all came over HTTP/3: on a busy machine, a handshake
+/// may take longer than a request waits for it.
+#[track_caller]
+fn assert_come_over_http3<const N: usize>(mut fetch: impl FnMut() -> [(Outcome, Workdir); N]) {
+    let is_over_http3 = (0..5).any(|_| {
+        let fetched = fetch();
+        for (outcome, work) in &fetched {
+            outcome.expect_code(0);
+            assert_content(&work.join("file"), &FILE);
+        }
+        let protocols = fetched.map(|(outcome, _)| outcome.event("done")["protocol"].clone());
+        protocols.iter().all(|protocol| protocol == "h3")
+    });
+    assert!(is_over_http3, "all that was offered is left");
+}
+
 fn caddy(directory: &Workdir, identity: &Identity) -> Caddy {
     FILE.write_to(&directory.join("file")).expect("a file");
     let root = directory.path().display();
@@ -94,14 +110,16 @@ fn what_is_offered_is_taken_at_once_and_in_the_next_run() {
     let site = Workdir::new();
     let identity = identity(&site);
     let caddy = caddy(&site, &identity);
-    let cache = Workdir::new();
-    for _ in 0..2 {
+    let fetch = |cache: &Workdir| {
         let work = Workdir::new();
-        let outcome = get(&work, &identity, "auto", &caddy.url("file"))
-            .env("XDG_CACHE_HOME", cache.path())
-            .run();
-        assert_came_over(&outcome, &work, "h3");
-    }
+        let get = get(&work, &identity, "auto", &caddy.url("file"));
+        let outcome = get.env("XDG_CACHE_HOME", cache.path()).run();
+        (outcome, work)
+    };
+    assert_come_over_http3(|| {
+        let cache = Workdir::new();
+        [fetch(&cache), fetch(&cache)]
+    });
     let work = Workdir::new();
     let outcome = get(&work, &identity, "never", &caddy.url("file")).run();
     assert_came_over(&outcome, &work, "http/1.1");
@@ -289,20 +307,24 @@ fn hypercorn_serves_exactly_over_http3() {
         |said| said.contains("(QUIC)"),
     );
     let url = format!("https://{address}/file");
-    let outcomes = ["only", "auto"].map(|when| {
+    let fetch = |when| {
         let work = Workdir::new();
         (get(&work, &identity, when, &url).run(), work)
-    });
+    };
+    let (only, work) = fetch("only");
+    assert_came_over(&only, &work, "h3");
+    assert_come_over_http3(|| [fetch("auto")]);
     drop(hypercorn);
-    for (outcome, work) in &outcomes {
-        assert_came_over(outcome, work, "h3");
-    }
 }
 
 /// A server of aioquic that closes each connection after three answers, and takes these tickets.
-fn closing_server(site: &Workdir, identity: &Identity, tickets: &str) -> (Scripted, String) {
+fn closing_server(
+    site: &Workdir,
+    identity: &Identity,
+    tickets: &str,
+    port: &Port,
+) -> (Scripted, String) {
     FILE.write_to(&site.join("file")).expect("a file");
-    let port = Port::own(Ipv4Addr::LOCALHOST.into());
     let address = port.address();
     let server = Scripted::start(
         site.path(),
@@ -328,7 +350,8 @@ fn requests_leave_early_only_if_the_user_says_so_and_lose_nothing() {
     ] {
         let site = Workdir::new();
         let identity = identity(&site);
-        let (server, url) = closing_server(&site, &identity, tickets);
+        let port = Port::own(Ipv4Addr::LOCALHOST.into());
+        let (server, url) = closing_server(&site, &identity, tickets, &port);
         let work = Workdir::new();
         let outcome = get(&work, &identity, "only", &url)
             .args([
@@ -348,7 +371,13 @@ fn requests_leave_early_only_if_the_user_says_so_and_lose_nothing() {
         let mut said: Vec<_> = log.lines().filter(is_told).collect();
         assert!(said.len() > 2, "too few connections: {log}");
         said.dedup();
-        assert_eq!(said, expected, "{log}");
+        // A slow client's request may leave too late to be early.
+        let is_early = expected.ends_with(&["early"]);
+        let is_expected = match is_early {
+            true => said.starts_with(expected) && !said.contains(&"refused"),
+            false => said == expected,
+        };
+        assert!(is_expected, "{log}");
     }
 }
 
@@ -426,11 +455,14 @@ fn serve_and_get_and_put_speak_http3_with_each_other() {
         assert_eq!(outcome.event("done")["protocol"], expected, "{outcome}");
         assert_content(&site.join(name), &FILE);
     }
-    for when in ["only", "auto"] {
+    let fetch = |when| {
         let work = Workdir::new();
         let outcome = get(&work, &identity, when, &format!("{url}one")).run();
-        assert_came_over(&outcome, &work, "h3");
-    }
+        (outcome, work)
+    };
+    let (only, work) = fetch("only");
+    assert_came_over(&only, &work, "h3");
+    assert_come_over_http3(|| [fetch("auto")]);
 }
 
 #[test]

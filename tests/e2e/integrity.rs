@@ -118,7 +118,7 @@ fn a_checksum_covers_the_bytes_of_earlier_runs() {
     let content = Content::new(102, 2_000_000);
     let version = Version::new(&content);
     server.script("/file", move |request| {
-        version.answer(request).rate(1_000_000)
+        version.answer(request).rate(400_000)
     });
     let work = Workdir::new();
     let checksum = format!("sha-256={}", sha256_hex(&content.all()));

@@ -275,7 +275,7 @@ fn what_was_joined_is_continued_from_any_of_the_servers() {
     let (first, second) = (serve(&FILE), serve(&FILE));
     let work = Workdir::new();
     let text = metalink("file", &[&first, &second]);
-    let outcome = get_metalink(&work, &text, &["--max-time", "1s", "--limit-rate", "2M"]);
+    let outcome = get_metalink(&work, &text, &["--max-time", "4s", "--limit-rate", "500K"]);
     outcome.expect_code(10);
     // Now the first one is gone.
     drop(first);
@@ -289,7 +289,7 @@ fn what_was_joined_is_continued_from_any_of_the_servers() {
 fn a_first_server_that_has_lost_the_end_throws_nothing_away() {
     let (first, second) = (serve(&FILE), serve(&FILE));
     let work = Workdir::new();
-    let slowly = ["--max-time", "1s", "--limit-rate", "2M"];
+    let slowly = ["--max-time", "4s", "--limit-rate", "500K"];
     get_with(&work, &[&first, &second], &slowly).expect_code(10);
     let version = Version::of(FILE.all()[..SIZE as usize / 2].to_vec()).etag(Some("\"short\""));
     first.script("/file", move |request| version.answer(request).rate(RATE));

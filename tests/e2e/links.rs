@@ -18,7 +18,7 @@ use fairbat_tests::workdir::Workdir;
 
 const FILE: Content = Content::new(210, 600_000);
 const VICTIM: Content = Content::new(211, 100_000);
-const RATE: u64 = 200_000;
+const RATE: u64 = 100_000;
 
 fn serve() -> FaultServer {
     let server = FaultServer::start();

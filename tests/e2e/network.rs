@@ -61,12 +61,12 @@ fn a_link_that_stays_down_is_left_at_max_time_and_the_next_run_resumes() {
     let nginx = serve(&link);
     let work = Workdir::new();
     let get = get(&link, &nginx, &work);
-    let mut run = get.clone().args(["--max-time", "3s"]).spawn();
+    let mut run = get.clone().args(["--max-time", "5s"]).spawn();
     run.wait_for_progress(&work.join("file"), FILE.len() / 10);
     link.down();
     let outcome = run.wait();
     outcome.expect_code(10);
-    assert!(outcome.elapsed >= Duration::from_secs(3), "{outcome}");
+    assert!(outcome.elapsed >= Duration::from_secs(5), "{outcome}");
     assert_eq!(outcome.event("error")["kind"], "max_time", "{outcome}");
     assert!(!work.join("file").exists());
 

@@ -17,7 +17,7 @@ use fairbat_tests::workdir::Workdir;
 const FILE: Content = Content::new(260, 600_000);
 /// As long as the file.
 const THEIRS: Content = Content::new(261, 600_000);
-const RATE: u64 = 400_000;
+const RATE: u64 = 100_000;
 
 /// The user that the files are given to.
 const STRANGER: u32 = 65_534;

@@ -154,22 +154,29 @@ fn a_download_says_that_it_yields_while_it_does() {
         outcome.expect_code(10);
         outcome
     };
-    let outcome = run(&[]);
-    if !has_window_lever(&outcome) {
+    // One sample may mistake a paused processor for other traffic.
+    let mut outcomes = Vec::new();
+    let is_shown = (0..3).any(|_| {
+        let outcome = run(&[]);
+        if !has_window_lever(&outcome) {
+            outcomes.push(outcome);
+            return true;
+        }
+        let states = states(&outcome);
+        let yields = states.iter().any(|state| state == "yielding")
+            && outcome.stderr.contains("\nyielding to other traffic\n");
+        // Alone it does not, before and after.
+        let fills = states[1] == "filling" && states[states.len() - 1] == "filling";
+        outcomes.push(outcome);
+        yields && fills
+    });
+    assert!(is_shown, "{outcomes:?}");
+    if !has_window_lever(&outcomes[0]) {
         return;
     }
-    let states = states(&outcome);
-    assert!(states.iter().any(|state| state == "yielding"), "{outcome}");
-    assert!(
-        outcome.stderr.contains("\nyielding to other traffic\n"),
-        "{outcome}"
-    );
-    // Alone it is not, before and after.
-    assert_eq!(states[1], "filling", "{outcome}");
-    assert_eq!(states[states.len() - 1], "filling", "{outcome}");
 
     let outcome = run(&["--weight", "1"]);
-    let states = self::states(&outcome);
+    let states = states(&outcome);
     // Before the first response there is no connection.
     let mut known = states.iter().skip_while(|state| state.is_null()).peekable();
     assert!(known.peek().is_some(), "{outcome}");

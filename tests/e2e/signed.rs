@@ -12,7 +12,7 @@ use fairbat_tests::workdir::Workdir;
 const SIZE: u64 = 600_000;
 const FILE: Content = Content::new(250, SIZE);
 const OTHER: Content = Content::new(251, SIZE);
-const RATE: u64 = 150_000;
+const RATE: u64 = 100_000;
 
 #[test]
 fn a_redirect_target_that_refuses_every_range_is_a_refusal() {

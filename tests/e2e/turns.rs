@@ -156,7 +156,7 @@ fn what_has_come_stays_behind_a_server_without_ranges() {
     let version = Version::new(&FILE);
     let slow = version.clone();
     whole.script("/file", move |_| version.whole());
-    good.script("/file", move |request| slow.answer(request).rate(1_000_000));
+    good.script("/file", move |request| slow.answer(request).rate(500_000));
     get_resumed(&[&whole.url("/file"), &good.url("/file")], || ());
 }
 
@@ -167,7 +167,7 @@ fn what_a_server_has_sent_is_continued_when_it_serves_no_ranges_any_more() {
     let (version, changed) = (Version::new(&FILE), Arc::clone(&is_changed));
     first.script("/file", move |request| {
         match changed.load(Ordering::Relaxed) {
-            false => version.answer(request).rate(1_000_000),
+            false => version.answer(request).rate(500_000),
             true => version.whole(),
         }
     });

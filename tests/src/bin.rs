@@ -344,12 +344,9 @@ impl Running {
     /// Waits until this holds of one of the events.
     pub fn wait_for_event(&mut self, what: &str, mut holds: impl FnMut(&Value) -> bool) {
         wait_until(what, self.timeout, || {
+            let is_running = self.is_running();
             let seen = self.events().iter().any(&mut holds);
-            assert!(
-                seen || self.is_running(),
-                "ended too soon: {}",
-                self.so_far()
-            );
+            assert!(seen || is_running, "ended too soon: {}", self.so_far());
             seen
         });
     }

@@ -15,8 +15,9 @@ const GRACE: Duration = Duration::from_secs(20);
 /// A running Caddy; stopped when dropped.
 #[derive(Debug)]
 pub struct Caddy {
-    port: Port,
+    /// Goes before its port.
     _kept: Kept,
+    port: Port,
 }
 
 impl Caddy {
@@ -44,7 +45,7 @@ impl Caddy {
         // It listens over TCP first, and then over UDP.
         let is_up = |said: &str| said.contains("serving initial configuration").then_some(());
         let (kept, ()) = keeper::start(command, &log, GRACE, is_up);
-        Self { port, _kept: kept }
+        Self { _kept: kept, port }
     }
 
     /// The URL of a file. It has to be by name: Caddy 2.6 serves HTTP/3 to clients that tell it

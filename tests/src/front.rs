@@ -48,6 +48,8 @@ fn own_directory() -> PathBuf {
         }
     }
     let own = all.join(format!("{PREFIX}{}", std::process::id()));
+    // Numbers of processes come again.
+    let _ = fs::remove_dir_all(&own);
     fs::create_dir(&own).expect("a directory");
     own
 }

@@ -79,8 +79,8 @@ impl Nats {
     #[must_use]
     pub fn start_cluster(address: IpAddr, size: usize) -> Vec<Self> {
         let routes: Vec<_> = (0..size).map(|_| Port::own(address)).collect();
-        let urls = routes.iter().map(|it| format!("nats://{}", it.address()));
-        let urls: Vec<_> = urls.collect();
+        let url = |route: &Port| format!("nats://{}", route.address());
+        let urls: Vec<_> = routes.iter().map(url).collect();
         let mut servers: Vec<_> = routes
             .into_iter()
             .enumerate()

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr as Name, UnixDatagram};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Below those that the kernel gives to connections and to whoever asks for any, which might take
 /// one before the server does, or while it is started again.
@@ -23,8 +24,10 @@ impl Port {
     /// When there is none.
     #[must_use]
     pub fn own(address: IpAddr) -> Self {
-        // Whoever still asks for the server of a test that has ended does not find the next one's.
-        let first = usize::try_from(std::process::id()).expect("a number") % PORTS.len();
+        // Whoever still asks for a server that has ended does not find the next one.
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let process = usize::try_from(std::process::id()).expect("a number");
+        let first = process.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS.len();
         let ports = PORTS.cycle().skip(first).take(PORTS.len());
         ports
             .map(|port| SocketAddr::new(address, port))

@@ -299,7 +299,7 @@ mod tests {
                 drop(accepted.permit);
             })
         };
-        let stop = tokio::time::sleep(Duration::from_millis(100));
+        let stop = tokio::time::sleep(Duration::from_secs(1));
         accept_until(script((0..9).map(Ok)), LIMITS, stop, begin).await;
         let numbers: Vec<u32> = std::iter::from_fn(|| was_begun.try_recv().ok()).collect();
         assert_eq!(numbers, [0, 1, 2]);
@@ -318,7 +318,7 @@ mod tests {
                 ended.lock().unwrap().push(accepted.stream);
             })
         };
-        let stop = tokio::time::sleep(Duration::from_millis(50));
+        let stop = tokio::time::sleep(Duration::from_secs(1));
         accept_until(script((0..2).map(Ok)), LIMITS, stop, begin).await;
         assert_eq!(*ended.lock().unwrap(), [0]);
     }

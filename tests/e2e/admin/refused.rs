@@ -193,7 +193,7 @@ fn nobody_can_keep_root_waiting() {
     assert_says(&machine.root(&["setup"]), 0, "");
     // Longer than this test may take.
     let mut holders = ["/run/fairbat", "/run/fairbat/bpf"].map(|directory| {
-        let lock = ["flock", "--no-fork", directory, "sleep", "60"];
+        let lock = ["flock", "--no-fork", directory, "sleep", "600"];
         machine.start_somebody(&lock)
     });
     wait_until("both to be locked", Duration::from_secs(10), || {

@@ -37,7 +37,7 @@ fn a_server_that_restarts_gets_the_file_all_the_same() {
     let url = nginx.url("f");
     let mut run = work
         .put()
-        .args(["--limit-rate", "8M", "--retry-max-wait", "1s", "file", &url])
+        .args(["--limit-rate", "2M", "--retry-max-wait", "1s", "file", &url])
         .spawn();
     wait_until_under_way(&mut run);
     nginx.stop();

@@ -55,7 +55,7 @@ fn a_file_that_changes_is_broken_off_with_4() {
 fn a_file_that_changes_between_two_tries_is_not_sent_either() {
     let server = FaultServer::start();
     server.script("/f", |request| match request.nth {
-        0 => Reply::status(503).header("Retry-After", "2").after_body(),
+        0 => Reply::status(503).header("Retry-After", "6").after_body(),
         _ => Reply::status(201).after_body(),
     });
     let work = with(&FILE);

@@ -99,7 +99,7 @@ fn whichever_of_the_two_processes_is_killed_all_is_let_go() {
 fn it_ends_with_the_last_process() {
     let (nginx, work) = (server(), Workdir::new());
     let mut child = Command::new("curl")
-        .args(["-sS", "--max-time", "2", &nginx.url("file")])
+        .args(["-sS", "--max-time", "8", &nginx.url("file")])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

@@ -22,7 +22,7 @@ const FLAGS: [&str; 5] = [
 /// A shell that says, as restic does, that half of all is done when it has loaded a file.
 fn half_done(nginx: &Nginx) -> String {
     format!(
-        "curl -sS -o file {}; echo '{{\"message_type\":\"status\",\"percent_done\":0.5}}'; sleep 2; \
+        "curl -sS -o file {}; echo '{{\"message_type\":\"status\",\"percent_done\":0.5}}'; sleep 5; \
          echo the end; exit 3",
         nginx.url("file")
     )
@@ -124,7 +124,7 @@ fn a_command_hears_that_nobody_reads() {
 #[test]
 fn without_the_second_process_the_first_one_passes_it_on() {
     let work = Workdir::new();
-    let script = "echo before; touch ready; sleep 2; echo after";
+    let script = "echo before; touch ready; while [ -e ready ] && [ ! -e go ]; do sleep 0.1; done; echo after";
     let running = run(&work, &FLAGS, &["sh", "-c", script]).spawn();
     wait_until("the command", Duration::from_secs(10), || {
         work.path().join("ready").exists()
@@ -132,6 +132,7 @@ fn without_the_second_process_the_first_one_passes_it_on() {
     let front = running.id().to_string();
     let killed = Command::new("pkill").args(["-KILL", "-P", &front]).status();
     assert!(killed.expect("start pkill").success());
+    std::fs::write(work.path().join("go"), "").expect("write a file");
     let outcome = running.wait();
     outcome.expect_code(0);
     assert_eq!(outcome.stdout, "before\nafter\n");

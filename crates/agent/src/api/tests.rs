@@ -16,7 +16,7 @@ use crate::daemon::handle::{DaemonPort, channel};
 use crate::status::{AgentStatus, HistorySample, LaneStatus, StreamStatus};
 
 const SHORT_TIMEOUTS: ApiTimeouts = ApiTimeouts {
-    idle: Duration::from_millis(300),
+    idle: Duration::from_secs(1),
     refused: Duration::from_millis(300),
     lines: Duration::from_millis(50),
 };

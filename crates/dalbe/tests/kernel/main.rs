@@ -119,7 +119,7 @@ fn transfer(from: &mut TcpStream, to: &mut TcpStream, bytes: usize) {
 
 /// Waits until this holds; panics, naming it, when it does not.
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < deadline, "in vain for: {what}");
         thread::sleep(Duration::from_millis(5));

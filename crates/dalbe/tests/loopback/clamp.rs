@@ -130,8 +130,17 @@ fn both_ends_report_the_same_window() {
         .expect("lock");
     receiver.receiver().set_window_clamp(CLAMP).expect("clamp");
     carry(&mut connection, 4 * BUFFER);
-    let received = receiver.info().expect("TCP_INFO");
-    let sent = levers_of(&connection.server).info().expect("TCP_INFO");
+    let sender = levers_of(&connection.server);
+    let info = |socket: &TcpSocket| socket.info().expect("TCP_INFO");
+    let (mut received, mut sent) = (info(&receiver), info(&sender));
+    // The last acknowledgement may be on its way.
+    for _ in 0..1000 {
+        if received.rcv_wnd == sent.snd_wnd {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        (received, sent) = (info(&receiver), info(&sender));
+    }
     if received.rcv_wnd.is_none() {
         eprintln!("SKIPPED, this kernel does not report the window (Linux 6.2 does)");
         return;

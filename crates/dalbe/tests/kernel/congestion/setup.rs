@@ -126,15 +126,17 @@ fn connections_keep_a_control_that_is_removed() {
                 .expect("its own");
             send(&mut client, &mut server);
 
-            // No other connection comes under its control. Another test's may
-            // have the name meanwhile.
-            let (mut other, mut other_end) = loopback();
-            let other_socket = socket_of(&other);
-            match congestion.set(&other_socket, &of_weight(CongestionLaw::Vegas, 1.0)) {
-                Err(error) => assert!(error.to_string().contains(&name), "{error}"),
-                Ok(()) => send(&mut other, &mut other_end),
-            }
-            assert_eq!(congestion.state(&other_socket).expect("TCP"), None);
+            // No other connection comes under its control, once the control's name is gone as
+            // well. Another test's may have that name meanwhile.
+            wait_until("another connection to be without control", || {
+                let (mut other, mut other_end) = loopback();
+                let other_socket = socket_of(&other);
+                match congestion.set(&other_socket, &of_weight(CongestionLaw::Vegas, 1.0)) {
+                    Err(error) => assert!(error.to_string().contains(&name), "{error}"),
+                    Ok(()) => send(&mut other, &mut other_end),
+                }
+                congestion.state(&other_socket).expect("TCP").is_none()
+            });
         });
     });
 }

@@ -17,6 +17,11 @@ const TIMES: usize = 20;
 /// seconds each.
 const SETTLED: usize = 5;
 
+/// A window that is told to fall has fallen when so many times its packets have arrived, or never;
+/// and how long to wait for those.
+const WINDOWS: u64 = 30;
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A connection that sends as much as it may.
 struct Flow {
     server: TcpStream,
@@ -109,7 +114,7 @@ fn comes_to_have_more(flows: &[Flow; 2], nth: usize) -> (bool, Vec<[u64; 2]>) {
 
 /// Two connections of one process, one of which is told more, then the other:
 /// each time that one comes to have clearly more of the path, and the other has
-/// made room within a second.
+/// made room after some round trips.
 fn who_is_told_more_has_more(more: &CongestionParameters, less: &CongestionParameters) {
     in_own_namespace(|| {
         set_up(EbpfPart::CongestionControls);
@@ -124,21 +129,24 @@ fn who_is_told_more_has_more(more: &CongestionParameters, less: &CongestionParam
                     congestion.set(socket, wish).expect("its own");
                 }
             };
-            let window = |socket: &TcpSocket| {
+            let state = |socket: &TcpSocket| {
                 let state = congestion.state(socket).expect("TCP");
-                state.expect("under control").cwnd
+                state.expect("under control")
             };
             set([more, less]);
             let counted = thread::scope(|scope| {
                 let _running = flows.each_ref().map(|flow| flow.run(scope));
                 let first = comes_to_have_more(&flows, 0);
-                let [first_window, _] = sockets.each_ref().map(window);
+                let before = state(&sockets[0]);
                 set([less, more]);
                 let changed = Instant::now();
+                // A window falls by round trips, which are longer where processors are taken.
+                let last = before.packets + WINDOWS * u64::from(before.cwnd);
                 let has_made_room = loop {
-                    if window(&sockets[0]) <= first_window / 2 {
+                    let now = state(&sockets[0]);
+                    if now.cwnd <= before.cwnd / 2 {
                         break true;
-                    } else if changed.elapsed() > Duration::from_secs(1) {
+                    } else if now.packets > last || changed.elapsed() > PATIENCE {
                         break false;
                     }
                     thread::sleep(Duration::from_millis(5));

@@ -24,23 +24,25 @@ fn a_queue_shows_as_delay_and_the_window_as_bytes_per_round_trip() {
 }
 
 /// A queue as it shows, µs. A processor that pauses makes packets late, and none
-/// early: the least of some connections says how long it is.
-fn assert_is(queue: Range<i64>, shown: impl Fn() -> i64) {
+/// early: the least of some connections says how long it is. One that was disturbed says nothing.
+fn assert_is(queue: Range<i64>, shown: impl Fn() -> Result<i64, String>) {
     let mut all = Vec::new();
     for _ in 0..5 {
         let shown = shown();
-        assert!(shown >= queue.start, "{shown}");
-        if shown < queue.end {
-            return;
+        if let Ok(shown) = shown {
+            assert!(shown >= queue.start, "{shown}");
+            if shown < queue.end {
+                return;
+            }
         }
         all.push(shown);
     }
     panic!("{all:?}");
 }
 
-/// The longest that a connection's queue was, as its delay shows it, µs; panics
-/// when what shows besides is wrong.
-fn queue_of(observer: &Observer, link: &Link) -> i64 {
+/// The longest that a connection's queue was, as its delay shows it, µs. The error says what else
+/// looked wrong; a busy machine can cause that.
+fn queue_of(observer: &Observer, link: &Link) -> Result<i64, String> {
     let (mut client, mut server) = link.connection();
     let socket = socket_of(&client);
     observer.watch(&socket, INTERVAL).expect("its own socket");
@@ -53,7 +55,9 @@ fn queue_of(observer: &Observer, link: &Link) -> i64 {
     let idle = observed(observer, &socket, 20_000);
     let base = leasts(&idle).min().expect("timestamps");
     let late = leasts(&idle).filter(|least| least - base > 10_000).count();
-    assert!(late * 4 <= idle.len(), "{idle:?}");
+    if late * 4 > idle.len() {
+        return Err(format!("late without a queue: {idle:?}"));
+    }
 
     // As much as the sender may: the queue fills.
     transfer(&mut server, &mut client, 2_000_000);
@@ -62,7 +66,9 @@ fn queue_of(observer: &Observer, link: &Link) -> i64 {
     let longest = queued.max().expect("timestamps");
     // A queue that is full is full for everybody in it.
     let variations: u64 = busy.iter().map(|i| i.piv.count()).sum();
-    assert!(variations > 100, "{busy:?}");
+    if variations <= 100 {
+        return Err(format!("{variations} variations: {busy:?}"));
+    }
 
     // What comes in a round trip comes at the rate of the link, 8 Mbit/s
     // with headers, as a rule: a sender may pause. And the queue holds 50 kB.
@@ -73,16 +79,20 @@ fn queue_of(observer: &Observer, link: &Link) -> i64 {
         .filter_map(|i| Some(i.cwnd_bytes? as f64 / i.round?.as_secs_f64()))
         .collect();
     rates.sort_by(f64::total_cmp);
-    assert!(rates.len() >= 5, "{busy:?}");
+    if rates.len() < 5 {
+        return Err(format!("few full intervals: {busy:?}"));
+    }
     let median = rates[rates.len() / 2];
-    assert!((0.9e6..1.0e6).contains(&median), "{rates:?}");
+    if !(0.9e6..1.0e6).contains(&median) {
+        return Err(format!("rates: {rates:?}"));
+    }
     let window = busy.iter().filter_map(|i| i.cwnd_bytes).max();
     let window = window.expect("round trips");
     assert!((25_000..90_000).contains(&window), "{busy:?}");
     let lost: u32 = busy.iter().map(|i| i.out_of_order + i.holes).sum();
     let info = socket_of(&server).info().expect("TCP_INFO");
     assert!(lost > 0 || info.total_retrans == 0, "{busy:?}");
-    longest
+    Ok(longest)
 }
 
 #[test]
@@ -101,7 +111,7 @@ fn a_sender_with_microsecond_ticks_is_detected() {
 
 /// The queue of a connection whose server ticks in microseconds, µs; panics when
 /// that is not found out.
-fn queue_by_microseconds(observer: &Observer, link: &Link) -> i64 {
+fn queue_by_microseconds(observer: &Observer, link: &Link) -> Result<i64, String> {
     let (mut client, mut server) = link.connection();
     let socket = socket_of(&client);
     observer.watch(&socket, INTERVAL).expect("its own socket");
@@ -113,8 +123,10 @@ fn queue_by_microseconds(observer: &Observer, link: &Link) -> i64 {
     let least = delays().map(|delay| delay.min_us).min();
     let most = delays().map(|delay| delay.p90_us).max();
     let variations: u64 = intervals.iter().map(|i| i.piv.count()).sum();
-    assert!(variations > 100, "{intervals:?}");
-    most.expect("timestamps") - least.expect("timestamps")
+    if variations <= 100 {
+        return Err(format!("{variations} variations: {intervals:?}"));
+    }
+    Ok(most.expect("timestamps") - least.expect("timestamps"))
 }
 
 /// Has the server's timestamps tick in microseconds (Linux 6.7). False if this

@@ -5,6 +5,7 @@
 use std::net::Ipv4Addr;
 use std::process::{Command, ExitStatus};
 
+use fairbat_tests::port::Port;
 use serde_json::Value;
 
 use crate::contender::process::{Over, Program};
@@ -17,17 +18,15 @@ use crate::samples::BackgroundRecord;
 #[derive(Debug)]
 pub(crate) struct Server {
     program: Program,
-    port: u16,
+    port: Port,
 }
 
 impl Server {
     pub(crate) fn start(site: &Site) -> Result<Self, ContenderError> {
-        let port = site
-            .free_port(&site.server)
-            .map_err(ContenderError::cannot("find a port"))?;
+        let port = site.own_port(&site.server);
         let mut command = Command::new("iperf3");
         command.args(["--server", "--one-off", "--json"]);
-        command.args(["--port", &port.to_string()]);
+        command.args(["--port", &port.address().port().to_string()]);
         command.args(["--bind", &site.server_address().to_string()]);
         Program::start(&site.server, &site.work, "iperf3-server", command)
             .map(|program| Self { program, port })
@@ -39,7 +38,10 @@ impl Server {
         let mut status = None;
         let is_over = over.comes_before(|| {
             status = self.program.ended();
-            let (address, port) = (site.server.address(Class::Background), self.port);
+            let (address, port) = (
+                site.server.address(Class::Background),
+                self.port.address().port(),
+            );
             status.is_some() || site.server.within(move || listens(address, port))
         });
         match status {
@@ -64,7 +66,7 @@ pub(crate) fn run(
     let mut command = Command::new("iperf3");
     command.args(["--json", "--reverse"]);
     command.args(["--client", &site.server_address().to_string()]);
-    command.args(["--port", &server.port.to_string()]);
+    command.args(["--port", &server.port.address().port().to_string()]);
     command.args(["--bind", &site.client_address().to_string()]);
     command.args(["--congestion", congestion_control.name()]);
     match site.end() {

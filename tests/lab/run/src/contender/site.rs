@@ -1,13 +1,13 @@
 //! Where a contender works, and what it is to move.
 
-use std::net::{IpAddr, TcpListener};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use std::{fs, io};
 
 use fairbat_tests::content::Content;
+use fairbat_tests::port::Port;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
@@ -173,22 +173,10 @@ impl Site {
         self.served.iter().map(Served::size).sum()
     }
 
-    /// A port that is free on this host, for a server that cannot choose one by itself.
-    pub(crate) fn free_port(&self, host: &Host) -> io::Result<u16> {
-        /// Below those that the kernel gives to connections, which might take it before
-        /// the server does, and for nobody else.
-        static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    /// A port of this host, for a server that cannot choose one by itself.
+    pub(crate) fn own_port(&self, host: &Host) -> Port {
         let address = self.address(host);
-        host.within(move || {
-            loop {
-                let port = NEXT.fetch_add(1, Ordering::Relaxed);
-                match TcpListener::bind((address, port)) {
-                    Ok(_) => return Ok(port),
-                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        })
+        host.within(move || Port::own(address))
     }
 
     /// Waits for the start of the transfer, which is to begin now; false if the

@@ -7,12 +7,13 @@
 //! has come before both ends are ready is begun as soon as they are.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, io};
 
+use fairbat_tests::port::Port;
 use nix::time::ClockId;
 
 use crate::arrivals::Arrival;
@@ -60,7 +61,7 @@ pub(crate) fn require_module(
 #[derive(Debug)]
 pub(crate) struct Seed {
     program: Program,
-    port: u16,
+    port: Port,
     list: List,
     target: TargetDelay,
 }
@@ -134,12 +135,10 @@ impl Seed {
         face(site, &site.server, &site.client)
             .and_then(|()| face(site, &site.client, &site.server))
             .map_err(ContenderError::cannot("move an address to its link"))?;
-        let port = site
-            .free_port(&site.server)
-            .map_err(ContenderError::cannot("find a port"))?;
+        let port = site.own_port(&site.server);
         let list =
             List::write(site).map_err(ContenderError::cannot("write what there is to do"))?;
-        let listen = SocketAddr::new(site.server_address(), port).to_string();
+        let listen = port.address().to_string();
         let mut command = script("seed", &list, target);
         command.arg(&site.origin).arg(listen);
         let program = Program::start(&site.server, &site.work, "seed", command)
@@ -192,12 +191,14 @@ fn device_to(address: IpAddr) -> io::Result<String> {
 /// Leeches until everything is there or the run is over. With jobs it is never
 /// done before the run is over, though the leech ends when all are there.
 pub(crate) fn run(site: &Site, mut seed: Seed, over: &Over) -> Result<BackgroundRecord, String> {
-    let port = site.free_port(&site.client);
-    let port = port.map_err(|error| format!("find a port: {error}"))?;
-    let listen = SocketAddr::new(site.client_address(), port).to_string();
+    let port = site.own_port(&site.client);
+    let listen = port.address().to_string();
     let mut command = script("leech", &seed.list, seed.target);
     command.arg(&site.download).arg(listen);
-    command.args([site.server_address().to_string(), seed.port.to_string()]);
+    command.args([
+        site.server_address().to_string(),
+        seed.port.address().port().to_string(),
+    ]);
     let mut leech = Program::start(&site.client, &site.work, "leech", command)
         .map_err(|error| format!("start the leech: {error}"))?;
     for program in [&mut seed.program, &mut leech] {
